@@ -111,8 +111,10 @@ int family_attention(const struct segment_context *c, int q, int k, int v, struc
     bool copies = tape_has_flash_attn(t);
     if (copies)
         lay_out_for_flash_attn(t, s, &q, &k, &v);
-    bool alone = model_context_ranks(&c->workload->parallel) == 1; /* else they would be sent several times */
-    bool repeats = alone && !(tape_has_transformer_engine(t) && c->workload->attention == ATTENTION_FLASH);
+    const struct model_parallel *parallel = &c->workload->parallel;
+    bool alone = model_context_ranks(parallel) == 1; /* else they would be sent several times, as PyTorch does */
+    bool repeats = (alone || context_is_pytorch(parallel->context_kind)) &&
+                   !(tape_has_transformer_engine(t) && c->workload->attention == ATTENTION_FLASH);
     int64_t groups = repeats ? s->n_heads / s->n_kv_heads : 1;
     if (s->rotary_share > 0 && lies_in_qkv(s) && tape_has_transformer_engine(t) &&
         c->workload->attention == ATTENTION_FLASH)

@@ -18,9 +18,29 @@ struct model_workload;
  *   p2p         keys and values go around a ring, an exchange beside the attention of each step
  *   all_gather  keys and values of all ranks are gathered first, in backward again
  *   a2a         DeepSpeed-Ulysses: an all_to_all turns a part of the sequence with all heads into the whole sequence
- *               with a part of the heads, and back */
-enum context_parallel { CONTEXT_P2P, CONTEXT_ALL_GATHER, CONTEXT_A2A, CONTEXT_PARALLEL_COUNT };
-extern const char *const context_parallel_names[CONTEXT_PARALLEL_COUNT + 1]; /* "p2p", "all_gather", "a2a" */
+ *               with a part of the heads, and back
+ * and PyTorch's context_parallel() (torch/distributed/tensor/experimental/_attention.py of 2.6), with
+ * set_rotate_method() "allgather" (its default) and "alltoall": ring_allgather, ring_alltoall  key heads are repeated
+ * before; an attention kernel a step, of the local keys, then of each other rank's; results are merged in FP32 by
+ * kernels that work element by element. Keys and values come by one all_gather, or go around a ring, in backward again;
+ * their gradients go around in FP32, an exchange a step, the last one too. Compiled (train.fusion inductor) every
+ * collective is waited for where it stands: funcol traces a wait behind it (_maybe_wrap_tensor), and Inductor's
+ *               reorder_for_compute_comm_overlap is off by default. Else they run beside the kernel of a step; two in
+ *               flight at once are one message here
+ */
+enum context_parallel {
+    CONTEXT_P2P,
+    CONTEXT_ALL_GATHER,
+    CONTEXT_A2A,
+    CONTEXT_RING_ALLGATHER,
+    CONTEXT_RING_ALLTOALL,
+    CONTEXT_PARALLEL_COUNT
+};
+extern const char *const context_parallel_names[CONTEXT_PARALLEL_COUNT + 1]; /* "p2p" ... "ring_alltoall", as above */
+static inline bool context_is_pytorch(int kind)
+{
+    return kind == CONTEXT_RING_ALLGATHER || kind == CONTEXT_RING_ALLTOALL;
+}
 
 /* What runs beside the collectives of tensor parallelism.
  *   none   nothing: each is waited for at once, and the linear layers keep the gathered input (DTensor, torchtitan)
@@ -51,11 +71,15 @@ extern const char *const tensor_overlap_names[TENSOR_OVERLAP_COUNT + 1]; /* "non
 
 /* How a model is cut over ranks (Megatron-LM's tensor, sequence and context parallelism). Ranks 0 and 1: not cut. */
 struct model_parallel {
-    int64_t tensor;        /* ranks of AXIS_TP: heads, feed-forward layers and vocabulary */
-    bool sequence;         /* between these, each of them has its part of the sequence (arXiv 2205.05198) */
-    int tensor_overlap;    /* enum tensor_overlap */
-    int64_t context;       /* ranks of AXIS_CP: each has its part of the sequence everywhere */
-    int context_kind;      /* enum context_parallel */
+    int64_t tensor;     /* ranks of AXIS_TP: heads, feed-forward layers and vocabulary */
+    bool sequence;      /* between these, each of them has its part of the sequence (arXiv 2205.05198) */
+    int tensor_overlap; /* enum tensor_overlap */
+    int64_t context;    /* ranks of AXIS_CP: each has its part of the sequence everywhere */
+    int context_kind;   /* enum context_parallel */
+    /* ring_allgather, ring_alltoall: ranks have parts of the sequence one after the other (enable_load_balance off), so
+     * that under a causal mask the last one has the most work. It is this one that is modelled: all wait for it. Else
+     * each has two of 2 c chunks, the r-th and the r-th last, and all have as much work. */
+    bool context_sequential;
     int64_t expert;        /* ranks that share a block's experts: model_moe.local of them on each */
     int64_t expert_tensor; /* ranks that share each expert's width, AXIS_TP: model_moe.d_ff is a rank's part of it */
 };

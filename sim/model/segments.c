@@ -5,7 +5,8 @@ const char *const attention_kernel_names[] = {"naive", "flash", NULL};
 const char *const kernel_fusion_names[FUSION_COUNT + 1] = {
     "eager", "inductor", "torchscript", "flash_attn", "transformer_engine", NULL};
 const char *const recompute_part_names[] = {"core_attn", "moe", "layernorm", "moe_act", NULL};
-const char *const context_parallel_names[CONTEXT_PARALLEL_COUNT + 1] = {"p2p", "all_gather", "a2a", NULL};
+const char *const context_parallel_names[CONTEXT_PARALLEL_COUNT + 1] = {
+    "p2p", "all_gather", "a2a", "ring_allgather", "ring_alltoall", NULL};
 const char *const compiled_part_names[COMPILED_COUNT + 1] = {"model", "blocks", NULL};
 const char *const fp8_recipe_names[FP8_RECIPE_COUNT + 1] = {"delayed", "tensorwise", "rowwise", NULL};
 const char *const rotary_names[ROTARY_COUNT + 1] = {"real", "complex", NULL};

@@ -1,32 +1,16 @@
 /* Attention of a sequence whose parts are on the ranks of AXIS_CP (tape_flash()). */
-#include "model/tape_core.h"
+#include "model/tape_context.h"
 
 enum { FLOAT_BYTES = 4 };
 static const unsigned AXES_CP = 1U << AXIS_CP;
 
-static int64_t ranks(const struct tape *tape)
-{
-    return model_context_ranks(&tape->workload->parallel);
-}
-
-static double bytes_of(const struct tape *tape, int buffer)
-{
-    return (double)tape->buffers.at[buffer].life.bytes;
-}
-
-/* ---- one call of the attention kernel: of m of the rank's queries and n keys ---- */
-
-struct part {
-    int64_t m, n;
-    double pairs; /* of a query and a key that are multiplied */
-    double share; /* of the rank's model FLOP */
-    bool causal;  /* the mask takes half of the square; where it takes less, pairs say so */
-};
+/* ---- one call of the attention kernel ---- */
 
 /* All pairs of this rank's queries and all keys. */
 static double model_flop(const struct tape *tape, const struct tape_op *op)
 {
-    return 2.0 * (double)op->batch * (double)op->m * (double)(op->n * ranks(tape)) * (double)(op->k + op->value_dim);
+    return 2.0 * (double)op->batch * (double)op->m * (double)(op->n * context_ranks(tape)) *
+           (double)(op->k + op->value_dim);
 }
 
 static double query_elements(const struct tape_op *op, int64_t m)
@@ -39,19 +23,19 @@ static double out_elements(const struct tape_op *op, int64_t m)
     return (double)op->batch * (double)m * (double)op->value_dim;
 }
 
-/* Of n keys and their values. */
-static double key_bytes(const struct tape *tape, const struct tape_op *op, int64_t n)
+double context_key_bytes(const struct tape *tape, const struct tape_op *op, int64_t n)
 {
-    double all = bytes_of(tape, tape_at(tape, op->in[1]).buffer) + bytes_of(tape, tape_at(tape, op->in[2]).buffer);
+    double all =
+        context_bytes(tape, tape_at(tape, op->in[1]).buffer) + context_bytes(tape, tape_at(tape, op->in[2]).buffer);
     return all * (double)n / (double)op->n;
 }
 
-static void launch_part(
-    struct tape *tape, const char *name, const struct tape_op *op, struct part part, bool backward, const int *buffers)
+void context_launch(struct tape *tape, const char *name, const struct tape_op *op, struct context_part part,
+    bool backward, const int *buffers)
 {
     double queries = query_elements(op, part.m) * (double)tape->storage_bytes;
     double outs = out_elements(op, part.m) * (double)tape->storage_bytes;
-    double keys = key_bytes(tape, op, part.n), rows = (double)op->batch * (double)part.m * FLOAT_BYTES;
+    double keys = context_key_bytes(tape, op, part.n), rows = (double)op->batch * (double)part.m * FLOAT_BYTES;
     struct kernel_work work = {.kind = KERNEL_ATTENTION,
         .math = tape->workload->math,
         .flop = 2.0 * (double)op->batch * part.pairs * (double)(op->k + op->value_dim) *
@@ -68,43 +52,39 @@ static void launch_part(
     tape_count_masked(tape, op->causal);
 }
 
-/* The three kernels around it in backward, tape_flash_alone()'s: of out times its gradient, of zeros, of a cast. keys,
- * and grads, of keys and values: one buffer or two; sums: logsumexps; grad_q: of m queries. */
-static void launch_part_backward(struct tape *tape, const struct tape_op *op, struct part part, const int *keys,
+void context_launch_backward(struct tape *tape, const struct tape_op *op, struct context_part part, const int *keys,
     int sums, int grad_q, const int *grads)
 {
     int grad = tape_grad(tape, op), out = tape_at(tape, op->out).buffer, q = tape_at(tape, op->in[0]).buffer;
     double elements = out_elements(op, part.m), bytes = elements * (double)tape->storage_bytes;
     const char *name = tape_suffix(tape, op->name, "delta");
     int delta = tape_buffer(tape, name, op->batch * part.m, 1, FLOAT_BYTES);
-    tape_launch(tape, name, kernel_stream(KERNEL_ELEMENTWISE, 2 * bytes, bytes_of(tape, delta), 2 * elements), 0,
+    tape_launch(tape, name, kernel_stream(KERNEL_ELEMENTWISE, 2 * bytes, context_bytes(tape, delta), 2 * elements), 0,
         BUFFERS(grad, out, delta));
     name = tape_suffix(tape, op->name, "dq.zero");
     int wide = tape_buffer(tape, name, op->batch * part.m, op->k, FLOAT_BYTES);
     tape_pass(tape, KERNEL_COPY, name, 0, BUFFERS(NO_BUFFER), wide);
-    launch_part(tape, tape_suffix(tape, op->name, "dgrad"), op, part, true,
+    context_launch(tape, tape_suffix(tape, op->name, "dgrad"), op, part, true,
         BUFFERS(grad, q, sums, delta, wide, keys[0], grads[0]));
-    if (keys[1] != NO_BUFFER) {
+    if (keys[1] != NO_BUFFER)
         tape_touch(tape, keys[1]);
+    if (grads[1] != NO_BUFFER)
         tape_touch(tape, grads[1]);
-    }
     tape_elementwise(tape, tape_suffix(tape, op->name, "dq"), 1, wide, NO_BUFFER, grad_q);
 }
 
 /* ---- p2p ---- */
 
-/* The diagonal; then the keys of ranks before this one, whose first halves alone are before all queries; then those of
- * ranks behind, before which the second half of the queries alone is not. */
-static struct part ring_part(const struct tape *tape, const struct tape_op *op, int64_t step)
+struct context_part context_ring_part(const struct tape *tape, const struct tape_op *op, int64_t step)
 {
-    int64_t rank = (ranks(tape) - 1) / 2;
-    double share = 1 / (double)ranks(tape), square = (double)op->m * (double)op->n;
+    int64_t rank = (context_ranks(tape) - 1) / 2;
+    double share = 1 / (double)context_ranks(tape), square = (double)op->m * (double)op->n;
     if (!op->causal)
-        return (struct part){op->m, op->n, square, share, false};
+        return (struct context_part){op->m, op->n, square, share, false};
     if (step == 0)
-        return (struct part){op->m, op->n, square * ATTENTION_CAUSAL_SHARE, share, true};
+        return (struct context_part){op->m, op->n, square * ATTENTION_CAUSAL_SHARE, share, true};
     bool before = step <= rank;
-    return (struct part){before ? op->m : op->m / 2, before ? op->n / 2 : op->n, square / 2, share, false};
+    return (struct context_part){before ? op->m : op->m / 2, before ? op->n / 2 : op->n, square / 2, share, false};
 }
 
 /* To the next rank, from the one before; the caller waits. */
@@ -139,8 +119,8 @@ static void launch_add(struct tape *tape, const char *name, double bytes, bool f
 static void ring_backward(struct tape *tape, const struct tape_op *op)
 {
     const char *grad_name = tape_suffix(tape, op->name, "dkv"), *add_name = tape_suffix(tape, op->name, "dkv.add");
-    double keys = key_bytes(tape, op, op->n);
-    int64_t steps = ranks(tape);
+    double keys = context_key_bytes(tape, op, op->n);
+    int64_t steps = context_ranks(tape);
     int grad_q = tape_new_grad(tape, op->in[0]);
     int pair[2]; /* each has keys, values and their gradients: what is here, what comes */
     pair[0] = key_buffer(tape, op, tape_suffix(tape, op->name, "kv"), 2);
@@ -149,15 +129,15 @@ static void ring_backward(struct tape *tape, const struct tape_op *op)
         BUFFERS(op->saved[1], pair[0], pair[1]));
     for (int64_t i = 0; i < steps; i++) {
         int here = pair[i % 2], there = pair[(i + 1) % 2];
-        struct part part = ring_part(tape, op, steps - 1 - i);
+        struct context_part part = context_ring_part(tape, op, steps - 1 - i);
         begin_exchange(tape, grad_name, i == 0 || i == steps - 1 ? keys : 2 * keys, here, there);
         int step_q =
             tape_buffer(tape, tape_suffix(tape, op->name, "dq.step"), op->batch * part.m, op->k, tape->storage_bytes);
         int step_keys = key_buffer(tape, op, tape_suffix(tape, op->name, "dkv.step"), 1);
-        launch_part_backward(tape, op, part, BUFFERS(here), op->saved[0], step_q, BUFFERS(step_keys));
-        launch_add(tape, tape_suffix(tape, op->name, "dq.add"), bytes_of(tape, step_q), i == 0, step_q, grad_q);
+        context_launch_backward(tape, op, part, BUFFERS(here), op->saved[0], step_q, BUFFERS(step_keys));
+        launch_add(tape, tape_suffix(tape, op->name, "dq.add"), context_bytes(tape, step_q), i == 0, step_q, grad_q);
         await_exchange(tape, here, there);
-        launch_add(tape, add_name, key_bytes(tape, op, part.n), i == 0, step_keys, there);
+        launch_add(tape, add_name, context_key_bytes(tape, op, part.n), i == 0, step_keys, there);
     }
     tape_give(tape, op->in[0], grad_q);
     for (int i = 1; i <= 2; i++) {
@@ -171,8 +151,8 @@ static void ring_backward(struct tape *tape, const struct tape_op *op)
 static void put_together(struct tape *tape, const struct tape_op *op, const int *outs)
 {
     int out = tape_at(tape, op->out).buffer;
-    for (int64_t i = 0; i < ranks(tape); i++) {
-        launch_add(tape, tape_suffix(tape, op->name, "correct"), bytes_of(tape, outs[i]), i == 0, outs[i], out);
+    for (int64_t i = 0; i < context_ranks(tape); i++) {
+        launch_add(tape, tape_suffix(tape, op->name, "correct"), context_bytes(tape, outs[i]), i == 0, outs[i], out);
         tape_touch(tape, op->saved[0]);
     }
 }
@@ -180,23 +160,23 @@ static void put_together(struct tape *tape, const struct tape_op *op, const int 
 static int ring(struct tape *tape, struct tape_op op, struct tape_value query)
 {
     const char *kv_name = tape_suffix(tape, op.name, "kv"), *sums_name = tape_suffix(tape, op.name, "logsumexp");
-    int *outs = ARENA_ARRAY(tape->arena, int, ranks(tape));
+    int *outs = ARENA_ARRAY(tape->arena, int, context_ranks(tape));
     op.backward = ring_backward;
     int here = key_buffer(tape, &op, kv_name, 1);
     tape_pass(tape, KERNEL_COPY, tape_suffix(tape, op.name, "kv.cat"), 0,
         BUFFERS(tape_at(tape, op.in[1]).buffer, tape_at(tape, op.in[2]).buffer), here);
-    for (int64_t i = 0; i < ranks(tape); i++) {
-        struct part part = ring_part(tape, &op, i);
+    for (int64_t i = 0; i < context_ranks(tape); i++) {
+        struct context_part part = context_ring_part(tape, &op, i);
         int there = here;
-        if (i + 1 < ranks(tape)) {
+        if (i + 1 < context_ranks(tape)) {
             there = key_buffer(tape, &op, kv_name, 1);
-            begin_exchange(tape, kv_name, key_bytes(tape, &op, op.n), here, there);
+            begin_exchange(tape, kv_name, context_key_bytes(tape, &op, op.n), here, there);
         }
         outs[i] =
             tape_buffer(tape, tape_suffix(tape, op.name, "step"), op.batch * part.m, op.value_dim, tape->storage_bytes);
         int sums = tape_buffer(tape, sums_name, op.batch * part.m, 1, FLOAT_BYTES);
         op.saved[0] = i == 0 ? sums : op.saved[0];
-        launch_part(tape, op.name, &op, part, false, BUFFERS(query.buffer, here, outs[i], sums));
+        context_launch(tape, op.name, &op, part, false, BUFFERS(query.buffer, here, outs[i], sums));
         if (i > 0)
             tape_elementwise(tape, tape_suffix(tape, op.name, "logsumexp.add"), 3, sums, op.saved[0], op.saved[0]);
         if (there != here)
@@ -215,13 +195,14 @@ static int ring(struct tape *tape, struct tape_op op, struct tape_value query)
 enum { CHUNKS = 2 }; /* of a rank */
 
 /* Both chunks of a rank: the keys before the front one's end, and before the back one's, of 2 c chunks. */
-static struct part gathered_part(const struct tape *tape, const struct tape_op *op, int chunk)
+static struct context_part gathered_part(const struct tape *tape, const struct tape_op *op, int chunk)
 {
-    int64_t rank = (ranks(tape) - 1) / 2, m = op->m / 2;
-    int64_t n = m * (chunk == 0 ? rank + 1 : 2 * ranks(tape) - rank);
+    int64_t rank = (context_ranks(tape) - 1) / 2, m = op->m / 2;
+    int64_t n = m * (chunk == 0 ? rank + 1 : 2 * context_ranks(tape) - rank);
     if (!op->causal)
-        return (struct part){m, op->n * ranks(tape), (double)m * (double)(op->n * ranks(tape)), 0.5, false};
-    return (struct part){
+        return (struct context_part){
+            m, op->n * context_ranks(tape), (double)m * (double)(op->n * context_ranks(tape)), 0.5, false};
+    return (struct context_part){
         m, n, (double)m * (double)n - (1 - ATTENTION_CAUSAL_SHARE) * (double)m * (double)m, 0.5, false};
 }
 
@@ -230,9 +211,9 @@ static int gather_keys(struct tape *tape, const struct tape_op *op, int x)
 {
     struct tape_value part = tape_at(tape, x);
     const char *name = tape_suffix(tape, op->name, "gathered"), *order = tape_suffix(tape, op->name, "order");
-    int all = tape_buffer(tape, name, part.rows * ranks(tape), part.cols, tape->storage_bytes);
+    int all = tape_buffer(tape, name, part.rows * context_ranks(tape), part.cols, tape->storage_bytes);
     tape_exchange(tape, op->name, COLL_ALL_GATHER, AXES_CP, part.buffer, all);
-    int ordered = tape_buffer(tape, order, part.rows * ranks(tape), part.cols, tape->storage_bytes);
+    int ordered = tape_buffer(tape, order, part.rows * context_ranks(tape), part.cols, tape->storage_bytes);
     tape_pass(tape, KERNEL_COPY, order, 0, BUFFERS(all), ordered);
     return ordered;
 }
@@ -244,26 +225,26 @@ static void gathered_backward(struct tape *tape, const struct tape_op *op)
     const char *name = tape_suffix(tape, op->name, "dkv"), *order = tape_suffix(tape, op->name, "dkv.order");
     for (int i = 0; i < 2; i++) {
         struct tape_value part = tape_at(tape, op->in[1 + i]);
-        sums[i] = tape_buffer(tape, name, part.rows * ranks(tape), part.cols, tape->storage_bytes);
+        sums[i] = tape_buffer(tape, name, part.rows * context_ranks(tape), part.cols, tape->storage_bytes);
         tape_pass(tape, KERNEL_COPY, tape_suffix(tape, op->name, "dkv.zero"), 0, BUFFERS(NO_BUFFER), sums[i]);
     }
     for (int chunk = 0; chunk < CHUNKS; chunk++) {
-        struct part part = gathered_part(tape, op, chunk);
+        struct context_part part = gathered_part(tape, op, chunk);
         struct tape_value k = tape_at(tape, op->in[1]), v = tape_at(tape, op->in[2]);
         int64_t rows = k.rows / op->n * part.n; /* of the keys that it sees */
         int step_q =
             tape_buffer(tape, tape_suffix(tape, op->name, "dq.step"), op->batch * part.m, op->k, tape->storage_bytes);
         int grads[2] = {tape_buffer(tape, tape_suffix(tape, op->name, "dk.step"), rows, k.cols, tape->storage_bytes),
             tape_buffer(tape, tape_suffix(tape, op->name, "dv.step"), rows, v.cols, tape->storage_bytes)};
-        launch_part_backward(
+        context_launch_backward(
             tape, op, part, BUFFERS(keys[0], keys[1]), op->saved[chunk], step_q, BUFFERS(grads[0], grads[1]));
-        launch_add(tape, tape_suffix(tape, op->name, "dq.copy"), bytes_of(tape, step_q), true, step_q, grad_q);
+        launch_add(tape, tape_suffix(tape, op->name, "dq.copy"), context_bytes(tape, step_q), true, step_q, grad_q);
         for (int i = 0; i < 2; i++)
-            launch_add(tape, tape_suffix(tape, name, "add"), bytes_of(tape, grads[i]), false, grads[i], sums[i]);
+            launch_add(tape, tape_suffix(tape, name, "add"), context_bytes(tape, grads[i]), false, grads[i], sums[i]);
     }
     for (int i = 0; i < 2; i++) {
         struct tape_value part = tape_at(tape, op->in[1 + i]);
-        int ordered = tape_buffer(tape, order, part.rows * ranks(tape), part.cols, tape->storage_bytes);
+        int ordered = tape_buffer(tape, order, part.rows * context_ranks(tape), part.cols, tape->storage_bytes);
         tape_pass(tape, KERNEL_COPY, order, 0, BUFFERS(sums[i]), ordered);
         int grad = tape_new_grad(tape, op->in[1 + i]);
         tape_exchange(tape, name, COLL_REDUCE_SCATTER, AXES_CP, ordered, grad);
@@ -277,11 +258,11 @@ static int gathered(struct tape *tape, struct tape_op op, struct tape_value quer
     op.backward = gathered_backward;
     int k = gather_keys(tape, &op, op.in[1]), v = gather_keys(tape, &op, op.in[2]), outs[CHUNKS];
     for (int chunk = 0; chunk < CHUNKS; chunk++) {
-        struct part part = gathered_part(tape, &op, chunk);
+        struct context_part part = gathered_part(tape, &op, chunk);
         outs[chunk] =
             tape_buffer(tape, tape_suffix(tape, op.name, "step"), op.batch * part.m, op.value_dim, tape->storage_bytes);
         op.saved[chunk] = tape_buffer(tape, tape_suffix(tape, op.name, "logsumexp"), op.batch * part.m, 1, FLOAT_BYTES);
-        launch_part(tape, op.name, &op, part, false, BUFFERS(query.buffer, k, v, outs[chunk], op.saved[chunk]));
+        context_launch(tape, op.name, &op, part, false, BUFFERS(query.buffer, k, v, outs[chunk], op.saved[chunk]));
     }
     op.out = tape_value(tape, op.name, query.rows, query.cols / op.k * op.value_dim, tape->storage_bytes, true);
     tape_pass(tape, KERNEL_COPY, tape_suffix(tape, op.name, "copy"), 0, BUFFERS(outs[0], outs[1]),
@@ -327,7 +308,7 @@ static int ulysses(struct tape *tape, const char *name, const int in[3], struct 
 {
     static const char *const names[3] = {"q", "k", "v"};
     struct tape_value query = tape_at(tape, in[0]);
-    int64_t n = ranks(tape);
+    int64_t n = context_ranks(tape);
     int parts[3];
     for (int i = 0; i < 3; i++) {
         struct tape_value x = tape_at(tape, in[i]);
@@ -358,6 +339,9 @@ int tape_flash_context(struct tape *tape, const char *name, int q, int k, int v,
         return ring(tape, op, tape_at(tape, q));
     case CONTEXT_ALL_GATHER:
         return gathered(tape, op, tape_at(tape, q));
+    case CONTEXT_RING_ALLGATHER:
+    case CONTEXT_RING_ALLTOALL:
+        return context_ring(tape, op);
     case CONTEXT_A2A:
     case CONTEXT_PARALLEL_COUNT:
         break;

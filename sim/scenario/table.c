@@ -241,7 +241,8 @@ static const struct config_field parallelism_fields[] = {
     {PARALLEL("context", FIELD_INT, model.context, "ranks that share each sequence"), .alias = "context_parallel_size",
         .min = 1, .max = MAX_STAGES},
     {PARALLEL("context_kind", FIELD_ENUM, model.context_kind,
-         "how attention sees all of it: a ring, gathered keys and values, or all_to_all (Ulysses)"),
+         "how attention sees all of it: a ring, gathered keys and values, or all_to_all (Ulysses); ring_allgather and "
+         "ring_alltoall: PyTorch's context_parallel(), by its rotate method"),
         .alias = "cp_comm_type", .names = context_parallel_names},
     {PARALLEL("pipeline", FIELD_INT, pipeline,
          "stages of a pipeline, each of some blocks (strategies megatron, nanotron, deepspeed and fsdp)"),
@@ -278,6 +279,9 @@ static const struct config_field parallelism_fields[] = {
         .alias = "scatter_gather_tensors_in_pipeline"},
     {PARALLEL("order", FIELD_STRING, order,
         "axes of the ranks, neighbours first, as in tp-cp-ep-dp-pp (Megatron) or tp-cp-ep-pp-dp")},
+    {PARALLEL("context_sequential", FIELD_BOOL, model.context_sequential,
+        "ring_allgather, ring_alltoall: GPUs have parts of the sequence in order (enable_load_balance off), so that "
+        "the last one has most of a causal mask; else all have as much")},
 };
 static TABLE(parallelism_table, "'parallelism'", parallelism_fields);
 

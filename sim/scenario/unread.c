@@ -130,6 +130,18 @@ static bool may_overlap_shared(const struct scenario_point *point)
     return shares_experts(point) || !point->options.strategy.train.moe_shared_expert_overlap;
 }
 
+static bool is_pytorch_context(const struct scenario_point *point)
+{
+    const struct model_parallel *parallel = &point->options.strategy.parallelism.model;
+    return context_is_pytorch(parallel->context_kind) || !parallel->context_sequential;
+}
+
+static bool is_compiled(const struct scenario_point *point)
+{
+    const struct train_options *train = &point->options.strategy.train;
+    return train->fusion == FUSION_INDUCTOR || train->compiled == COMPILED_MODEL;
+}
+
 static bool multiplies_in_fp8(const struct scenario_point *point)
 {
     return point->options.strategy.train.precision == PRECISION_FP8_MIXED;
@@ -169,6 +181,7 @@ static const struct rule {
     {"megatron.fp8_param_gather", multiplies_in_fp8, "train.precision", "fp8_mixed"},
     {"megatron.", is_megatron, "strategy", "megatron"},
     {"nanotron.", is_nanotron, "strategy", "nanotron"},
+    {"parallelism.context_sequential", is_pytorch_context, "parallelism.context_kind", "ring_allgather"},
     {"parallelism.schedule", has_stages, "parallelism.pipeline", "2 or more"},
     {"train.checkpoint_interval", is_checkpointed, "train.activation_checkpointing", "full or selective"},
     {"train.recompute_num_layers", is_recomputed, "train.activation_checkpointing", "full or selective"},
@@ -181,6 +194,7 @@ static const struct rule {
     {"train.moe_flex_dispatcher_backend", may_flex, "train.moe_token_dispatcher_type", "flex"},
     {"train.moe_pad_expert_input_to_capacity", may_pad, "train.moe_expert_capacity_factor", "1 or more"},
     {"train.moe_shared_expert_overlap", may_overlap_shared, "model", EXPERT_PARALLELISM},
+    {"train.compiled", is_compiled, "train.fusion", "inductor"},
     {"train.memory_format", is_image, "model", "a model of images"},
     {"run.garbage_collection_threshold", has_memory_fraction, "run.memory_fraction", "a share, as 0.9"},
 };

@@ -15,17 +15,23 @@
 
 enum { BF16_BYTES = 2, HEAD = 16 };
 
-static struct run part(const struct model_shape *shape, struct model_parallel parallel)
+static struct run part_of(const struct model_shape *shape, struct model_parallel parallel, enum kernel_fusion fusion)
 {
     struct run r = {.arena = ARENA_INIT};
     struct model whole;
     struct model_workload w = workload(shape, DTYPE_BF16, ATTENTION_FLASH);
     w.parallel = parallel;
+    w.fusion = (int)fusion;
     model_build(&whole, shape, &r.arena);
     assert_null(model_shard_wrong(shape, &w, &r.arena));
     model_shard(&r.model, &whole, &parallel, &r.arena);
     model_segments(&r.segments, &r.model, &w, &r.arena);
     return r;
+}
+
+static struct run part(const struct model_shape *shape, struct model_parallel parallel)
+{
+    return part_of(shape, parallel, FUSION_EAGER);
 }
 
 struct sent {
@@ -143,6 +149,114 @@ static void ulysses_trades_positions_for_heads(void **state)
     arena_release(&r.arena);
 }
 
+/* PyTorch's rings over c ranks, with keys and values K of all 4 heads, also of Llama, which has 2 key heads. allgather:
+ * one of c K, in backward again; alltoall: c - 1 of K, in backward again. Gradients: c of 2 K, which is FP32. Where
+ * nothing is compiled, they go with the next step's keys: the c - 2 steps between have one message for both. */
+static void pytorchs_ring_sends_gradients_in_fp32(void **state)
+{
+    (void)state;
+    for (int64_t c = 2; c <= 4; c++)
+        for (int compiled = 0; compiled < 2; compiled++) {
+            enum kernel_fusion fusion = compiled ? FUSION_INDUCTOR : FUSION_EAGER;
+            const double keys = keys_bytes(c, 4), n = (double)c;
+            const int others = (int)c - 1;
+            struct model_parallel parallel = {.context = c, .context_kind = CONTEXT_RING_ALLGATHER};
+            struct run r = part_of(&small_llama, parallel, fusion);
+            const struct model_program *p = block(&r, 1);
+            assert_sent(p->forward, p->n_forward, COLL_ALL_GATHER, 1, n * keys);
+            assert_sent(p->forward, p->n_forward, COLL_SEND_RECV, 0, 0);
+            assert_sent(p->backward, p->n_backward, COLL_ALL_GATHER, 1, n * keys);
+            assert_sent(p->backward, p->n_backward, COLL_SEND_RECV, (int)c, n * 2 * keys);
+            arena_release(&r.arena);
+            parallel.context_kind = CONTEXT_RING_ALLTOALL;
+            r = part_of(&small_llama, parallel, fusion);
+            p = block(&r, 1);
+            assert_sent(p->forward, p->n_forward, COLL_SEND_RECV, others, (double)others * keys);
+            assert_sent(p->backward, p->n_backward, COLL_SEND_RECV, compiled ? others + (int)c : (int)c + 1,
+                (double)others * keys + n * 2 * keys);
+            arena_release(&r.arena);
+        }
+}
+
+/* Messages on their way while an attention kernel runs; compiled, each is waited for where it stands. */
+static int beside_attention(const struct model_op *ops, int n)
+{
+    int beside = 0;
+    bool pending = false;
+    for (int i = 0; i < n; i++) {
+        beside += ops[i].kind == MODEL_KERNEL && ops[i].work.kind == KERNEL_ATTENTION && pending;
+        if (ops[i].kind != MODEL_KERNEL)
+            pending = ops[i].kind == MODEL_COMM;
+    }
+    return beside;
+}
+
+static void compiled_rings_wait_at_once(void **state)
+{
+    (void)state;
+    for (int compiled = 0; compiled < 2; compiled++)
+        for (int kind = CONTEXT_RING_ALLGATHER; kind <= CONTEXT_RING_ALLTOALL; kind++) {
+            struct model_parallel parallel = {.context = 4, .context_kind = kind};
+            struct run r = part_of(&small_gpt, parallel, compiled ? FUSION_INDUCTOR : FUSION_EAGER);
+            const struct model_program *p = block(&r, 1);
+            int forward = kind == CONTEXT_RING_ALLGATHER ? 1 : 3;
+            assert_int_equal(beside_attention(p->forward, p->n_forward), compiled ? 0 : forward);
+            assert_int_equal(beside_attention(p->backward, p->n_backward), compiled ? 0 : 4);
+            arena_release(&r.arena);
+        }
+}
+
+/* What _SDPAMerger and the copies around it move forward, a kernel for each operation, on the first of two ranks, whose
+ * second step has half of the queries. E: elements of out, R = 4 bytes a row, K: bytes of keys and values. Contiguous
+ * copies 2 K, cat 2 K; float of step 0: 2 + 4; of step 1 (E / 2): float 1 + 2, difference 4 + 2, times 2 + 2, merge 4 +
+ * 2; cat of the whole 4 + 4, cast 4 + 2: 39 E. Log-sums of half the rows: difference 3 / 2, sigmoid 1, times 1 / 2,
+ * back 3 / 2, logsigmoid 1, merge 3 / 2, and cat of all 2: 9 R. 3 copies of keys, 1 + 1 casts, 3 of out, 5 of log-sums,
+ * 2 cats, 1 cast: 16 kernels beside two of attention. */
+static void merging_moves_fp32(void **state)
+{
+    (void)state;
+    struct run r = part(&small_gpt, (struct model_parallel){.context = 2, .context_kind = CONTEXT_RING_ALLGATHER});
+    const struct model_program *p = block(&r, 1);
+    double moved = 0, rows = (double)LENGTH / 2 * BATCH * 4, elements = rows * HEAD;
+    int kernels = 0;
+    for (int i = 0; i < p->n_forward; i++) {
+        const struct model_op *op = &p->forward[i];
+        if (op->kind != MODEL_KERNEL || op->work.kind == KERNEL_ATTENTION || !strstr(op->name, ".flash"))
+            continue;
+        kernels++;
+        moved += op->work.read_bytes + op->work.write_bytes;
+    }
+    assert_int_equal(kernels, 16);
+    assert_near(moved, 4 * keys_bytes(2, 4) + 39 * elements + 9 * 4 * rows, 0);
+    arena_release(&r.arena);
+}
+
+/* In order, the last of c ranks multiplies its m queries by half of its own m keys and by all of each rank before: m^2
+ * (c - 1 / 2), balanced ones by m^2 c / 2. What counts as the model's FLOP stays. */
+static void the_last_rank_has_most_of_the_mask(void **state)
+{
+    (void)state;
+    for (int64_t c = 2; c <= 4; c++) {
+        struct model_parallel parallel = {.context = c, .context_kind = CONTEXT_RING_ALLGATHER};
+        struct run balanced = part(&small_gpt, parallel);
+        parallel.context_sequential = true;
+        struct run r = part(&small_gpt, parallel);
+        double flop[2] = {0};
+        for (int i = 0; i < 2; i++) {
+            const struct model_program *p = block(i ? &r : &balanced, 1);
+            for (int k = 0; k < p->n_forward; k++)
+                if (p->forward[k].kind == MODEL_KERNEL && p->forward[k].work.kind == KERNEL_ATTENTION)
+                    flop[i] += p->forward[k].work.flop;
+        }
+        double m = (double)LENGTH / (double)c, n = (double)c;
+        assert_near(flop[0], 4.0 * BATCH * 4 * HEAD * m * m * n / 2, 1e-12);
+        assert_near(flop[1], 4.0 * BATCH * 4 * HEAD * m * m * (n - 0.5), 1e-12);
+        assert_near(model_step_flop(&r.segments), model_step_flop(&balanced.segments), 1e-12);
+        arena_release(&balanced.arena);
+        arena_release(&r.arena);
+    }
+}
+
 static double attention_flop(const struct model_segments *segments)
 {
     double flop = 0;
@@ -216,6 +330,10 @@ int main(void)
         cmocka_unit_test(a_ring_sends_beside_attention),
         cmocka_unit_test(gathered_keys_are_those_of_all),
         cmocka_unit_test(ulysses_trades_positions_for_heads),
+        cmocka_unit_test(pytorchs_ring_sends_gradients_in_fp32),
+        cmocka_unit_test(compiled_rings_wait_at_once),
+        cmocka_unit_test(merging_moves_fp32),
+        cmocka_unit_test(the_last_rank_has_most_of_the_mask),
         cmocka_unit_test(ranks_do_the_models_flop_together),
         cmocka_unit_test(what_cannot_be_cut_is_said),
     };
