@@ -73,9 +73,15 @@ extern const char *const tensor_overlap_names[TENSOR_OVERLAP_COUNT + 1]; /* "non
 struct model_parallel {
     int64_t tensor;     /* ranks of AXIS_TP: heads, feed-forward layers and vocabulary */
     bool sequence;      /* between these, each of them has its part of the sequence (arXiv 2205.05198) */
-    int tensor_overlap; /* enum tensor_overlap */
-    int64_t context;    /* ranks of AXIS_CP: each has its part of the sequence everywhere */
-    int context_kind;   /* enum context_parallel */
+    int tensor_overlap; /* enum tensor_overlap; with gather_dim 1 none or micro_pipeline */
+    /* With sequence: the dimension that is gathered and reduce-scattered. 0: what lies sequence first (Megatron-LM). 1:
+     * samples first, as DTensor's Shard(1) of torchtitan: each gather has a copy of all of it behind it, each
+     * reduce-scatter one before it (torch/distributed/_functional_collectives.py, all_gather_tensor and
+     * reduce_scatter_tensor, torch.cat), but not where async TP cuts the product into pieces (micro_pipeline).
+     * Ignored: that Inductor could make such a copy and a cast by rows in one. */
+    int64_t gather_dim;
+    int64_t context;  /* ranks of AXIS_CP: each has its part of the sequence everywhere */
+    int context_kind; /* enum context_parallel */
     /* ring_allgather, ring_alltoall: ranks have parts of the sequence one after the other (enable_load_balance off), so
      * that under a causal mask the last one has the most work. It is this one that is modelled: all wait for it. Else
      * each has two of 2 c chunks, the r-th and the r-th last, and all have as much work. */

@@ -47,6 +47,58 @@ static int resize(struct tape *tape, int x, const char *name, int64_t rows)
     return tape_value(tape, name, rows, in.cols, in.element_bytes, in.needs_grad);
 }
 
+/* ---- along the sequence ---- */
+
+/* What NCCL gathers, or takes to be scattered, has the ranks' parts one behind the other, and samples come first:
+ * funcol lays it out anew by torch.cat(torch.chunk()). Async TP's products in pieces write and read where it belongs;
+ * cut: there are such. */
+static bool lays_out(const struct tape *tape, bool cut)
+{
+    const struct model_parallel *parallel = &tape->workload->parallel;
+    bool in_pieces = parallel->tensor_overlap != TENSOR_BLOCKING && tape->model->layers[tape->layer].role != LAYER_ROOT;
+    return parallel->gather_dim == 1 && !(in_pieces && cut);
+}
+
+/* Scales of rows are found in what was gathered, before the product. */
+static bool casts_gathered(const struct tape *tape)
+{
+    return tape->workload->fp8 && tape->workload->fp8_recipe == FP8_ROWWISE;
+}
+
+/* The gradient of what entered is a sum of several layers'. */
+static bool has_several_users(const struct tape *tape, int x)
+{
+    int users = 0;
+    for (int i = 0; i < tape->ops.n; i++)
+        users += tape->ops.at[i].in[0] == x;
+    return users > 1;
+}
+
+static int buffer_like(struct tape *tape, const char *name, int buffer)
+{
+    struct tape_buffer like = tape->buffers.at[buffer];
+    return tape_buffer(tape, name, like.elements, 1, like.life.bytes / like.elements);
+}
+
+static void gather_rows(struct tape *tape, const char *name, int from, int to)
+{
+    int parts = lays_out(tape, !casts_gathered(tape)) ? buffer_like(tape, tape_suffix(tape, name, "parts"), to) : to;
+    tape_exchange(tape, name, COLL_ALL_GATHER, AXES_TP, from, parts);
+    if (parts != to)
+        tape_pass(tape, KERNEL_COPY, tape_suffix(tape, name, "cat"), 0, BUFFERS(parts), to);
+}
+
+/* What is reduce-scattered. cut: the product before it. */
+static int rows_to_reduce(struct tape *tape, const char *name, int from, bool cut)
+{
+    if (!lays_out(tape, cut))
+        return from;
+    const char *cat = tape_suffix(tape, name, "cat");
+    int parts = buffer_like(tape, cat, from);
+    tape_pass(tape, KERNEL_COPY, cat, 0, BUFFERS(from), parts);
+    return parts;
+}
+
 /* ---- enter ---- */
 
 /* Where the ranks' gradients of what entered are summed: its shard's, with sequence, or in place. */
@@ -64,8 +116,11 @@ static void enter_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad = tape_grad(tape, op), sum = tape_at(tape, op->out).entered.reduced;
     if (sum == NO_BUFFER) {
+        const char *name = tape_suffix(tape, op->name, "dgrad");
+        if (scatters(tape))
+            grad = rows_to_reduce(tape, name, grad, !has_several_users(tape, op->out));
         sum = sum_buffer(tape, op->in[0], grad);
-        tape_exchange(tape, tape_suffix(tape, op->name, "dgrad"), sum_kind(tape), AXES_TP, grad, sum);
+        tape_exchange(tape, name, sum_kind(tape), AXES_TP, grad, sum);
     }
     tape_give(tape, op->in[0], sum);
 }
@@ -81,7 +136,7 @@ int tape_enter(struct tape *tape, const char *name, int x)
     struct tape_op op = {.backward = enter_backward, .name = tape_name(tape, name), .in = {x}};
     if (scatters(tape)) {
         op.out = resize(tape, x, op.name, in.rows * ranks(tape));
-        tape_exchange(tape, op.name, COLL_ALL_GATHER, AXES_TP, in.buffer, tape_at(tape, op.out).buffer);
+        gather_rows(tape, op.name, in.buffer, tape_at(tape, op.out).buffer);
     } else {
         op.out = alias(tape, x, op.name);
     }
@@ -166,7 +221,7 @@ static void leave_backward(struct tape *tape, const struct tape_op *op)
         } else {
             whole = tape_new_grad(tape, x);
         }
-        tape_exchange(tape, name, COLL_ALL_GATHER, AXES_TP, grad, whole);
+        gather_rows(tape, name, grad, whole);
         grad = whole;
     }
     tape_give(tape, x, grad);
@@ -179,8 +234,9 @@ int tape_leave(struct tape *tape, const char *name, int bias, int x)
     tape->region = REGION_OUTSIDE;
     if (scatters(tape)) {
         BUG_IF(in.rows % ranks(tape), "%s: %ld rows over %ld ranks", op.name, (long)in.rows, (long)ranks(tape));
+        int whole = rows_to_reduce(tape, op.name, in.buffer, true);
         op.out = resize(tape, x, tape_suffix(tape, op.name, "sum"), in.rows / ranks(tape));
-        tape_exchange(tape, op.name, COLL_REDUCE_SCATTER, AXES_TP, in.buffer, tape_at(tape, op.out).buffer);
+        tape_exchange(tape, op.name, COLL_REDUCE_SCATTER, AXES_TP, whole, tape_at(tape, op.out).buffer);
     } else {
         op.out = alias(tape, x, tape_suffix(tape, op.name, "sum"));
         tape_exchange(tape, op.name, COLL_ALL_REDUCE, AXES_TP, in.buffer, in.buffer);

@@ -279,6 +279,10 @@ static const struct config_field parallelism_fields[] = {
         .alias = "scatter_gather_tensors_in_pipeline"},
     {PARALLEL("order", FIELD_STRING, order,
         "axes of the ranks, neighbours first, as in tp-cp-ep-dp-pp (Megatron) or tp-cp-ep-pp-dp")},
+    {PARALLEL("gather_dim", FIELD_INT, model.gather_dim,
+         "sequence: the dimension that tensor ranks gather and reduce-scatter; 1: samples come first (DTensor's "
+         "Shard(1)), so that each has a copy beside it"),
+        .min = 0, .max = 1},
     {PARALLEL("context_sequential", FIELD_BOOL, model.context_sequential,
         "ring_allgather, ring_alltoall: GPUs have parts of the sequence in order (enable_load_balance off), so that "
         "the last one has most of a causal mask; else all have as much")},

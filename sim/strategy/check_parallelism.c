@@ -100,6 +100,12 @@ static void check_model_parallel(const struct job_check *check)
             "micro_pipeline copies parts of the sequence between the GPUs of a node; take parallelism.sequence: true "
             "and at most %d tensor ranks",
             hw_gpus_per_node(check->hw));
+    if (parallel->gather_dim == 1 && parallel->sequence && parallel->tensor_overlap != TENSOR_BLOCKING &&
+        parallel->tensor_overlap != TENSOR_MICRO_PIPELINE)
+        diag_input(check->diag, job_at(check, "parallelism.gather_dim"),
+            "Megatron-LM's overlap '%s' gathers dimension 0; take that, or parallelism.tensor_overlap: none or "
+            "micro_pipeline, which are DTensor's",
+            tensor_overlap_names[parallel->tensor_overlap]);
     if (options->train.lora_rank > 0)
         diag_input(check->diag, job_at(check, "train.lora_rank"),
             "adapters on a model that is cut are not simulated; leave out 'train.lora_rank' or '%s'", key);

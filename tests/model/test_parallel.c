@@ -155,6 +155,38 @@ static void collectives_run_beside_products(void **state)
     arena_release(&r.arena);
 }
 
+/* DTensor gathers and reduce-scatters dimension 1: of a block's four collectives each way each has a copy of all of it,
+ * which reads and writes A. Async TP's pieces need none: what stays is before the two sums of gradients of what q, k
+ * and v, and gate and up, have read. */
+static void what_lies_batch_first_is_copied(void **state)
+{
+    (void)state;
+    for (int overlap = TENSOR_BLOCKING; overlap <= TENSOR_MICRO_PIPELINE; overlap += TENSOR_MICRO_PIPELINE) {
+        struct model_parallel parallel = {.tensor = 4, .sequence = true, .tensor_overlap = overlap};
+        struct run plain = shard(&small_llama, parallel);
+        parallel.gather_dim = 1;
+        struct run r = shard(&small_llama, parallel);
+        const struct model_program *p = block(&r, 1), *before = block(&plain, 1);
+        bool copies = overlap == TENSOR_BLOCKING;
+        for (int pass = 0; pass < 2; pass++) {
+            const struct model_op *ops = pass ? p->backward : p->forward;
+            int n = pass ? p->n_backward : p->n_forward, found = 0;
+            for (int i = 0; i < n; i++) {
+                size_t length = strlen(ops[i].name);
+                if (length < 4 || strcmp(ops[i].name + length - 4, ".cat") != 0)
+                    continue;
+                found++;
+                assert_true(ops[i].work.read_bytes == A && ops[i].work.write_bytes == A);
+            }
+            assert_int_equal(found, copies ? 4 : pass ? 2 : 0);
+            assert_int_equal(all_exchanges(ops, n), pass ? all_exchanges(before->backward, before->n_backward)
+                                                         : all_exchanges(before->forward, before->n_forward));
+        }
+        arena_release(&r.arena);
+        arena_release(&plain.arena);
+    }
+}
+
 /* T tokens: the loss all-reduces 3 numbers of 4 bytes a token, fused one and then two. What Llama's head reads and its
  * words' rows are A; a learned position is added to the sum of an all-reduce, and only then has each rank its rows. */
 static void words_are_shared_out(void **state)
@@ -527,6 +559,7 @@ int main(void)
         cmocka_unit_test(a_block_moves_what_megatron_moves),
         cmocka_unit_test(cross_attention_takes_the_encoders_output_in),
         cmocka_unit_test(collectives_run_beside_products),
+        cmocka_unit_test(what_lies_batch_first_is_copied),
         cmocka_unit_test(words_are_shared_out),
         cmocka_unit_test(losses_keep_logits_in_their_format),
         cmocka_unit_test(dtensors_loss_makes_new_tensors),

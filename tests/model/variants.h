@@ -113,7 +113,8 @@ static inline void for_every_part(check_run *check)
         {.tensor = 2, .sequence = true, .context = 2}, {.context = 2, .context_kind = CONTEXT_ALL_GATHER},
         {.context = 2, .context_kind = CONTEXT_A2A}, {.context = 3, .context_kind = CONTEXT_RING_ALLGATHER},
         {.context = 3, .context_kind = CONTEXT_RING_ALLTOALL, .context_sequential = true},
-        {.tensor = 2, .sequence = true, .tensor_overlap = TENSOR_MICRO_PIPELINE}};
+        {.tensor = 2, .sequence = true, .tensor_overlap = TENSOR_MICRO_PIPELINE},
+        {.tensor = 2, .sequence = true, .gather_dim = 1}};
     for_every_variant_cut(parallels, sizeof parallels / sizeof *parallels, check);
 }
 

@@ -335,6 +335,9 @@ static void recipes_of_fp8_and_pieces(void **state)
         {BASE "sweep: [{parallelism.tensor: [2], parallelism.tensor_overlap: [micro_pipeline]}]\n", {0},
             "x.yaml:7:64: error: micro_pipeline copies parts of the sequence between the GPUs of a node; take "
             "parallelism.sequence: true and at most 8 tensor ranks\n"},
+        {BASE "sweep: [{parallelism.tensor: [2], parallelism.sequence: [true], parallelism.gather_dim: [1]}]\n", {0},
+            "x.yaml:7:90: error: Megatron-LM's overlap 'async' gathers dimension 0; take that, or "
+            "parallelism.tensor_overlap: none or micro_pipeline, which are DTensor's\n"},
         {BASE, {"train.fp8_recipe", "mxfp8"},
             "--set train.fp8_recipe:1:1: error: 'mxfp8' is not one of delayed, tensorwise, rowwise (fp8_mixed: "
             "TransformerEngine's delayed scaling, or torchao's by tensor or by row)\n"},
