@@ -279,6 +279,9 @@ static const struct config_field parallelism_fields[] = {
         .alias = "scatter_gather_tensors_in_pipeline"},
     {PARALLEL("order", FIELD_STRING, order,
         "axes of the ranks, neighbours first, as in tp-cp-ep-dp-pp (Megatron) or tp-cp-ep-pp-dp")},
+    {PARALLEL("merge_outputs", FIELD_BOOL, merge_outputs,
+        "the last stage of a pipeline keeps the logits of all micro-batches and joins them at the end of a step "
+        "(torch.distributed.pipelining)")},
     {PARALLEL("gather_dim", FIELD_INT, model.gather_dim,
          "sequence: the dimension that tensor ranks gather and reduce-scatter; 1: samples come first (DTensor's "
          "Shard(1)), so that each has a copy beside it"),

@@ -136,6 +136,12 @@ static bool is_pytorch_context(const struct scenario_point *point)
     return context_is_pytorch(parallel->context_kind) || !parallel->context_sequential;
 }
 
+static bool may_merge(const struct scenario_point *point)
+{
+    const struct parallelism_options *options = &point->options.strategy.parallelism;
+    return options->pipeline > 1 || !options->merge_outputs;
+}
+
 static bool has_sequence(const struct scenario_point *point)
 {
     const struct model_parallel *parallel = &point->options.strategy.parallelism.model;
@@ -187,6 +193,7 @@ static const struct rule {
     {"megatron.fp8_param_gather", multiplies_in_fp8, "train.precision", "fp8_mixed"},
     {"megatron.", is_megatron, "strategy", "megatron"},
     {"nanotron.", is_nanotron, "strategy", "nanotron"},
+    {"parallelism.merge_outputs", may_merge, "parallelism.pipeline", "2 or more"},
     {"parallelism.gather_dim", has_sequence, "parallelism.sequence", "true"},
     {"parallelism.context_sequential", is_pytorch_context, "parallelism.context_kind", "ring_allgather"},
     {"parallelism.schedule", has_stages, "parallelism.pipeline", "2 or more"},

@@ -19,6 +19,10 @@
  * rank, which the host of who receives it waits for; the parts are gathered there. Of its output a stage keeps a
  * part, too, which it gathers before the backward pass.
  *
+ * merge_outputs (torch/distributed/pipelining, stage.py's output_chunks and schedules.py's _merge_outputs): what the
+ * model gives back, the logits, stays on the last stage for each micro-batch until the passes of the step are done;
+ * then torch.cat makes one of all, and they are let go of. Logits: what the last product of the last segment makes.
+ *
  * Ignored: that what is received is cleared before and copied behind (DeepSpeed); the part that is kept; exchanges of
  * shapes but these; Megatron's synchronous messages in warm-up and cool-down with
  * overlap_p2p_comm. */
@@ -36,5 +40,8 @@ void pipeline_end_flight(struct emit *emit, struct cell cell);
 /* Before a cell: what it needs is received. After it: what it made is sent. cells[i] of n. */
 void pipeline_before(struct emit *emit, const struct cell *cells, int n, int i);
 void pipeline_after(struct emit *emit, const struct cell *cells, int n, int i);
+/* After a forward cell; after the last cell of a step. */
+void pipeline_keep_output(struct emit *emit, struct cell cell);
+void pipeline_merge_outputs(struct emit *emit);
 
 #endif

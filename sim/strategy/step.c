@@ -167,11 +167,14 @@ static void run(struct emit *emit)
             plan_host(&emit->builder, "pass", emit->options->host.pass_s);
         pipeline_before(emit, cells, n, i);
         (cells[i].kind == CELL_FORWARD ? forward : backward)(emit, cells[i]);
+        if (cells[i].kind == CELL_FORWARD)
+            pipeline_keep_output(emit, cells[i]);
         pipeline_after(emit, cells, n, i);
         if (cells[i].kind == CELL_BACKWARD || cells[i].kind == CELL_BACKWARD_WEIGHT)
             pipeline_end_flight(emit, cells[i]);
     }
     plan_begin_cell(&emit->builder, NULL, 0, 0);
+    pipeline_merge_outputs(emit);
     CALL(step_ends, emit);
     for (int t = 0; t < emit->model->n_tensors; t++) /* zero_grad(set_to_none=True) */
         emit_free(emit, &emit->grads[t], PLAN_NO_OP);

@@ -242,6 +242,7 @@ struct parallelism_options {
     bool pipe_partitioned;
     double p2p_poll_s;
     int partition_method; /* enum partition_method */
+    bool merge_outputs;   /* see strategy/pipeline.h */
     const char *order;    /* of the axes, see mesh/mesh.h; NULL: mesh_order_default */
 };
 

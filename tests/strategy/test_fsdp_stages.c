@@ -249,6 +249,28 @@ static void matrices_are_gathered_in_fp8(void **state)
     refuse_model(&shape, hw, &options, "take parallelism.sequence: true and at most 8 tensor ranks");
 }
 
+/* merge_outputs: the last stage keeps 2 x 32 tokens x 1000 words x 2 bytes of each micro-batch, then reads and writes
+ * all of them; the others, and one without stages, nothing. An op each allocates and frees. */
+static void a_pipeline_merges_its_outputs(void **state)
+{
+    (void)state;
+    const struct model_shape shape = deep_llama();
+    const double logits = 2.0 * 32 * 1000 * 2;
+    for (int chunks = 0; chunks <= 2; chunks++)
+        for (int merges = 0; merges < 2; merges++) {
+            struct compiled c;
+            struct strategy_options options = staged();
+            options.parallelism.pipeline = chunks == 0 ? 1 : STAGES;
+            options.parallelism.virtual_stages = chunks == 0 ? 1 : chunks;
+            options.parallelism.merge_outputs = merges;
+            compile(&c, &options, &shape, RANKS);
+            bool kept = merges && chunks > 0;
+            assert_int_equal(issued(&c.plan, "output_chunks"), kept ? 2 * MICRO_BATCHES : 0);
+            assert_true(traffic(&c.plan, "merge_outputs") == (kept ? 2 * MICRO_BATCHES * logits : 0));
+            drop(&c);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +281,7 @@ int main(void)
         cmocka_unit_test(blocks_are_split_as_torchtitan_does),
         cmocka_unit_test(matrices_are_gathered_in_fp8),
         cmocka_unit_test(what_a_pipeline_of_fully_shard_cannot),
+        cmocka_unit_test(a_pipeline_merges_its_outputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
