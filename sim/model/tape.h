@@ -227,6 +227,9 @@ void tape_host_wait(struct tape *tape, const char *name);
 int tape_top_k(struct tape *tape, const char *name, int scores, int64_t k, int64_t passes);
 /* Numbers of a row at the places of as many columns that indices say, zeros elsewhere. */
 int tape_spread(struct tape *tape, const char *name, int x, int64_t cols);
+/* Rows that are taken and added from here on, and their gradients, take this multiple of what their bytes do; 0: once.
+ */
+void tape_row_cost(struct tape *tape, double times);
 /* Rows of x as indices say, each as often as they say. Its gradient is added to zeros. */
 int tape_take_rows(struct tape *tape, const char *name, int x, int64_t rows);
 /* into.index_add_(x): rows of x are added to those of `into` that indices say, in place; go on with the result. What it

@@ -49,6 +49,7 @@ struct tape_op {
     int region;              /* enum tape_region */
     int64_t value_dim;       /* attention: of values */
     int64_t part, parts;     /* experts: of a stack of matrices */
+    double row_cost;         /* rows taken or added: times what their bytes take; 0: once */
     double model_flop;       /* of each of an op's products, where the kernel does more; 0: the kernel's */
     unsigned axes;           /* exchange */
     struct tape_route route; /* of it */
@@ -72,6 +73,7 @@ struct tape {
     const char *scope;
     int layer;
     int pass;        /* FORWARD or BACKWARD */
+    double row_cost; /* of rows that are taken and added, see tape_row_cost() */
     unsigned parts;  /* of which parts is what is recorded now, see model_op */
     int loss;        /* a value, or NO_VALUE */
     int input;       /* the same */
@@ -104,12 +106,16 @@ int tape_value(struct tape *tape, const char *name, int64_t rows, int64_t cols, 
 struct tape_value tape_at(const struct tape *tape, int value);
 void tape_push(struct tape *tape, struct tape_op op); /* recorded only if its output needs a gradient */
 
+/* Of an op: how often the bytes of its rows count. */
+double tape_times(double row_cost);
+
 /* A list of buffers, up to the first that is NO_BUFFER. */
 #define BUFFERS(...) ((const int[]){__VA_ARGS__, NO_BUFFER})
 /* Launch a kernel that reads and writes these buffers; then say which matrix it used, and which parameter's gradient is
  * complete after it. */
 void tape_launch(struct tape *tape, const char *name, struct kernel_work work, double model_flop, const int *buffers);
-void tape_touch(struct tape *tape, int buffer); /* one more */
+void tape_touch(struct tape *tape, int buffer);            /* one more */
+void tape_of_experts(struct tape *tape, int64_t matrices); /* the kernel launched last multiplies by as many */
 /* The same for a collective of a buffer, called after the kernel that leaves it, and for waiting for it. */
 void tape_communicate(struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int buffer);
 void tape_await(struct tape *tape);

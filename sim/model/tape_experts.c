@@ -91,7 +91,7 @@ void tape_count(struct tape *tape, const char *name, int64_t tokens, int64_t exp
 static void scatter_add_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad = tape_grad(tape, op), grad_x = tape_new_grad(tape, op->in[1]);
-    double bytes = bytes_of(tape, grad_x);
+    double bytes = tape_times(op->row_cost) * bytes_of(tape, grad_x);
     tape_launch(tape, tape_suffix(tape, op->name, "dgrad"), kernel_stream(KERNEL_EMBEDDING, bytes, bytes, 0), 0,
         BUFFERS(grad, grad_x));
     tape_give(tape, op->in[0], grad);
@@ -102,15 +102,16 @@ int tape_scatter_add(struct tape *tape, const char *name, int into, int x)
 {
     struct tape_value sum = tape_at(tape, into), rows = tape_at(tape, x);
     BUG_IF(sum.cols != rows.cols, "%s.%s: rows of %ld and %ld", tape->scope, name, (long)sum.cols, (long)rows.cols);
-    struct tape_op op = {.backward = scatter_add_backward, .name = tape_name(tape, name), .in = {into, x}};
-    double read = bytes_of(tape, rows.buffer), all = bytes_of(tape, sum.buffer);
+    struct tape_op op = {
+        .backward = scatter_add_backward, .name = tape_name(tape, name), .in = {into, x}, .row_cost = tape->row_cost};
+    double read = bytes_of(tape, rows.buffer), all = bytes_of(tape, sum.buffer), times = tape_times(op.row_cost);
     double touched = rows.rows < sum.rows ? (double)(rows.rows * sum.cols * sum.element_bytes) : all;
     sum.name = op.name;
     sum.needs_grad = sum.needs_grad || rows.needs_grad;
     vec_push(&tape->values, sum);
     op.out = tape->values.n - 1;
     tape_launch(tape, op.name,
-        kernel_stream(KERNEL_EMBEDDING, read + touched, touched, (double)(rows.rows * rows.cols)), 0,
+        kernel_stream(KERNEL_EMBEDDING, times * (read + touched), times * touched, (double)(rows.rows * rows.cols)), 0,
         BUFFERS(rows.buffer, sum.buffer));
     tape_push(tape, op);
     return op.out;

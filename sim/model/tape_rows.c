@@ -276,8 +276,18 @@ int tape_expand(struct tape *tape, const char *name, int x, int64_t times)
 static void launch_rows(struct tape *tape, const char *name, const struct tape_op *op, int from, int to)
 {
     struct tape_value out = tape_at(tape, op->out);
-    double bytes = (double)(out.rows * out.cols * out.element_bytes);
+    double bytes = tape_times(op->row_cost) * (double)(out.rows * out.cols * out.element_bytes);
     tape_launch(tape, name, kernel_stream(KERNEL_EMBEDDING, bytes, bytes, 0), 0, BUFFERS(from, to));
+}
+
+void tape_row_cost(struct tape *tape, double times)
+{
+    tape->row_cost = times;
+}
+
+double tape_times(double row_cost)
+{
+    return row_cost > 0 ? row_cost : 1;
 }
 
 static void select_backward(struct tape *tape, const struct tape_op *op)
@@ -291,7 +301,8 @@ static void select_backward(struct tape *tape, const struct tape_op *op)
 int tape_take_rows(struct tape *tape, const char *name, int x, int64_t rows)
 {
     struct tape_value in = tape_at(tape, x);
-    struct tape_op op = {.backward = select_backward, .name = tape_name(tape, name), .in = {x}};
+    struct tape_op op = {
+        .backward = select_backward, .name = tape_name(tape, name), .in = {x}, .row_cost = tape->row_cost};
     op.out = tape_value(tape, op.name, rows, in.cols, in.element_bytes, in.needs_grad);
     launch_rows(tape, op.name, &op, in.buffer, tape_at(tape, op.out).buffer);
     tape_push(tape, op);

@@ -120,6 +120,9 @@ static const struct config_field train_fields[] = {
         "and takes no fewer, so that GPUs exchange no counts of tokens and hosts wait for none")},
     {TRAIN("moe_shared_expert_overlap", FIELD_BOOL, moe_shared_expert_overlap,
         "expert parallelism: the shared expert runs beside dispatch and combine")},
+    {TRAIN("moe_permute_fusion", FIELD_BOOL, moe_permute_fusion,
+        "grouped experts: TransformerEngine's kernels put rows into the order of experts and back; else PyTorch's, "
+        "which take five times as long, as Megatron-LM does by default")},
     {TRAIN("memory_format", FIELD_ENUM, memory_format, "layout of images in memory"), .names = image_format_names},
     {TRAIN("decode_images", FIELD_BOOL, decode_images,
         "the host decodes the images of each batch in the node's image_time (steady after four warm-up steps); else "
