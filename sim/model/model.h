@@ -342,6 +342,7 @@ struct model_op {
     int param_use;   /* index of the matrix that this kernel multiplies by or looks up in, else -1; counts as param_grad
                         does */
     unsigned parts;  /* forward: of which parts it is, 1 << RECOMPUTE_CORE_ATTN and the like */
+    int matrices;    /* of experts that the kernel stands for, each a parameter of its own there; 0: no experts' */
     bool apart;      /* torch.compile leaves the kernel as it is */
     bool kept; /* forward: selective activation checkpointing keeps what it computes and does not run it again: every
                 * second GEMM with a matrix, from the first, fused attention, and reduce-scatters (torchtitan,

@@ -131,6 +131,11 @@ void tape_launch(struct tape *tape, const char *name, struct kernel_work work, d
         tape_touch(tape, *buffers);
 }
 
+void tape_of_experts(struct tape *tape, int64_t matrices)
+{
+    tape->program[tape->pass].at[tape->program[tape->pass].n - 1].matrices = (int)matrices;
+}
+
 void tape_begin_part(struct tape *tape, enum recompute_part part)
 {
     tape->parts |= 1U << part;

@@ -176,9 +176,13 @@ int tape_stack(struct tape *tape, const char *name, const int *parts, int64_t n)
 
 /* ---- products of experts ---- */
 
-static struct kernel_work product(const struct tape *tape, const struct tape_op *op, int64_t m, int64_t n, int64_t k)
+static void multiply(
+    struct tape *tape, const struct tape_op *op, const char *name, int64_t m, int64_t n, int64_t k, const int *buffers)
 {
-    return kernel_gemm(m, n, k, op->batch, tape->workload->math, tape->storage_bytes, tape->storage_bytes);
+    struct kernel_work work =
+        kernel_gemm(m, n, k, op->batch, tape->workload->math, tape->storage_bytes, tape->storage_bytes);
+    tape_launch(tape, name, work, op->model_flop, buffers);
+    tape_of_experts(tape, op->batch);
 }
 
 static void experts_backward(struct tape *tape, const struct tape_op *op)
@@ -186,15 +190,14 @@ static void experts_backward(struct tape *tape, const struct tape_op *op)
     int grad = tape_grad(tape, op), x = op->in[0];
     if (tape_at(tape, x).needs_grad) {
         int grad_x = tape_new_grad(tape, x);
-        tape_launch(tape, tape_suffix(tape, op->name, "dgrad"), product(tape, op, op->m, op->k, op->n), op->model_flop,
-            BUFFERS(grad, grad_x));
+        multiply(tape, op, tape_suffix(tape, op->name, "dgrad"), op->m, op->k, op->n, BUFFERS(grad, grad_x));
         tape_use(tape, op->weight);
         tape_give(tape, x, grad_x);
     }
     if (!tape_trains(tape, op->weight))
         return;
-    tape_launch(tape, tape_suffix(tape, op->name, "wgrad"), product(tape, op, op->n, op->k, op->m), op->model_flop,
-        BUFFERS(grad, tape_at(tape, x).buffer));
+    multiply(
+        tape, op, tape_suffix(tape, op->name, "wgrad"), op->n, op->k, op->m, BUFFERS(grad, tape_at(tape, x).buffer));
     if (op->part == 0)
         tape_complete(tape, op->weight);
     else if (op->part + 1 == op->parts)
@@ -231,8 +234,7 @@ int tape_experts(struct tape *tape, const char *name, const char *suffix, int x,
         return tape_fp8_linear(tape, op);
     }
     op.out = tape_value(tape, op.name, in.rows, op.n, tape->storage_bytes, true);
-    tape_launch(tape, op.name, product(tape, &op, op.m, op.n, op.k), op.model_flop,
-        BUFFERS(in.buffer, tape_at(tape, op.out).buffer));
+    multiply(tape, &op, op.name, op.m, op.n, op.k, BUFFERS(in.buffer, tape_at(tape, op.out).buffer));
     tape_use(tape, weight);
     tape_push(tape, op);
     return op.out;

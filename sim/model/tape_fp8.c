@@ -117,6 +117,7 @@ void tape_fp8_multiply(
     struct kernel_work work = kernel_gemm(m, n, k, tape_matrices(op), DTYPE_FP8, FP8_BYTES, tape->storage_bytes);
     tape_launch(
         tape, name, work, op->model_flop > 0 ? op->model_flop : work.flop * tape_counted(tape, op->weight), buffers);
+    tape_of_experts(tape, op->batch);
 }
 
 /* The bias's gradient is summed by the kernel that casts, and ready with it. */

@@ -26,6 +26,8 @@ extern const struct config_table scenario_host_table; /* doubles of struct host_
     X("collective_check_in_node", collective_check_in_node, DIM_FRACTION, 1,                                           \
         "what of that a group takes that lies in one node")                                                            \
     X("view", view_s, DIM_SECONDS, 3600, "host time of one view of a tensor, in a loop in Python")                     \
+    X("expert_launch", expert_launch_s, DIM_SECONDS, 3600,                                                             \
+        "host time of each further expert in a grouped GEMM that starts a kernel an expert; 0: one kernel for all")    \
     X("unit_hook", unit_hook_s, DIM_SECONDS, 3600, "host time of one hook of an FSDP unit or DDP bucket")              \
     X("pass", pass_s, DIM_SECONDS, 3600,                                                                               \
         "host time of one pass of a micro-batch through a model chunk, beside its operations")                         \

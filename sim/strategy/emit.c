@@ -229,13 +229,23 @@ static plan_wait awaited(struct emit *emit, unsigned axes)
     return plan_last_op(&emit->builder, queue_of(emit, group, comm_queue(emit, axes)));
 }
 
+/* Experts beyond the first: a kernel each, and an operation of autograd for the gradient of each one's matrix. */
+static double of_experts_s(const struct emit *emit, const struct model_op *op)
+{
+    const struct host_options *host = &emit->options->host;
+    if (op->matrices < 2 || !(host->expert_launch_s > 0))
+        return 0;
+    double gradient_s = model_op_is_weight_gradient(op) ? host->backward_issue_s : 0;
+    return (op->matrices - 1) * (host->expert_launch_s + gradient_s);
+}
+
 static void emit_op(struct emit *emit, const struct model_segment *at, const struct model_op *op, double issue_s)
 {
     struct plan_builder *builder = &emit->builder;
     const char *name = emit_name(emit, at->layer, op->name);
     switch (op->kind) {
     case MODEL_KERNEL:
-        plan_kernel(builder, STREAM_COMPUTE, name, op->work, issue_s);
+        plan_kernel(builder, STREAM_COMPUTE, name, op->work, issue_s + of_experts_s(emit, op));
         if (op->work.kind == KERNEL_ATTENTION && op->masked_flop > 0)
             builder->program->skipped_flop += op->work.flop * op->masked_flop / (op->model_flop - op->masked_flop);
         break;

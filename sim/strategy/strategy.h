@@ -136,7 +136,10 @@ struct host_options {
     double collective_check_in_node; /* what of that a group takes whose hosts are one node, where messages between them
                                       * do not cross the network: 1 */
     double view_s;                   /* one view of a tensor, in a loop in Python (ZeRO-3, once a rank) */
-    double unit_hook_s;              /* Python of FSDP's hooks, once per unit and hook; DDP: once per bucket */
+    double expert_launch_s; /* each further matrix of a grouped GEMM of experts that starts a kernel for each, as
+                             * TransformerEngine does; the gradient of each is then an operation of autograd's
+                             * (backward_issue_s); 0: one kernel for all */
+    double unit_hook_s;     /* Python of FSDP's hooks, once per unit and hook; DDP: once per bucket */
     double pass_s; /* once for each forward or backward pass of a micro-batch through a model chunk: an engine's
                       instructions, its batches and timers (DeepSpeed's PipelineEngine); 0 */
     double step_s; /* data loader, zero_grad, scheduler, once a step */

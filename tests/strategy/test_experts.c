@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "../near.h"
 #include "compiled.h"
 
 /* Four ranks that share small_moe's eight experts, each of them `tensor` ranks; each expert whole, or cut over `cut`.
@@ -169,6 +170,39 @@ static void adapters_leave_experts_alone(void **state)
     arena_release(&arena);
 }
 
+static double host_of(const struct plan *plan, const char *name)
+{
+    const struct plan_program *program = &plan->programs[0];
+    for (int o = 0; o < program->ops.n; o++)
+        if (program->ops.at[o].kind == OP_KERNEL && strstr(program->ops.at[o].name, name))
+            return (double)program->ops.at[o].host_s;
+    fail_msg("no %s", name);
+    return 0;
+}
+
+/* A rank has two of eight experts. The second one's kernel takes 7 us more of each grouped GEMM, and its gradient is an
+ * operation of autograd, 5 us. A dense GEMM is one kernel. In FP8 as in BF16. */
+static void each_expert_is_started(void **state)
+{
+    (void)state;
+    for (int fp8 = 0; fp8 < 2; fp8++) {
+        struct strategy_options options = options_of(NO_SHARD);
+        struct hw hw = test_hw();
+        struct compiled compiled;
+        options.kind = STRATEGY_SINGLE_DEVICE;
+        options.train.fusion = FUSION_TRANSFORMER_ENGINE;
+        options.train.precision = fp8 ? PRECISION_FP8_MIXED : PRECISION_BF16_MIXED;
+        options.host.expert_launch_s = 7e-6;
+        compile_shared(&compiled, &options, &hw, 1);
+        assert_near(host_of(&compiled.plan, "mlp.experts.gate_up_proj"), 10e-6 + (fp8 ? 0 : 7e-6), 1e-11);
+        assert_near(host_of(&compiled.plan, "mlp.experts.swiglu"), 10e-6, 1e-11);
+        assert_near(host_of(&compiled.plan, "mlp.experts.down_proj.dgrad"), 5e-6 + 7e-6, 1e-11);
+        assert_near(host_of(&compiled.plan, "mlp.experts.down_proj.wgrad"), 5e-6 + 7e-6 + 5e-6, 1e-11);
+        assert_near(host_of(&compiled.plan, "self_attn.o_proj.wgrad"), 5e-6, 1e-11);
+        drop(&compiled);
+    }
+}
+
 static int recomputed(const struct plan *plan, const char *name)
 {
     int n = 0;
@@ -266,6 +300,7 @@ int main(void)
         cmocka_unit_test(ranks_exchange_rows),
         cmocka_unit_test(a_wait_is_for_its_own_exchange),
         cmocka_unit_test(exchanges_of_two_groups_take_turns),
+        cmocka_unit_test(each_expert_is_started),
         cmocka_unit_test(a_loop_stops_the_host),
         cmocka_unit_test(parts_are_recomputed),
         cmocka_unit_test(fsdp_shards_experts_over_those_that_hold_them),
