@@ -282,6 +282,7 @@ struct model_workload {
     bool shared_expert_overlap; /* Megatron-LM's moe_shared_expert_overlap: it runs beside dispatch and combine */
     int flex_backend;           /* enum flex_backend */
     double flex_sms;            /* SMs of its kernels: moe_deepep_num_sms, moe_hybridep_num_sms */
+    bool aux_loss;              /* moe_router_load_balancing_type aux_loss, with a coefficient */
     bool unfused_permutation;   /* not moe_permute_fusion: rows go to experts and back by PyTorch's kernels */
     double expert_capacity;     /* moe_expert_capacity_factor: an expert takes no more than this times its mean of a
                                  * rank's tokens, what is over is dropped; 0: takes all */

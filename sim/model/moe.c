@@ -27,7 +27,7 @@
  * mean of a rank's tokens. pad_to_capacity: just as many, so that no numbers of rows are exchanged or waited for.
  *
  * Assumed: the router multiplies in the storage format (moe_router_dtype none; transformers takes FP32 for DeepSeek),
- * its scores are FP32. Ignored: losses that balance experts and their all_reduce, the sort of indices, the
+ * its scores are FP32. aux_loss: the loss that balances experts. Ignored: other such losses, the sort of indices, the
  * bytes of the map of tokens and experts and its gather, padding of rows except in FP8, fused routing.
  *
  * Permutation to the order of experts and back: each row is read and written once, as TransformerEngine's kernels and
@@ -137,6 +137,13 @@ static void shared_down(struct moe_pass *p)
 
 /* ---- the router: k probabilities a token ---- */
 
+/* Axes whose ranks have other tokens of the same sequences. */
+static unsigned other_tokens(const struct model_parallel *parallel)
+{
+    bool tensor = parallel->sequence && model_tensor_ranks(parallel) > 1;
+    return (tensor ? 1U << AXIS_TP : 0U) | (model_context_ranks(parallel) > 1 ? 1U << AXIS_CP : 0U);
+}
+
 static int route(const struct moe_pass *p)
 {
     struct tape *t = p->t;
@@ -146,6 +153,8 @@ static int route(const struct moe_pass *p)
         scores = tape_map(t, "router.sigmoid", TAPE_SIGMOID, tape_cast(t, "router.float", scores, FLOAT_BYTES));
     else
         scores = tape_softmax(t, "router.softmax", scores, true);
+    if (p->c->workload->aux_loss)
+        scores = tape_aux_loss(t, "router.aux_loss", scores, other_tokens(&p->c->workload->parallel));
     int64_t passes = (moe->router == ROUTER_SIGMOID) + (moe->groups > 1); /* add the bias; mask groups */
     int probs = tape_top_k(t, "router.topk", scores, moe->per_token, passes);
     return moe->normalised ? tape_map(t, "router.normalise", TAPE_SCALE, probs) : probs;

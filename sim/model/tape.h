@@ -225,6 +225,10 @@ void tape_host_wait(struct tape *tape, const char *name);
 /* The k highest of each row of scores; their gradient is scattered into zeros. passes: kernels over all scores that
  * prepare the choice (a bias is added, groups are masked), without gradient. Ignored: the work of selecting. */
 int tape_top_k(struct tape *tape, const char *name, int scores, int64_t k, int64_t passes);
+/* Megatron-LM's loss that balances experts (switch_load_balancing_loss_func): tokens of each expert are counted, added
+ * up over the ranks of these axes (0: none), and multiplied by the sums of its scores; its gradient is added to that of
+ * the scores. Go on with the result, which are the scores. */
+int tape_aux_loss(struct tape *tape, const char *name, int scores, unsigned axes);
 /* Numbers of a row at the places of as many columns that indices say, zeros elsewhere. */
 int tape_spread(struct tape *tape, const char *name, int x, int64_t cols);
 /* Rows that are taken and added from here on, and their gradients, take this multiple of what their bytes do; 0: once.

@@ -50,6 +50,50 @@ int tape_top_k(struct tape *tape, const char *name, int scores, int64_t k, int64
     return op.out;
 }
 
+/* A kernel over a number an expert. */
+static void few(struct tape *tape, const char *name, const char *suffix, int64_t experts)
+{
+    double bytes = (double)(experts * FLOAT_BYTES);
+    tape_launch(tape, tape_suffix(tape, name, suffix), kernel_stream(KERNEL_ELEMENTWISE, bytes, bytes, 0), 0,
+        BUFFERS(NO_BUFFER));
+}
+
+/* The coefficient's and the product's gradients; each score's is its expert's. */
+static void aux_loss_backward(struct tape *tape, const struct tape_op *op)
+{
+    int grad = tape_grad(tape, op);
+    few(tape, op->name, "scale.dgrad", op->n);
+    few(tape, op->name, "mul.dgrad", op->n);
+    tape_elementwise(tape, tape_suffix(tape, op->name, "grad.add"), 1, grad, NO_BUFFER, grad);
+    tape_give(tape, op->in[0], grad);
+}
+
+int tape_aux_loss(struct tape *tape, const char *name, int scores, unsigned axes)
+{
+    struct tape_value out = tape_at(tape, scores);
+    struct tape_op op = {.backward = aux_loss_backward, .name = tape_name(tape, name), .in = {scores}, .n = out.cols};
+    double mask = (double)(out.rows * out.cols * BYTE), counts = (double)(out.cols * LONG_BYTES);
+    int own = tape_buffer(tape, tape_suffix(tape, op.name, "counts"), 1, out.cols, LONG_BYTES);
+    tape_launch(tape, tape_suffix(tape, op.name, "counts"), kernel_stream(KERNEL_ELEMENTWISE, mask, counts, mask), 0,
+        BUFFERS(own));
+    if (axes) {
+        tape_communicate(tape, op.name, COLL_ALL_REDUCE, axes, own);
+        tape_await(tape);
+    }
+    tape_launch(tape, tape_suffix(tape, op.name, "sum"),
+        kernel_stream(KERNEL_ELEMENTWISE, bytes_of(tape, out.buffer), counts, (double)(out.rows * out.cols)), 0,
+        BUFFERS(out.buffer, own));
+    few(tape, op.name, "mul", out.cols);
+    few(tape, op.name, "mul.sum", out.cols);
+    few(tape, op.name, "scale", 1);
+    few(tape, op.name, "track", 1); /* save_to_aux_losses_tracker */
+    out.name = op.name;
+    vec_push(&tape->values, out);
+    op.out = tape->values.n - 1;
+    tape_push(tape, op);
+    return op.out;
+}
+
 static void spread_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad_x = tape_new_grad(tape, op->in[0]);

@@ -154,6 +154,11 @@ static bool is_compiled(const struct scenario_point *point)
     return train->fusion == FUSION_INDUCTOR || train->compiled == COMPILED_MODEL;
 }
 
+static bool may_balance(const struct scenario_point *point)
+{
+    return point->model.shape.moe.experts > 0 || !point->options.strategy.train.moe_aux_loss;
+}
+
 static bool may_permute(const struct scenario_point *point)
 {
     return point->model.shape.moe.experts > 0 || point->options.strategy.train.moe_permute_fusion;
@@ -214,6 +219,7 @@ static const struct rule {
     {"train.moe_pad_expert_input_to_capacity", may_pad, "train.moe_expert_capacity_factor", "1 or more"},
     {"train.moe_shared_expert_overlap", may_overlap_shared, "model", EXPERT_PARALLELISM},
     {"train.compiled", is_compiled, "train.fusion", "inductor"},
+    {"train.moe_aux_loss", may_balance, "model", "a mixture of experts"},
     {"train.moe_permute_fusion", may_permute, "model", "a mixture of experts"},
     {"train.memory_format", is_image, "model", "a model of images"},
     {"run.garbage_collection_threshold", has_memory_fraction, "run.memory_fraction", "a share, as 0.9"},

@@ -173,6 +173,7 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
         .expert_spread = train->expert_spread,
         .expert_seed = train->expert_seed,
         .shared_expert_overlap = train->moe_shared_expert_overlap,
+        .aux_loss = train->moe_aux_loss,
         .unfused_permutation = !train->moe_permute_fusion,
         .flex_backend = train->moe_flex_dispatcher_backend,
         .flex_sms = (double)(train->moe_flex_dispatcher_backend == FLEX_DEEPEP ? train->moe_deepep_num_sms

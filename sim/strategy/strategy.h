@@ -70,7 +70,8 @@ struct train_options {
     double expert_spread;    /* 0: that one; else drawn, with this seed: */
     int64_t expert_seed;
     bool moe_shared_expert_overlap;
-    bool moe_permute_fusion;         /* true */
+    bool moe_permute_fusion; /* true */
+    bool moe_aux_loss;
     int moe_flex_dispatcher_backend; /* enum flex_backend */
     int64_t moe_deepep_num_sms, moe_hybridep_num_sms;
     double moe_expert_capacity_factor; /* 0: none */

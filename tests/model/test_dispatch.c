@@ -192,6 +192,40 @@ static void permutation_without_fusion_takes_longer(void **state)
     arena_release(&fused.arena);
 }
 
+/* Forward counts tokens, adds scores up, multiplies, sums, scales and notes the loss: six kernels; backward two of them
+ * and an addition to the scores' gradient. Ranks that have other tokens of the same sequences add up eight counts of 8
+ * B between the first two; without any, nothing is sent. */
+static void a_loss_balances_experts(void **state)
+{
+    (void)state;
+    for (int tensor = 1; tensor <= 2; tensor++) {
+        struct laid_out r, without;
+        struct model_workload w = shared_by(4, 1);
+        w.parallel.tensor = w.parallel.expert_tensor = tensor;
+        w.parallel.sequence = tensor > 1;
+        lay_out(&without, small_moe, w);
+        w.aux_loss = true;
+        lay_out(&r, small_moe, w);
+        const struct model_program *with = r.experts;
+        assert_int_equal(count_named(with->forward, with->n_forward, MODEL_KERNEL, "router.aux_loss"), 6);
+        assert_int_equal(count_named(with->backward, with->n_backward, MODEL_KERNEL, "router.aux_loss"), 3);
+        assert_int_equal(with->n_backward, without.experts->n_backward + 3);
+        assert_int_equal(with->n_forward, without.experts->n_forward + 6 + (tensor > 1 ? 2 : 0));
+        for (int i = 0; i < with->n_forward; i++) {
+            const struct model_op *op = &with->forward[i];
+            if (op->kind != MODEL_COMM || !strstr(op->name, "aux_loss"))
+                continue;
+            assert_int_equal(tensor, 2);
+            assert_int_equal(op->comm.kind, COLL_ALL_REDUCE);
+            assert_int_equal(op->comm.axes, 1U << AXIS_TP);
+            assert_near(op->comm.bytes, E * 8, 0);
+            assert_int_equal(with->forward[i + 1].kind, MODEL_WAIT);
+        }
+        arena_release(&without.arena);
+        arena_release(&r.arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +235,7 @@ int main(void)
         cmocka_unit_test(loads_are_drawn),
         cmocka_unit_test(blocks_differ_by_their_draw),
         cmocka_unit_test(permutation_without_fusion_takes_longer),
+        cmocka_unit_test(a_loss_balances_experts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -289,6 +289,9 @@ static void settings_that_nothing_reads(void **state)
         {BASE, {"train.moe_permute_fusion", "false"},
             "--set train.moe_permute_fusion:1:1: warning: 'train.moe_permute_fusion' is not read where 'model' is "
             "tiny.json; leave it out, or take a mixture of experts\n"},
+        {BASE, {"train.moe_aux_loss", "true"},
+            "--set train.moe_aux_loss:1:1: warning: 'train.moe_aux_loss' is not read where 'model' is tiny.json; leave "
+            "it out, or take a mixture of experts\n"},
         {BASE, {"train.moe_pad_expert_input_to_capacity", "true"},
             "--set train.moe_pad_expert_input_to_capacity:1:1: warning: 'train.moe_pad_expert_input_to_capacity' is "
             "not "
