@@ -1,11 +1,15 @@
 #include "calibrate/training_fit.h"
 
 #include "calibrate/robust.h"
+#include "scenario/stack.h"
 
 #include <gsl/gsl_errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+const char training_fit_host[] = "host";
 
 static const double CAUCHY = 0.05; /* assumed: log residual at which a row counts half */
 
@@ -13,7 +17,8 @@ static const double CAUCHY = 0.05; /* assumed: log residual at which a row count
  * jump; assumed, well above the one and below what matters. */
 static const double STEP = 1e-3;
 
-/* The quantities of a GPU that this fit is about. */
+/* The quantities of a GPU that this fit is about. Behind them the costs of section host, in the order of
+ * stack_host_table. */
 #define KEY(member, is_share)                                                                                          \
     {                                                                                                                  \
 #member, offsetof(struct hw_gpu, member), is_share                                                             \
@@ -22,45 +27,81 @@ static const struct {
     const char *name;
     size_t offset;
     bool share;
-} keys[] = {KEY(gemm_sustained, true), KEY(attention_efficiency, true), KEY(attention_backward, true),
+} rates[] = {KEY(gemm_sustained, true), KEY(attention_efficiency, true), KEY(attention_backward, true),
     KEY(pointwise_efficiency, true), KEY(norm_row_time, false), KEY(conv_efficiency, true), KEY(step_pause, false)};
-enum { N_KEYS = sizeof keys / sizeof *keys };
+enum { N_RATES = sizeof rates / sizeof *rates, N_KEYS = N_RATES + SCENARIO_HOST_COSTS };
 
-bool training_fit_has(const char *key)
+static bool is_rate(const char *key)
 {
-    for (int k = 0; k < N_KEYS; k++)
-        if (strcmp(keys[k].name, key) == 0)
+    for (int k = 0; k < N_RATES; k++)
+        if (strcmp(rates[k].name, key) == 0)
             return true;
     return false;
 }
 
-static struct quantity *quantity_of(struct hw_gpu *gpu, int key)
+bool training_fit_has(const char *key)
 {
-    return (struct quantity *)(void *)((unsigned char *)gpu + keys[key].offset);
+    return is_rate(key) || strcmp(key, training_fit_host) == 0;
 }
 
-/* The parameter that a quantity is; NULL: it is none. */
-static struct training_parameter *find(struct training_fit *fit, int key, struct quantity q)
+static const struct config_field *host_field(int key)
+{
+    return &stack_host_table.fields[key - N_RATES];
+}
+
+static const char *name_of(int key)
+{
+    return key < N_RATES ? rates[key].name : host_field(key)->key;
+}
+
+static bool is_share(int key)
+{
+    return key < N_RATES ? rates[key].share : host_field(key)->dimension == DIM_FRACTION;
+}
+
+static struct quantity *quantity_of(struct scenario_point *point, int key)
+{
+    if (key >= N_RATES)
+        return &point->stack_host[key - N_RATES];
+    return (struct quantity *)(void *)((unsigned char *)&point->hw.gpu + rates[key].offset);
+}
+
+static void set_value(struct scenario_point *point, int key, double value)
+{
+    if (key < N_RATES)
+        quantity_of(point, key)->value = value;
+    else
+        stack_set_host(point, key - N_RATES, value);
+}
+
+/* The parameter that a quantity is; -1: it is none. */
+static int find(const struct training_fit *fit, int key, struct quantity q)
 {
     for (int i = 0; q.source && i < fit->parameters.n; i++) {
-        struct training_parameter *p = &fit->parameters.at[i];
-        if (strcmp(p->key, keys[key].name) == 0 && strcmp(p->id, quantity_parameter(q)) == 0)
-            return p;
+        const struct training_parameter *p = &fit->parameters.at[i];
+        if (strcmp(p->key, name_of(key)) == 0 && strcmp(p->id, quantity_parameter(q)) == 0)
+            return i;
     }
-    return NULL;
+    return -1;
 }
 
 /* A run without convolutions says nothing about their rate. */
 static bool concerns(int key, const struct validate_row *row)
 {
-    return strcmp(keys[key].name, "conv_efficiency") != 0 || row->set.points[0].model.shape.image_size > 0;
+    return strcmp(name_of(key), "conv_efficiency") != 0 || row->set.points[0].model.shape.image_size > 0;
 }
 
-/* What is fitted is fitted again, what is assumed where the row names it: "FILE: KEY". */
+/* What is fitted is fitted again, what is assumed where the row names it: "FILE: KEY". A row that names the host is for
+ * its costs alone. */
 static bool is_asked(int key, struct quantity q, const struct validate_row *row)
 {
     const char *named = strstr(row->used_in_fit, ": ");
-    return q.kind == QUANTITY_FITTED || (q.kind == QUANTITY_ASSUMED && named && strcmp(named + 2, keys[key].name) == 0);
+    if (named && strcmp(named + 2, training_fit_host) == 0 && key < N_RATES)
+        return false;
+    if (named && is_rate(named + 2) && key >= N_RATES)
+        return false;
+    return (q.kind == QUANTITY_FITTED && q.value > 0) ||
+           (q.kind == QUANTITY_ASSUMED && named && strcmp(named + 2, name_of(key)) == 0);
 }
 
 static void collect(struct training_fit *fit)
@@ -70,18 +111,19 @@ static void collect(struct training_fit *fit)
             struct validate_row *row = &fit->table.rows.at[i];
             if (row->status == VALIDATE_NOT_SIMULATED || !concerns(k, row))
                 continue;
-            struct quantity q = *quantity_of(&row->set.points[0].hw.gpu, k);
-            struct training_parameter *p = find(fit, k, q);
-            if (!p && is_asked(k, q, row)) {
-                vec_push(&fit->parameters, (struct training_parameter){.key = keys[k].name,
-                                               .share = keys[k].share,
+            struct quantity q = *quantity_of(&row->set.points[0], k);
+            int p = find(fit, k, q);
+            if (p < 0 && is_asked(k, q, row)) {
+                vec_push(&fit->parameters, (struct training_parameter){.key = name_of(k),
+                                               .share = is_share(k),
+                                               .host = k >= N_RATES,
                                                .id = quantity_parameter(q),
                                                .filed = q,
                                                .fitted = q});
-                p = &fit->parameters.at[fit->parameters.n - 1];
+                p = fit->parameters.n - 1;
             }
-            if (p)
-                p->rows++;
+            if (p >= 0)
+                fit->parameters.at[p].rows++;
         }
 }
 
@@ -92,10 +134,10 @@ static void set_values(struct training_fit *fit)
             struct validate_row *row = &fit->table.rows.at[i];
             if (row->status == VALIDATE_NOT_SIMULATED)
                 continue;
-            struct quantity *q = quantity_of(&row->set.points[0].hw.gpu, k);
-            const struct training_parameter *p = find(fit, k, *q);
-            if (p)
-                q->value = p->fitted.value;
+            struct scenario_point *point = &row->set.points[0];
+            int p = find(fit, k, *quantity_of(point, k));
+            if (p >= 0)
+                set_value(point, k, fit->parameters.at[p].fitted.value);
         }
 }
 
@@ -122,7 +164,7 @@ static double speed_of(struct training_fit *fit, int i)
     struct training_memo *memo = &fit->memo[i];
     double at[N_KEYS];
     for (int k = 0; k < N_KEYS; k++)
-        at[k] = quantity_of(&point->hw.gpu, k)->value;
+        at[k] = quantity_of(point, k)->value;
     for (int m = 0; m < 2; m++)
         if (memo->last[m].speed > 0 && same_point(memo->last[m].at, at))
             return memo->last[m].speed;
@@ -207,14 +249,15 @@ static bool is_enough(const struct training_fit *fit, struct source_pos at, stru
 {
     int n = fit->table.rows.n, before = diag->n_errors;
     char list[256] = "";
-    for (int k = 0, used = 0; k < N_KEYS; k++)
-        used += snprintf(list + used, sizeof list - (size_t)used, "%s%s", k ? ", " : "", keys[k].name);
+    for (int k = 0, used = 0; k < N_RATES; k++)
+        used += snprintf(list + used, sizeof list - (size_t)used, "%s%s", k ? ", " : "", rates[k].name);
     if (n == 0)
         diag_input(diag, at, "no row to fit to; name the GPU file in column 'used_in_fit' of those that are");
     else if (fit->parameters.n == 0)
         diag_input(diag, at,
-            "nothing to fit with %d rows: none of %s is of kind fitted in their GPU file or stack profile; name one "
-            "that is assumed there behind the file in used_in_fit, as in 'FILE: gemm_sustained'",
+            "nothing to fit with %d rows: none of %s is of kind fitted in their GPU file or stack profile, nor a cost "
+            "under its host; name one that is assumed there behind the file in used_in_fit, as in 'FILE: "
+            "gemm_sustained'",
             n, list);
     else if (n <= fit->parameters.n)
         diag_input(diag, at,
@@ -223,27 +266,81 @@ static bool is_enough(const struct training_fit *fit, struct source_pos at, stru
     return diag->n_errors == before;
 }
 
+/* Costs of the host of the row's profile that are fitted. */
+static int host_numbers(const struct training_fit *fit, struct validate_row *row)
+{
+    int numbers = 0;
+    for (int k = N_RATES; row->status != VALIDATE_NOT_SIMULATED && k < N_KEYS; k++)
+        numbers += find(fit, k, *quantity_of(&row->set.points[0], k)) >= 0;
+    return numbers;
+}
+
+/* The rule for costs of the host: few numbers of a profile, small clusters. */
+static void check_host(struct training_fit *fit, struct diag *diag)
+{
+    for (int i = 0; i < fit->table.rows.n; i++) {
+        struct validate_row *row = &fit->table.rows.at[i];
+        int numbers = host_numbers(fit, row);
+        if (numbers == 0)
+            continue;
+        struct source_pos at = csv_pos(row->csv, row->csv_row);
+        int of_node = hw_gpus_per_node(&row->set.points[0].hw);
+        if (row->gpus > (int64_t)TRAINING_FIT_NODES * of_node)
+            diag_input(diag, at,
+                "costs of the host are fitted on at most %d nodes, and this run is on %" PRId64
+                " GPUs of %d a node; leave used_in_fit out",
+                TRAINING_FIT_NODES, row->gpus, of_node);
+        if (numbers > TRAINING_FIT_NUMBERS)
+            diag_input(diag, at,
+                "%d costs of the host of one profile would be fitted, and at most %d may; make others kind: assumed",
+                numbers, TRAINING_FIT_NUMBERS);
+    }
+}
+
+static enum status begin(struct training_fit *fit, const char *table, struct diag *diag)
+{
+    int before = diag->n_errors;
+    collect(fit);
+    int n = fit->table.rows.n;
+    if (!is_enough(fit, (struct source_pos){.file = table}, diag))
+        return diag->worst;
+    check_host(fit, diag);
+    if (diag->n_errors > before)
+        return diag->worst;
+    fit->rows = xcalloc((size_t)n, sizeof *fit->rows);
+    fit->memo = xcalloc((size_t)n, sizeof *fit->memo);
+    validate_run(&fit->table, NULL, NULL, NULL, diag);
+    for (int i = 0; i < n; i++)
+        if (fit->table.rows.at[i].status != VALIDATE_NOT_SIMULATED)
+            fit->table.rows.at[i].set.points[0].options.exec.noise = (struct noise_options){0};
+    run_rows(fit);
+    for (int i = 0; i < n; i++)
+        if (fit->table.rows.at[i].has_error)
+            fit->rows[i].offset = log(fit->rows[i].speed) - log(1 + fit->table.rows.at[i].error);
+    return diag->worst;
+}
+
 enum status training_fit_load(
     struct training_fit *out, const char *table, const char *base, const bool *rows, struct diag *diag)
 {
     *out = (struct training_fit){0};
     if (!validate_load(&out->table, table, base, rows, diag))
         return diag->worst;
-    collect(out);
-    int n = out->table.rows.n;
-    if (!is_enough(out, (struct source_pos){.file = table}, diag))
-        return diag->worst;
-    out->rows = xcalloc((size_t)n, sizeof *out->rows);
-    out->memo = xcalloc((size_t)n, sizeof *out->memo);
-    validate_run(&out->table, NULL, NULL, NULL, diag);
-    for (int i = 0; i < n; i++)
-        if (out->table.rows.at[i].status != VALIDATE_NOT_SIMULATED)
-            out->table.rows.at[i].set.points[0].options.exec.noise = (struct noise_options){0};
-    run_rows(out);
-    for (int i = 0; i < n; i++)
-        if (out->table.rows.at[i].has_error)
-            out->rows[i].offset = log(out->rows[i].speed) - log(1 + out->table.rows.at[i].error);
-    return diag->worst;
+    return begin(out, table, diag);
+}
+
+enum status training_fit_load_tables(
+    struct training_fit *out, const char *const *tables, int n, const char *base, struct diag *diag)
+{
+    *out = (struct training_fit){0};
+    for (int i = 0; i < n; i++) {
+        bool *rows = training_fit_rows(tables[i], diag);
+        bool good = rows && validate_add(&out->table, tables[i], base, rows, diag);
+        free(rows);
+        if (!good)
+            return diag->worst;
+    }
+    return begin(out, tables[0], diag);
 }
 
 /* Where the parameters are, and their covariance there. search: away from the filed values, to the fit. */

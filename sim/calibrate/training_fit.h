@@ -1,10 +1,16 @@
 /* Fits what only training shows: of the GPU files gemm_sustained and conv_efficiency, of the stack
- * profiles attention_efficiency, attention_backward, pointwise_efficiency and step_pause, and norm_row_time of both.
+ * profiles attention_efficiency, attention_backward, pointwise_efficiency and step_pause, norm_row_time of both, and
+ * the costs under a profile's host (scenario/stack.h).
  *
- * Rows: those of a table of runs (validate/validate.h) whose used_in_fit names a file, or a file and one of these keys;
- * the rule by which they were chosen stands in the table. Parameters: the quantities of kind fitted of these seven
- * names in the GPUs of the rows, as their stack leaves them, and those of kind assumed that a row names as the key;
- * those that are one parameter (hw/draw.h) are fitted as one, however many files have it.
+ * Rows: those of tables of runs (validate/validate.h) whose used_in_fit names a file, or a file and one of these keys;
+ * the rule by which they were chosen stands in the table. Parameters: the quantities of kind fitted of these names in
+ * the GPUs of the rows, as their stack leaves them, and those of kind assumed that a row names as the key; those that
+ * are one parameter (hw/draw.h) are fitted as one, however many files have it. A row that names "FILE: host" is for
+ * costs of the host alone, one that names a rate for rates.
+ *
+ * Costs of the host are a property of software: they are to be seen on few nodes and to hold on many. So a row of more
+ * than TRAINING_FIT_NODES nodes, or a profile of more than TRAINING_FIT_NUMBERS such costs that are fitted, is an
+ * error.
  *
  * Priors: what direct measurements of kernels say of a parameter, with an error that has in it how far a framework's
  * kernels may be from those that were measured. Runs of one regime determine sums of rates better than each of them: a
@@ -24,9 +30,13 @@
 
 #include <stdio.h>
 
+/* A rule, written before any fit by it: so many nodes and numbers leave it to all other rows to contradict. */
+enum { TRAINING_FIT_NODES = 4, TRAINING_FIT_NUMBERS = 5 };
+
 struct training_parameter {
     const char *key, *id; /* quantity_parameter() */
     bool share;           /* below 1, and varied so that it stays there */
+    bool host;            /* a cost of section host, of a stack profile */
     struct quantity filed, fitted;
     struct quantity prior; /* unset: none */
     int rows;              /* that depend on it */
@@ -49,6 +59,9 @@ struct training_fit {
 /* rows: which of the table's rows, as validate_load has it. Free with training_fit_free(), also after an error. */
 enum status training_fit_load(
     struct training_fit *out, const char *table, const char *base, const bool *rows, struct diag *diag);
+/* The same of several tables, each with the rows that training_fit_rows() says. */
+enum status training_fit_load_tables(
+    struct training_fit *out, const char *const *tables, int n, const char *base, struct diag *diag);
 /* Priors from a file such as topologies/fitted/priors.yaml:
  *
  *   priors:
@@ -62,8 +75,10 @@ enum status training_fit_solve(struct training_fit *fit, struct diag *diag);
 void training_fit_filed(struct training_fit *fit);
 void training_fit_free(struct training_fit *fit);
 
-/* Whether this is the name of a quantity that is fitted here. */
+/* Whether this is the name of a rate that is fitted here, or training_fit_host. */
 bool training_fit_has(const char *key);
+/* What used_in_fit calls all costs of the host together: "host". */
+extern const char training_fit_host[];
 
 /* Which rows of the table say used_in_fit, with no key or one of these; to be freed. NULL where the table cannot be
  * read. */
@@ -83,8 +98,7 @@ enum status training_fit_cross_validate(FILE *out, struct training_fit *fit, str
 bool training_fit_determines(const struct training_parameter *parameter);
 
 /* Every GPU file and stack profile of the rows with a number that the fit determines, once more in that folder, under
- * its own name (two of one name are an error); what is fitted says `table` as its source, and keeps its id. */
-enum status training_fit_write(
-    const struct training_fit *fit, const char *table, const char *folder, struct diag *diag);
+ * its own name (two of one name are an error); what is fitted says the tables as its source, and keeps its id. */
+enum status training_fit_write(const struct training_fit *fit, const char *folder, struct diag *diag);
 
 #endif

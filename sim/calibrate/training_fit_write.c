@@ -2,6 +2,7 @@
 #include "calibrate/fit_files.h"
 #include "calibrate/training_fit.h"
 #include "hw/override.h"
+#include "scenario/stack.h"
 
 #include "base/files.h"
 
@@ -10,7 +11,7 @@
 
 struct writing {
     const struct training_fit *fit;
-    const char *table, *file; /* file: the one that is written once more */
+    const char *tables, *file; /* file: the one that is written once more */
     VEC(struct config_change) changes;
     VEC(const char *) seen, written; /* files; paths */
     struct arena arena;
@@ -26,12 +27,13 @@ static const struct training_parameter *find(const struct training_fit *fit, con
     return NULL;
 }
 
-static const struct config_field *field_of(const char *key)
+static const struct config_field *field_of(const struct training_parameter *p)
 {
-    for (int i = 0; i < hw_gpu_table.n_fields; i++)
-        if (strcmp(hw_gpu_table.fields[i].key, key) == 0)
-            return &hw_gpu_table.fields[i];
-    BUG_IF(true, "a GPU has no '%s'", key);
+    const struct config_table *table = p->host ? &stack_host_table : &hw_gpu_table;
+    for (int i = 0; i < table->n_fields; i++)
+        if (strcmp(table->fields[i].key, p->key) == 0)
+            return &table->fields[i];
+    BUG_IF(true, "%s has no '%s'", table->what, p->key);
     return NULL;
 }
 
@@ -42,20 +44,22 @@ static const char *name_of(const char *path)
 }
 
 /* What the words of the source say of the rows: as the file has it, or the file. */
-static const char *of_what(const struct writing *w, const struct training_parameter *p)
+static const char *of_what(struct writing *w, const struct training_parameter *p)
 {
     static const char used[] = "used_in_fit: ";
     const char *old = strstr(p->filed.source, used);
-    return p->filed.kind == QUANTITY_FITTED && old ? old + strlen(used) : name_of(w->file);
+    if (p->filed.kind == QUANTITY_FITTED && old)
+        return old + strlen(used);
+    return p->host ? arena_printf(&w->arena, "%s: %s", name_of(w->file), training_fit_host) : name_of(w->file);
 }
 
 static const char *text_of(struct writing *w, const struct training_parameter *p)
 {
-    const struct config_field *field = field_of(p->key);
+    const struct config_field *field = field_of(p);
     struct quantity q = fit_files_rounded(p->fitted, field);
     q.kind = QUANTITY_FITTED;
     q.source = arena_printf(&w->arena, "`flopcast calibrate fit training` on the rows of %s with used_in_fit: %s",
-        files_name_from(&w->arena, NULL, w->table), of_what(w, p));
+        w->tables, of_what(w, p));
     if (!q.fit) /* it was assumed, or its user gave no id */
         q.fit = arena_printf(&w->arena, "training/%s", name_of(w->file));
     char *text = NULL;
@@ -138,9 +142,24 @@ static enum status write_file(struct writing *w, const char *file, const char *f
     return fit_files_write_changes(path, file, w->changes.at, w->changes.n, diag);
 }
 
-enum status training_fit_write(const struct training_fit *fit, const char *table, const char *folder, struct diag *diag)
+/* The files of the rows, once each: "a.csv and b.csv". */
+static const char *tables_of(const struct training_fit *fit, struct arena *arena)
 {
-    struct writing w = {.fit = fit, .table = table};
+    const char *list = "", *last = NULL;
+    for (int i = 0; i < fit->table.rows.n; i++) {
+        const char *file = fit->table.rows.at[i].file;
+        if (last && strcmp(last, file) == 0)
+            continue;
+        list = arena_printf(arena, "%s%s%s", list, last ? " and " : "", files_name_from(arena, NULL, file));
+        last = file;
+    }
+    return list;
+}
+
+enum status training_fit_write(const struct training_fit *fit, const char *folder, struct diag *diag)
+{
+    struct writing w = {.fit = fit};
+    w.tables = tables_of(fit, &w.arena);
     enum status status = STATUS_OK;
     for (int i = 0; i < fit->table.rows.n && status == STATUS_OK; i++) {
         const struct validate_row *row = &fit->table.rows.at[i];

@@ -24,6 +24,9 @@ static const char *const fit_names[FIT_COUNT + 1] = {
 struct fit_command {
     const char *measured, *gpus, *clusters, *db, *gpu, *topology, *out;
     VEC(const char *) files;
+    struct tables {
+        VEC(const char *) list;
+    } tables;
     struct nccl_options nccl;
     enum fit_what what;
     bool correlations, cross_validate;
@@ -69,8 +72,15 @@ static void check(void *self, struct argp_state *state)
         argp_error(state, "--db is for: calibrate fit nccl, calibrate fit");
     if (command->correlations && (logs || (command->what != FIT_NCCL && command->what != FIT_TRAINING)))
         argp_error(state, "--correlations is for: calibrate fit nccl, and training");
+    if (command->tables.list.n > 0 && command->what != FIT_TRAINING)
+        argp_error(state, "--measurements is for: calibrate fit training");
     if (command->cross_validate && (command->what != FIT_TRAINING || command->correlations))
         argp_error(state, "--cross-validate is for: calibrate fit training, alone");
+}
+
+static void take_measurements(void *tables, const struct argument *argument)
+{
+    vec_push(&((struct tables *)tables)->list, argument->text);
 }
 
 #define AT(at) .member = offsetof(struct fit_command, at)
@@ -79,6 +89,8 @@ static const struct command_option options[] = {
         "Measurements (default: flopcast's results/measured); training: its training.csv, and training.yaml where that "
         "is not flopcast's",
         OPTION_TEXT, AT(measured)},
+    {"measurements", "FILE.csv", "training: this table of runs in place of training.csv; may be given several times",
+        OPTION_TAKE, AT(tables), .take = take_measurements, .flags = OPTION_LIST},
     {"gpus", "FOLDER", "GPU files (default: flopcast's topologies/gpus)", OPTION_TEXT, AT(gpus)},
     {"clusters", "FOLDER", "Cluster files (default: flopcast's topologies/clusters)", OPTION_TEXT, AT(clusters)},
     {"db", "PATH",
@@ -177,8 +189,10 @@ static void fit_training(
     const struct fit_command *command, const char *table, const char *base, struct arena *arena, struct diag *diag)
 {
     struct training_fit fit = {0};
-    bool *rows = training_fit_rows(table, diag);
-    enum status status = rows ? training_fit_load(&fit, table, base, rows, diag) : diag->worst;
+    const struct tables *given = &command->tables;
+    enum status status = given->list.n > 0 ? training_fit_load_tables(
+                                                 &fit, (const char *const *)given->list.at, given->list.n, base, diag)
+                                           : training_fit_load_tables(&fit, &table, 1, base, diag);
     if (status == STATUS_OK)
         status = training_fit_priors(&fit, files_own(arena, "topologies/fitted/priors.yaml"), arena, diag);
     if (status == STATUS_OK && command->cross_validate) {
@@ -189,10 +203,9 @@ static void fit_training(
     } else if (status == STATUS_OK && training_fit_solve(&fit, diag) == STATUS_OK) {
         training_fit_print(stdout, &fit);
         if (command->out)
-            training_fit_write(&fit, table, command->out, diag);
+            training_fit_write(&fit, command->out, diag);
     }
     training_fit_free(&fit);
-    free(rows);
 }
 
 static void fit_cluster(const char *table, const char *base, struct diag *diag)
@@ -221,8 +234,9 @@ int calibrate_fit(int argc, char **argv)
             "Compute the parameters of topologies/gpus again from the measurements, and print them beside those in "
             "the files; with 'nccl', those of collectives in topologies/nodes and clusters, and the errors of every "
             "table of nccl-tests, fitted or left out; with 'nccl LOG...', those of your own cluster from your own "
-            "logs of nccl-tests; with 'training', the rates that only training shows, in topologies/gpus and "
-            "scenarios/stacks, from the rows of training.csv that say used_in_fit (minutes); with 'cluster', the "
+            "logs of nccl-tests; with 'training', the rates and costs of the host that only training shows, in "
+            "topologies/gpus and scenarios/stacks, from the rows of tables of runs that say used_in_fit (minutes); "
+            "with 'cluster', the "
             "variation that cluster files assume, from the scaling curves among them (minutes); with "
             "'kernels', the rates of A100 and GH200 from operators measured one by one, and the errors on shapes "
             "held out; with 'overlap', what kernels lose beside collectives, from traces and published slowdowns; with "
@@ -261,6 +275,7 @@ int calibrate_fit(int argc, char **argv)
     else
         fit_gpus(&command, &arena, &diag);
     vec_free(&command.files);
+    vec_free(&command.tables.list);
     arena_release(&arena);
     return cli_report(&diag);
 }

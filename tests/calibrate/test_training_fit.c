@@ -5,6 +5,7 @@
 #include "calibrate/correlations.h"
 #include "calibrate/training_fit.h"
 #include "hw/draw.h"
+#include "scenario/stack.h"
 
 #include <gsl/gsl_errno.h>
 
@@ -81,6 +82,96 @@ static void the_fit_finds_a_time(void **state)
     assert_string_equal(fit.parameters.at[0].key, "norm_row_time");
     assert_near(fit.parameters.at[0].fitted.value, 20e-9, 1e-12);
     training_fit_free(&fit);
+}
+
+#define HOST(kernel, pass)                                                                                             \
+    "name: x\nhost: {kernel_issue: {value: " kernel                                                                    \
+    ", kind: fitted, std_error: 1 us, source: test}, pass: {value: " pass                                              \
+    ", kind: fitted, std_error: 1 us, source: test}}\n"
+
+/* Costs of the host, of runs so small that it is what they wait for: 60 us and 3 ms are found from 20 us and 9 ms.
+ * Rates of the GPU file that are fitted stay, as the rows are for the host alone. */
+static void the_fit_finds_costs_of_the_host(void **state)
+{
+    (void)state;
+    gsl_set_error_handler_off();
+    write_text("stack.yaml", HOST("60 us", "3 ms"));
+    write_runs();
+    write_text("stack.yaml", HOST("20 us", "9 ms"));
+    write_text("base.yaml", base_yaml);
+    FILE *out = fopen("host.csv", "w"), *in = fopen("runs.csv", "r");
+    assert_non_null(out);
+    assert_non_null(in);
+    char line[512];
+    while (fgets(line, sizeof line, in)) {
+        char *cell = strstr(line, "stack.yaml,");
+        fprintf(out, "%.*s%s%s", cell ? (int)(cell - line) : (int)strlen(line), line, cell ? "stack.yaml: host," : "",
+            cell ? cell + strlen("stack.yaml,") : "");
+    }
+    fclose(in);
+    fclose(out);
+    struct training_fit fit;
+    struct diag diag = DIAG_INIT;
+    const char *const tables[] = {"host.csv"};
+    assert_int_equal(training_fit_load_tables(&fit, tables, 1, "base.yaml", &diag), STATUS_OK);
+    assert_string_equal(diag.text, "");
+    assert_int_equal(fit.parameters.n, 2);
+    assert_true(fit.parameters.at[0].host && fit.parameters.at[1].host);
+    assert_int_equal(training_fit_solve(&fit, &diag), STATUS_OK);
+    assert_string_equal(fit.parameters.at[0].key, "kernel_issue");
+    assert_near(fit.parameters.at[0].fitted.value, 60e-6, 60e-6 * 1e-3);
+    assert_string_equal(fit.parameters.at[1].key, "pass");
+    assert_near(fit.parameters.at[1].fitted.value, 3e-3, 3e-3 * 1e-3);
+    assert_int_equal(training_fit_write(&fit, ".", &diag), STATUS_OK); /* into the file itself */
+    struct stack stack;
+    struct arena arena = ARENA_INIT;
+    assert_int_equal(stack_load(&stack, "stack.yaml", &arena, &diag), STATUS_OK);
+    assert_near(stack.host[0].value, 60e-6, 60e-6 * 1e-3);
+    assert_non_null(strstr(stack.host[0].source, "host.csv with used_in_fit: stack.yaml: host"));
+    arena_release(&arena);
+    training_fit_free(&fit);
+}
+
+/* At most four nodes and five numbers: a row on forty GPUs of eight a node, and a profile with six. */
+static void costs_of_the_host_are_few_and_of_small_clusters(void **state)
+{
+    (void)state;
+    static const char row[] = "id,model,topology,cluster.nodes,gpus,used_in_fit,tokens_per_s_per_gpu\n"
+                              "a,tiny.json,cluster.yaml,8,%d,stack.yaml: host,100\n"
+                              "b,tiny.json,cluster.yaml,8,8,stack.yaml: host,100\n"
+                              "c,tiny.json,cluster.yaml,8,16,stack.yaml: host,100\n"
+                              "d,tiny.json,cluster.yaml,8,24,stack.yaml: host,100\n"
+                              "e,tiny.json,cluster.yaml,8,8,stack.yaml: host,101\n"
+                              "f,tiny.json,cluster.yaml,8,8,stack.yaml: host,102\n"
+                              "g,tiny.json,cluster.yaml,8,8,stack.yaml: host,103\n";
+    write_text("base.yaml", base_yaml);
+    for (int many = 0; many < 2; many++) {
+        char text[1024];
+        snprintf(text, sizeof text, row, many ? 8 : 40);
+        write_text("host.csv", text);
+        write_text("stack.yaml", HOST("60 us", "3 ms"));
+        if (many) {
+            struct arena arena = ARENA_INIT;
+            const char *list = "name: x\nhost:\n";
+            for (int i = 0; i < TRAINING_FIT_NUMBERS + 1; i++)
+                list = arena_printf(&arena, "%s  %s: {value: 50 %s, kind: fitted, std_error: 1 %s, source: test}\n",
+                    list, stack_host_table.fields[i].key,
+                    stack_host_table.fields[i].dimension == DIM_FRACTION ? "%" : "us",
+                    stack_host_table.fields[i].dimension == DIM_FRACTION ? "%" : "us");
+            write_text("stack.yaml", list);
+            arena_release(&arena);
+        }
+        struct training_fit fit;
+        struct diag diag = DIAG_INIT;
+        const char *const tables[] = {"host.csv"};
+        assert_int_equal(training_fit_load_tables(&fit, tables, 1, "base.yaml", &diag), STATUS_INPUT);
+        assert_non_null(
+            strstr(diag.text, many ? "host.csv:2:1: error: 6 costs of the host of one profile would be fitted, "
+                                     "and at most 5 may"
+                                   : "host.csv:2:1: error: costs of the host are fitted on at most 4 nodes, "
+                                     "and this run is on 40 GPUs of 8 a node"));
+        training_fit_free(&fit);
+    }
 }
 
 /* A fit that begins with the numbers that the runs were made with. */
@@ -166,7 +257,8 @@ static void rows_can_be_left_out(void **state)
 static void rows_say_what_rests_on_them(void **state)
 {
     (void)state;
-    write_text("used.csv", "id,used_in_fit\na,\nb,x.yaml\nc,x.yaml: gemm_sustained\nd,x.yaml: image_time\n");
+    write_text(
+        "used.csv", "id,used_in_fit\na,\nb,x.yaml\nc,x.yaml: gemm_sustained\nd,x.yaml: image_time\ne,x.yaml: host\n");
     struct diag diag = DIAG_INIT;
     bool *rows = training_fit_rows("used.csv", &diag);
     assert_string_equal(diag.text, "");
@@ -174,6 +266,7 @@ static void rows_say_what_rests_on_them(void **state)
     assert_true(rows[1]);
     assert_true(rows[2]);
     assert_false(rows[3]);
+    assert_true(rows[4]);
     free(rows);
 }
 
@@ -274,6 +367,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_fit_finds_what_the_runs_were_made_with),
         cmocka_unit_test(the_fit_finds_a_time),
+        cmocka_unit_test(the_fit_finds_costs_of_the_host),
+        cmocka_unit_test(costs_of_the_host_are_few_and_of_small_clusters),
         cmocka_unit_test(a_prior_counts_by_its_error),
         cmocka_unit_test(a_prior_has_an_error),
         cmocka_unit_test(rows_can_be_left_out),
