@@ -48,6 +48,9 @@ static void add_part(struct table *table, const struct validate_table *rows, con
     percent(table, "median", "%", s.n_runs > 0, s.runs_median);
     count(table, "ratios", s.n_ratios);
     percent(table, "mean", "points", s.n_ratios > 0, s.ratio_mean);
+    count(table, "to a node", s.n_node_ratios);
+    percent(table, "mean", "points", s.n_node_ratios > 0, s.node_ratio_mean);
+    percent(table, "median", "points", s.n_node_ratios > 0, s.node_ratio_median);
     count(table, "allocated", s.n_allocated);
     percent(table, "median", "%", s.n_allocated > 0, s.allocated_median);
     count(table, "reserved", s.n_reserved);

@@ -78,6 +78,9 @@ static void put_source(
     if (first.missed > 0)
         fprintf(out, "(%d missed) ", first.missed);
     put_counted(out, arena, s.n_ratios, s.ratio_mean);
+    put_counted(out, arena, s.n_node_ratios, s.node_ratio_mean);
+    if (s.n_node_ratios > 0)
+        fprintf(out, "(%s) ", words_number(arena, 100 * s.node_ratio_median, 1, false));
     put_counted(out, arena, s.n_allocated, s.allocated_median);
     put_counted(out, arena, s.n_reserved, s.reserved_median);
     if (s.n_intervals > 0)
@@ -97,14 +100,14 @@ static void put_sources(FILE *out, const struct validate_table *rows)
         "*not run*: no\nscenario, or not simulated, each with its reason. *first sight*: predictions that were "
         "committed before the\nmeasurements, number and median; *missed* were predicted to run out of memory, or not "
         "at all. "
-        "*ratios*: to the smallest cluster of the\nsame settings, mean error in points. Memory: peaks, number and "
-        "median error. *90 %*: measurements in their 90 % intervals, "
+        "*ratios*: to the smallest cluster of the\nsame settings, mean error in points; *to a node*: those to one "
+        "node, mean (median). Memory: peaks, number and median error. *90 %*: measurements in their 90 % intervals, "
         "in percent; then in those that they had if nothing else of their source were known.\nOut of memory: rows that "
         "fit and that do not, "
         "as published; false \"fits\"; false \"out of memory\".\n\n"
-        "| source | rows | not run | speeds | bias | median | p90 | first sight | ratios | allocated | reserved | 90 "
-        "% | right: fit, OOM | false fits | false OOM |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
-        "\n",
+        "| source | rows | not run | speeds | bias | median | p90 | first sight | ratios | to a node | allocated | "
+        "reserved | 90 % | right: fit, OOM | false fits | false OOM |\n"
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
         out);
     for (int i = 0; i < sources.n; i++)
         for (int fitted = 1; fitted >= 0; fitted--) {

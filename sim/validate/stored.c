@@ -12,8 +12,8 @@
 static const char *const columns[] = {"file", "id", "settings", "model", "gpu", "strategy", "framework", "layout",
     "leaves_out", "status", "reason", "same_as", "exposed_share", "tokens_per_s_per_gpu", "tflops_per_gpu",
     "step_time_s", "peak_allocated_bytes", "peak_reserved_bytes", "mfu", "low", "high", "need", "ratio_low",
-    "ratio_high", "ratio_need", "doublings_root"};
-enum { N_COLUMNS = sizeof columns / sizeof *columns };
+    "ratio_high", "ratio_need", "doublings_root", "node_gpus"};
+enum { N_COLUMNS = sizeof columns / sizeof *columns, N_FIRST = N_COLUMNS - 1 }; /* node_gpus came later */
 
 static void write_number(FILE *out, bool known, double value)
 {
@@ -53,6 +53,7 @@ static void write_row(FILE *out, const struct validate_table *table, const struc
     write_interval(out, &row->interval);
     write_interval(out, &row->ratio_interval);
     write_number(out, row->ratio_interval.known, row->ratio_interval.doublings_root);
+    write_number(out, row->node_gpus > 0, (double)row->node_gpus);
     fputc('\n', out);
 }
 
@@ -153,6 +154,9 @@ static void read_row(
     read_interval(
         &row->ratio_interval, stored, r, (const char *const[]){"ratio_low", "ratio_high", "ratio_need"}, diag);
     number(stored, r, "doublings_root", &row->ratio_interval.doublings_root, diag);
+    double node_gpus = 0;
+    number(stored, r, "node_gpus", &node_gpus, diag);
+    row->node_gpus = (int64_t)node_gpus;
     int status = index_of(text(stored, r, "status"), validate_status_names);
     int class = index_of(text(stored, r, "leaves_out"), discrepancy_names);
     row->leaves_out = class < 0 ? DISCREPANCY_WITHOUT_STACK : (enum discrepancy_class) class;
@@ -230,7 +234,7 @@ bool validate_stored_read(struct validate_table *out, const char *path, const ch
         stored.rows[r] = -1;
     for (int c = 0; c < N_COLUMNS; c++) {
         stored.at[c] = csv_column(csv, columns[c]);
-        if (stored.at[c] < 0)
+        if (stored.at[c] < 0 && c < N_FIRST)
             diag_input(diag, (struct source_pos){.file = path},
                 "no column '%s'; this is no file that `flopcast validate --results` wrote", columns[c]);
     }

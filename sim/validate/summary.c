@@ -80,18 +80,28 @@ static void summarise_runs(struct validate_summary *s, const struct validate_row
     free(sorted);
 }
 
-static void summarise_ratios(struct validate_summary *s, const struct validate_row *const *rows, int n)
+static void summarise_ratios(
+    struct validate_summary *s, const struct validate_table *table, const struct validate_row *const *rows, int n)
 {
+    doubles node = {0};
     for (int i = 0; i < n; i++) {
-        const struct validate_row *row = rows[i];
+        const struct validate_row *row = rows[i], *smallest = &table->rows.at[row->smallest];
         if (!row->has_ratio || (row->measured_ratio == 1 && row->predicted_ratio == 1))
             continue;
         double ratio_error = fabs(row->predicted_ratio - row->measured_ratio);
         s->n_ratios++;
         s->ratio_mean += ratio_error;
         s->ratio_most = fmax(s->ratio_most, ratio_error);
+        if (smallest->node_gpus > 1 && smallest->gpus == smallest->node_gpus) {
+            vec_push(&node, ratio_error);
+            s->node_ratio_mean += ratio_error;
+        }
     }
     s->ratio_mean /= s->n_ratios ? s->n_ratios : 1;
+    s->n_node_ratios = node.n;
+    s->node_ratio_mean /= node.n ? node.n : 1;
+    s->node_ratio_median = median(&node);
+    vec_free(&node);
 }
 
 static void push_peak(doubles *errors, double measured, double predicted)
@@ -151,7 +161,7 @@ struct validate_summary validate_summarise(const struct validate_table *table,
         }
     summarise_errors(&s, rows, s.n_rows);
     summarise_runs(&s, rows, s.n_rows);
-    summarise_ratios(&s, rows, s.n_rows);
+    summarise_ratios(&s, table, rows, s.n_rows);
     summarise_memory(&s, rows, s.n_rows);
     free(rows);
     return s;

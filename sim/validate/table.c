@@ -247,32 +247,38 @@ static void load_scenario(
     row->set = (struct scenario_set){0};
 }
 
-/* Every setting of a row but gpus, and its source: what the rows of a curve share. Scripts that wrap the model on
- * several GPUs only have one GPU's row in DDP's curve. */
-static const char *curve_key(struct validate_table *table, const struct csv_table *csv, int csv_row)
+static uint64_t digest_text(uint64_t digest, const char *text)
 {
-    const char *key = csv_cell(csv, csv_row, csv_column(csv, "source"));
-    for (int c = 0; c < csv_columns(csv); c++)
-        if (path_of(csv_name(csv, c)) && strcmp(csv_name(csv, c), "gpus") != 0)
-            key = arena_printf(&table->arena, "%s|%s", key,
-                strcmp(csv_cell(csv, csv_row, c), strategy_kind_names[STRATEGY_SINGLE_DEVICE]) == 0
-                    ? strategy_kind_names[STRATEGY_DDP]
-                    : csv_cell(csv, csv_row, c));
-    return key;
+    for (size_t i = 0; i == 0 || text[i - 1]; i++)
+        digest = digest_word(digest, (unsigned char)text[i]);
+    return digest;
 }
 
-/* Curves of the rows from first on, which are those of one file: columns differ between files. */
+/* Every setting that a row gives but gpus, and its source: what the rows of a curve share, in whatever file and order
+ * of columns they stand. Scripts that wrap the model on several GPUs only have one GPU's row in DDP's curve. */
+static uint64_t curve_digest(const struct csv_table *csv, int csv_row)
+{
+    uint64_t digest = digest_text(DIGEST_INIT, csv_cell(csv, csv_row, csv_column(csv, "source")));
+    for (int c = 0; c < csv_columns(csv); c++) {
+        const char *path = path_of(csv_name(csv, c)), *cell = csv_cell(csv, csv_row, c);
+        bool alone = strcmp(cell, strategy_kind_names[STRATEGY_SINGLE_DEVICE]) == 0;
+        if (path && *cell && strcmp(csv_name(csv, c), "gpus") != 0) /* a sum: of columns in any order */
+            digest += digest_text(digest_text(DIGEST_INIT, path), alone ? strategy_kind_names[STRATEGY_DDP] : cell);
+    }
+    return digest;
+}
+
+/* Curves of the rows from first on, among all rows. */
 static void number_curves(struct validate_table *table, int first)
 {
-    const char **keys = xcalloc((size_t)(table->rows.n - first) + 1, sizeof *keys);
     for (int i = first; i < table->rows.n; i++) {
-        keys[i - first] = curve_key(table, table->rows.at[i].csv, table->rows.at[i].csv_row);
+        struct validate_row *rows = table->rows.at;
         int same = 0;
-        while (strcmp(keys[same], keys[i - first]) != 0)
+        rows[i].curve_digest = curve_digest(rows[i].csv, rows[i].csv_row);
+        while (rows[same].curve_digest != rows[i].curve_digest)
             same++;
-        table->rows.at[i].curve = first + same;
+        rows[i].curve = same;
     }
-    free(keys);
 }
 
 static void push_row(
@@ -325,6 +331,7 @@ static void describe(struct validate_row *row, struct arena *arena)
     row->model = point->model.shape.name;
     row->gpu = point->hw.gpu.name;
     row->gpus = point->options.cluster.gpus;
+    row->node_gpus = hw_gpus_per_node(&point->hw);
     row->strategy = strategy_label(&point->options.strategy);
     row->framework = framework_of(arena, point->options.stack_path);
     row->layout = layout_of(arena, &point->options);
@@ -367,8 +374,7 @@ uint64_t validate_settings_digest(const struct csv_table *csv, int row)
     for (int c = 0; c < csv_columns(csv); c++) {
         const char *texts[] = {path_of(csv_name(csv, c)), csv_cell(csv, row, c)};
         for (size_t t = 0; t < 2 && texts[0] && *texts[1]; t++)
-            for (size_t i = 0; i == 0 || texts[t][i - 1]; i++)
-                digest = digest_word(digest, (unsigned char)texts[t][i]);
+            digest = digest_text(digest, texts[t]);
     }
     return digest;
 }

@@ -22,9 +22,12 @@
  * of tflops_per_gpu by the row's flops_formula and attention_flop (the published runs' base says full). Where a row
  * gives TFLOPS or a step time only, its measured tokens/s are worked out from them, by that formula.
  *
- * Ratio: rows of one source that are alike in every setting but gpus are a curve; a row's ratio is its speed over that
- * of the curve's row with the fewest GPUs, its ratio_error predicted - measured ratio. A model alone on one GPU
- * (single_device) is the smallest row of a DDP curve that has no row of DDP on one GPU. */
+ * Ratio: rows of one source, in one file or several, that are alike in every setting but gpus are a curve; a row's
+ * ratio is its speed over that of the curve's row with the fewest GPUs, its ratio_error predicted - measured ratio. A
+ * model alone on one GPU (single_device) is the smallest row of a DDP curve that has no row of DDP on one GPU. Where
+ * the curve's smallest cluster is one whole node, its layout is one that stays in a node, and what a ratio tells is
+ * what the network takes: these are summarised once more, with their median, as one slow run on one node is in every
+ * ratio of its curve. */
 #ifndef FLOPCAST_VALIDATE_VALIDATE_H
 #define FLOPCAST_VALIDATE_VALIDATE_H
 
@@ -58,7 +61,8 @@ struct validate_row {
     const char *reason;             /* why it is not simulated, or "" */
     const char *suspected_cause;    /* "" where nothing is said */
     int64_t gpus;
-    double mfu; /* predicted, of the dense peak */
+    int64_t node_gpus; /* of a node of its cluster; 0: not known */
+    double mfu;        /* predicted, of the dense peak */
     double
         exposed_share; /* predicted: of the step, what communication leaves the compute stream idle; < 0: not known */
     double measured_peak_bytes, predicted_peak_bytes; /* comparable: reserved where published, else allocated */
@@ -72,7 +76,8 @@ struct validate_row {
     struct validate_figures measured, predicted;
     struct validate_interval interval, ratio_interval; /* validate_intervals() */
     int csv_row;
-    int curve; /* rows of a curve have the same number */
+    uint64_t curve_digest;
+    int curve; /* the first row of its curve */
     enum validate_status status;
     enum discrepancy_class leaves_out; /* DISCREPANCY_PER_DOUBLING is of ratios */
     int same;     /* the first row that is the same run; itself, where there is none, or it is not simulated */
@@ -99,7 +104,7 @@ struct validate_table {
  * where they are the base scenario's; the table is loaded nevertheless. Settings that a row gives and its strategy does
  * not read are warnings there. False: the table itself cannot be read. */
 bool validate_load(struct validate_table *out, const char *path, const char *base, const bool *keep, struct diag *diag);
-/* The same into a table that may have rows of other files; path lives as long as it. Curves are of one file. */
+/* The same into a table that may have rows of other files; path lives as long as it. */
 bool validate_add(
     struct validate_table *table, const char *path, const char *base, const bool *keep, struct diag *diag);
 void validate_release(struct validate_table *table);
@@ -159,6 +164,8 @@ struct validate_summary {
     int n_runs;                    /* of these errors: rows of one source that are the same run count once ... */
     double runs_median, runs_p90;  /* ... with the error to the median of what was measured */
     double ratio_mean, ratio_most; /* of |ratio error|; the smallest cluster of a curve does not count */
+    int n_node_ratios;             /* of these to one node */
+    double node_ratio_mean, node_ratio_median;
     int n_memory, n_allocated, n_reserved;
     double memory_median;                     /* of |predicted / measured - 1| of the peak */
     double allocated_median, reserved_median; /* of each kind */

@@ -1,5 +1,5 @@
-/* Several tables at once: curves stay in their file, rows that are the same run are simulated once, verdicts and robust
- * figures by hand, classes, and results that are kept in a file and read back. */
+/* Several tables at once: curves go through the files of a source, rows that are the same run are simulated once,
+ * verdicts and robust figures by hand, classes, and results that are kept in a file and read back. */
 #include "../scenario/workspace.h"
 
 #include "../near.h"
@@ -66,8 +66,50 @@ static void a_run_is_simulated_once(void **state)
         assert_true(rows[i].predicted.tokens_per_s_per_gpu == rows[0].predicted.tokens_per_s_per_gpu);
     assert_int_equal(rows[7].status, VALIDATE_OOM);
     assert_string_equal(rows[5].file, "two.csv");
-    assert_int_not_equal(rows[5].curve, rows[0].curve); /* of another file */
+    assert_int_not_equal(rows[5].curve, rows[0].curve); /* of another source */
     assert_true(rows[3].has_ratio && rows[3].smallest == 0);
+    validate_release(&table);
+}
+
+/* A sweep of one source in two files, with other columns in another order: one curve, measured at 1000, 800 and 500 on
+ * a node of 8 GPUs, on two and on four. A curve that begins on two nodes is none of a layout in one node. */
+static void a_curve_goes_through_files(void **state)
+{
+    (void)state;
+    struct diag diag = DIAG_INIT;
+    struct validate_table table = {0};
+    write_text("base.yaml", BASE_TEXT);
+    write_text("one.csv", "id,source,model,topology,gpus,micro_batch,tokens_per_s_per_gpu\n"
+                          "a,s,tiny.json,cluster.yaml,16,2,800\n"
+                          "b,s,tiny.json,cluster.yaml,8,2,1000\n"
+                          "c,s,tiny.json,cluster.yaml,16,4,1000\n");
+    write_text("two.csv", "micro_batch,id,source,tokens_per_s_per_gpu,gpus,grad_accum,topology,model\n"
+                          "2,x,s,500,32,,cluster.yaml,tiny.json\n"
+                          "2,y,s,500,32,2,cluster.yaml,tiny.json\n"
+                          "4,z,s,600,32,,cluster.yaml,tiny.json\n");
+    assert_true(validate_add(&table, "one.csv", "base.yaml", NULL, &diag));
+    assert_true(validate_add(&table, "two.csv", "base.yaml", NULL, &diag));
+    validate_run(&table, NULL, NULL, NULL, &diag);
+    assert_string_equal(diag.text, "");
+    const struct validate_row *rows = table.rows.at;
+    static const int curves[] = {0, 0, 2, 0, 4, 2}, smallest[] = {1, 1, 2, 1, 4, 2};
+    double off[3] = {0};
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(rows[i].curve, curves[i]);
+        assert_int_equal(rows[i].smallest, smallest[i]);
+    }
+    assert_near(rows[0].measured_ratio, 0.8, 1e-12);
+    assert_near(rows[3].measured_ratio, 0.5, 1e-12);
+    assert_near(rows[5].measured_ratio, 0.6, 1e-12);
+    for (int i = 0, n = 0; i < 6; i++)
+        if (i == 0 || i == 3 || i == 5)
+            off[n++] = fabs(rows[i].predicted_ratio - rows[i].measured_ratio);
+    struct validate_summary s = validate_summarise(&table, any, NULL);
+    assert_int_equal(s.n_ratios, 3);
+    assert_near(s.ratio_mean, (off[0] + off[1] + off[2]) / 3, 1e-12);
+    assert_int_equal(s.n_node_ratios, 2);
+    assert_near(s.node_ratio_mean, (off[0] + off[1]) / 2, 1e-12);
+    assert_near(s.node_ratio_median, (off[0] + off[1]) / 2, 1e-12); /* of two */
     validate_release(&table);
 }
 
@@ -201,6 +243,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_is_simulated_once),
+        cmocka_unit_test(a_curve_goes_through_files),
         cmocka_unit_test(repeats_and_verdicts_count),
         cmocka_unit_test(the_mad_is_that_of_the_middle),
         cmocka_unit_test(classes_come_in_their_order),
