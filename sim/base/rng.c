@@ -81,10 +81,15 @@ double rng_exponential(struct rng_stream *stream, double mean)
 
 static const double BLOM = 0.375; /* Blom 1958: the i-th of n is at the quantile (i - BLOM) / (n + 1 - 2 BLOM) */
 
+double rng_normal_score(int i, int n)
+{
+    return rounded(gsl_cdf_ugaussian_Pinv((i + 1 - BLOM) / (n + 1 - 2 * BLOM)));
+}
+
 void rng_normal_scores(struct rng_stream *stream, double *out, int n)
 {
     for (int i = 0; i < n; i++)
-        out[i] = rounded(gsl_cdf_ugaussian_Pinv((i + 1 - BLOM) / (n + 1 - 2 * BLOM)));
+        out[i] = rng_normal_score(i, n);
     gsl_rng rng = as_gsl(stream);
     gsl_ran_shuffle(&rng, out, (size_t)n, sizeof *out);
 }

@@ -22,6 +22,7 @@ double rng_exponential(struct rng_stream *stream, double mean);
 
 /* The expected order statistics of n standard normal draws (Blom's approximation, 1958: off by 0.026 for two draws, by
  * at most 0.011 for eight), in an order that the stream draws: a typical sample, without the luck of one. */
+double rng_normal_score(int i, int n); /* of the i-th smallest, from 0 on */
 void rng_normal_scores(struct rng_stream *stream, double *out, int n);
 
 #endif

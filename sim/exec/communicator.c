@@ -18,7 +18,8 @@ struct party {
     int rank, queue;
 };
 
-/* Folded, a communicator of a group has a party for each program that has its first rank there. */
+/* Folded, a communicator of a group has a party for each program that has its first rank there. By FOLD_SLOWEST it has
+ * one for each member that is simulated itself. */
 static struct party folded_party(const struct sim *sim, const struct communicator *comm, int i)
 {
     int program = comm->programs[i];
@@ -34,8 +35,21 @@ static struct party party_of(const struct sim *sim, const struct communicator *c
     }
     if (sim->folded)
         return folded_party(sim, comm, i);
-    int rank = comm->members.first + i * comm->members.stride;
+    int rank = comm->parties ? comm->parties[i] : comm->members.first + i * comm->members.stride;
     return (struct party){rank, sim->ranks[rank].tables->group_queue[comm->group]};
+}
+
+/* FOLD_SLOWEST: of the links in sim->uses those of the watched nodes; others are loaded alike. */
+static int keep_watched(struct sim *sim, int n)
+{
+    int kept = 0;
+    for (int i = 0; i < n; i++) {
+        int link = sim->uses[i].link, first = sim->fabric.first_nic;
+        int node = link < first ? link / sim->fabric.gpus : (link - first) / (2 * sim->fabric.nics);
+        if (sim->watched[node])
+            sim->uses[kept++] = sim->uses[i];
+    }
+    return kept;
 }
 
 /* The links that a communicator loads, found anew only when it loaded others before. */
@@ -48,6 +62,7 @@ static void set_uses(struct sim *sim, struct communicator *comm)
     struct coll_group sender = {comm->from, 1, 1}; /* a message stays on the NICs near its sender */
     int n = is_message(comm) ? fabric_message(sim->uses, &sim->fabric, sender, comm->from, comm->to, key)
                              : fabric_weights(sim->uses, &sim->fabric, comm->members, cost, key);
+    n = sim->index_of ? keep_watched(sim, n) : n;
     if (n > comm->room_uses) {
         comm->uses = ARENA_ARRAY(sim->arena, struct link_weight, n);
         comm->room_uses = n;
@@ -96,6 +111,19 @@ static void count_communicators(struct sim *sim)
     sim->communicators = ARENA_ARRAY(sim->arena, struct communicator, total);
 }
 
+static void set_parties(struct sim *sim, struct communicator *comm)
+{
+    comm->n_parties = 0;
+    for (int m = 0; m < comm->members.size; m++) {
+        int number = comm->members.first + m * comm->members.stride;
+        if (!is_simulated(sim, number))
+            continue;
+        if (!comm->parties)
+            comm->parties = ARENA_ARRAY(sim->arena, int, comm->members.size);
+        comm->parties[comm->n_parties++] = sim->index_of[number];
+    }
+}
+
 static void setup_group(struct sim *sim, int g)
 {
     const struct mesh_group *ranks = &sim->plan->groups.at[g].ranks;
@@ -109,6 +137,8 @@ static void setup_group(struct sim *sim, int g)
             .channel = -1,
             .members = {mesh_group_first(ranks, i - sim->group_first[g]), ranks->stride, ranks->size},
             .n_parties = sim->folded ? 0 : ranks->size};
+        if (sim->index_of)
+            set_parties(sim, comm);
     }
     for (int p = 0; p < sim->plan->n_programs && sim->folded; p++) {
         int instance = mesh_group_instance(ranks, plan_first_rank(sim->plan, p));
@@ -125,13 +155,11 @@ static void setup_channel(struct sim *sim, int c)
 {
     const struct plan_channel *channel = &sim->plan->channels.at[c];
     for (int r = 0; r < sim->plan->mesh.ranks; r++) {
-        int program = plan_program_of(sim->plan, r);
-        bool stands = !sim->folded || r == plan_first_rank(sim->plan, program);
         sim->communicators[sim->channel_first[c] + r] = (struct communicator){.group = -1,
             .channel = c,
             .from = r,
             .to = mesh_neighbour(&sim->plan->mesh, r, channel->axis, channel->delta),
-            .n_parties = stands ? 2 : 0};
+            .n_parties = is_simulated(sim, r) ? 2 : 0};
     }
 }
 
@@ -219,9 +247,43 @@ static void link_siblings(struct sim *sim, int thing, int first, int end)
     }
 }
 
+/* FOLD_SLOWEST: the communicator that others do as, which ranks are in that these stand for. */
+static int leader_of(const struct sim *sim, const struct communicator *comm)
+{
+    for (int m = 0; m < (is_message(comm) ? 1 : comm->members.size); m++) {
+        int number = is_message(comm) ? comm->from : comm->members.first + m * comm->members.stride;
+        int index = representative(sim, number);
+        if (index < 0)
+            continue;
+        number = number_of(sim, index);
+        int instance =
+            is_message(comm) ? number : mesh_group_instance(&sim->plan->groups.at[comm->group].ranks, number);
+        return instance < 0
+                   ? -1
+                   : instance + (is_message(comm) ? sim->channel_first[comm->channel] : sim->group_first[comm->group]);
+    }
+    return -1;
+}
+
+static void link_followers(struct sim *sim)
+{
+    for (int i = 0; i < sim->n_communicators; i++)
+        sim->communicators[i].sibling = -1;
+    for (int i = sim->n_communicators - 1; i >= 0; i--) {
+        struct communicator *comm = &sim->communicators[i];
+        int leader = comm->n_parties == 0 && touches_watched(sim, comm) ? leader_of(sim, comm) : -1;
+        if (leader < 0)
+            continue;
+        comm->sibling = sim->communicators[leader].sibling;
+        sim->communicators[leader].sibling = i;
+    }
+}
+
 static void setup_siblings(struct sim *sim)
 {
     const struct plan *plan = sim->plan;
+    if (sim->index_of)
+        link_followers(sim);
     if (!sim->folded)
         return;
     find_watched(sim);
@@ -263,6 +325,7 @@ static void hold(struct sim *sim, struct party party, double sms, double hbm_Bps
 static void begin(struct sim *sim, struct communicator *comm)
 {
     comm->start = sim->engine->now;
+    comm->busy = true;
     double sigma = sim->options->noise.network_jitter;
     double jitter = sigma > 0 ? rng_lognormal_mean1(&comm->noise, sigma) : 1;
     comm->cost.latency_s *= jitter;
@@ -275,12 +338,16 @@ static void begin(struct sim *sim, struct communicator *comm)
 static void begin_siblings(struct sim *sim, const struct communicator *comm)
 {
     int thing = is_message(comm) ? sim->plan->groups.n + comm->channel : comm->group;
-    int first = sim->first_sibling[thing * sim->plan->n_programs + program_of(sim, comm)];
+    int first = sim->index_of ? (int)(comm - sim->communicators)
+                              : sim->first_sibling[thing * sim->plan->n_programs + program_of(sim, comm)];
     const struct coll_cost cost = comm->cost;
     for (int i = first; i >= 0; i = sim->communicators[i].sibling) {
-        sim->communicators[i].cost = cost;
-        sim->communicators[i].index = comm->index;
-        begin(sim, &sim->communicators[i]);
+        struct communicator *sibling = &sim->communicators[i];
+        if (sibling->busy)
+            continue; /* by noise it is still at the one before */
+        sibling->cost = cost;
+        sibling->index = comm->index;
+        begin(sim, sibling);
     }
 }
 
@@ -295,8 +362,7 @@ static struct communicator *find(const struct sim *sim, const struct rank *rank,
     int c = plan->messages.at[op->index].channel, from = rank->number;
     if (op->kind == OP_RECV)
         from = mesh_neighbour(&plan->mesh, from, plan->channels.at[c].axis, -plan->channels.at[c].delta);
-    if (sim->folded)
-        from = plan_first_rank(plan, plan_program_of(plan, from));
+    from = number_of(sim, representative(sim, from));
     return &sim->communicators[sim->channel_first[c] + from];
 }
 
@@ -322,7 +388,7 @@ void communicator_arrive(struct sim *sim, int rank_index, int32_t op_index)
     hold(sim, party, cost->sms, 0);
     if (comm->arrived < comm->n_parties)
         return;
-    if (sim->folded && sim->siblings)
+    if (sim->index_of || (sim->folded && sim->siblings))
         begin_siblings(sim, comm);
     else
         begin(sim, comm);
@@ -386,6 +452,7 @@ void communicator_on_end(void *self, const struct event *event)
 {
     struct sim *sim = self;
     struct communicator *comm = &sim->communicators[event->target];
+    comm->busy = false;
     if (comm->n_parties == 0)
         return;
     comm->arrived = 0;

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-const char *const exec_fold_names[] = {"auto", "off", NULL};
+const char *const exec_fold_names[] = {"auto", "off", "slowest", NULL};
 const char *const exec_status_names[] = {"ok", "oom", NULL};
 
 struct exec_options exec_default_options(void)
@@ -135,7 +135,7 @@ static struct rng_stream queue_noise(const struct sim *sim, int rank, int queue)
 static void setup_rank(struct sim *sim, int r, double speed)
 {
     struct rank *rank = &sim->ranks[r];
-    rank->number = sim->folded ? plan_first_rank(sim->plan, r) : r;
+    rank->number = number_of(sim, r);
     rank->program = plan_program_of(sim->plan, rank->number);
     rank->tables = &sim->tables[rank->program];
     rank->drawn_speed = fmax(SLOWEST_SPEED, speed);
@@ -146,19 +146,18 @@ static void setup_rank(struct sim *sim, int r, double speed)
     rank->queues = sim->queues + (ptrdiff_t)r * sim->n_queues;
     for (int q = 0; q < sim->n_queues; q++) {
         const plan_numbers *ops = &rank->tables->program->queue_ops.at[q];
-        rank->queues[q] = (struct queue){.ops = ops->at, .n_ops = ops->n, .noise = queue_noise(sim, r, q)};
+        rank->queues[q] = (struct queue){.ops = ops->at, .n_ops = ops->n, .noise = queue_noise(sim, rank->number, q)};
         rank->waiting |= ops->n > 0 ? queue_bit(q) : 0;
     }
-    rank->host_noise = rng_stream((uint64_t)sim->options->seed, ENTITY_HOST, (uint64_t)r);
-    rank->pauses = rng_stream((uint64_t)sim->options->seed, ENTITY_PAUSE, (uint64_t)r);
+    rank->host_noise = rng_stream((uint64_t)sim->options->seed, ENTITY_HOST, (uint64_t)rank->number);
+    rank->pauses = rng_stream((uint64_t)sim->options->seed, ENTITY_PAUSE, (uint64_t)rank->number);
     host_draw_pause(sim, rank, 0);
 }
 
-/* The rank of this number; NULL: another stands for it. */
+/* The rank of this number; NULL: another stands for it, or none. */
 static struct rank *simulated(const struct sim *sim, int number)
 {
-    struct rank *rank = &sim->ranks[representative(sim, number)];
-    return rank->number == number ? rank : NULL;
+    return is_simulated(sim, number) ? &sim->ranks[representative(sim, number)] : NULL;
 }
 
 /* Which nodes of the job are slow: each by its own draw, or as many as in a typical job, at places that are drawn. */
@@ -186,14 +185,15 @@ static double *draw_speeds(const struct sim *sim)
     double spread = noise->gpu_speed_spread;
     if (!(spread > 0))
         return NULL;
+    int n = sim->plan->mesh.ranks;
     uint64_t seed = (uint64_t)sim->options->seed;
-    double *speeds = ARENA_ARRAY(sim->arena, double, sim->n_ranks);
-    struct rng_stream order = rng_stream(seed, ENTITY_GPU, (uint64_t)sim->n_ranks);
+    double *speeds = ARENA_ARRAY(sim->arena, double, n);
+    struct rng_stream order = rng_stream(seed, ENTITY_GPU, (uint64_t)n);
     if (!noise->drawn_speeds)
-        rng_normal_scores(&order, speeds, sim->n_ranks);
+        rng_normal_scores(&order, speeds, n);
     int in_node = hw_gpus_per_node(sim->hw);
-    const bool *slow = draw_stragglers(sim, (sim->n_ranks + in_node - 1) / in_node);
-    for (int r = 0; r < sim->n_ranks; r++) {
+    const bool *slow = draw_stragglers(sim, (n + in_node - 1) / in_node);
+    for (int r = 0; r < n; r++) {
         struct rng_stream gpu = rng_stream(seed, ENTITY_GPU, (uint64_t)r);
         double off = noise->drawn_speeds ? rng_gaussian(&gpu, spread) : speeds[r] * spread;
         speeds[r] = (1 + off) / (slow[r / in_node] ? 1 + noise->straggler_slowdown : 1);
@@ -201,13 +201,12 @@ static double *draw_speeds(const struct sim *sim)
     return speeds;
 }
 
-static void setup_ranks(struct sim *sim)
+static void setup_ranks(struct sim *sim, const double *speeds)
 {
     sim->ranks = ARENA_ARRAY(sim->arena, struct rank, sim->n_ranks);
     sim->queues = ARENA_ARRAY(sim->arena, struct queue, sim->n_ranks * sim->n_queues);
-    const double *speeds = draw_speeds(sim);
     for (int r = 0; r < sim->n_ranks; r++)
-        setup_rank(sim, r, speeds ? speeds[r] : 1);
+        setup_rank(sim, r, speeds ? speeds[number_of(sim, r)] : 1);
     for (int i = 0; i < sim->options->gpu_events.n; i++) {
         const struct degrade_event *event = &sim->options->gpu_events.list[i];
         struct rank *rank = simulated(sim, event->target);
@@ -262,13 +261,23 @@ static void check_ended(const struct sim *sim)
         sim->ranks[0].host_step, sim->ranks[0].host_state);
 }
 
+/* Other ranks would meet links as theirs, and are never waited for. */
+static bool by_slowest(const struct sim *sim, const double *speeds)
+{
+    return sim->options->fold == FOLD_SLOWEST && !sim->folded && !sim->place && speeds && !sim->uneven &&
+           fabric_is_uniform(&sim->fabric) && sim->fabric.first_leaf == sim->fabric.n_links;
+}
+
 void sim_begin(struct sim *sim, bool keeps_ledgers)
 {
+    double *speeds = draw_speeds(sim);
     sim->n_ranks = sim->folded ? sim->plan->n_programs : sim->plan->mesh.ranks;
+    if (by_slowest(sim, speeds))
+        slowest_choose(sim, speeds);
     setup_programs(sim);
     communicator_setup(sim);
     setup_kernels(sim);
-    setup_ranks(sim);
+    setup_ranks(sim, speeds);
     sim->step_end = ARENA_ARRAY(sim->arena, ps_t, sim->total_steps);
     sim->step_ranks = ARENA_ARRAY(sim->arena, int, sim->total_steps);
     if (keeps_ledgers)
@@ -336,6 +345,7 @@ struct sim *sim_open(struct exec_result *out, const struct plan *plan, const str
     sim->arena = arena;
     sim->result = out;
     sim->n_queues = plan->queues.n;
+    sim->host_factor = sim->simulated_share = 1;
     BUG_IF(sim->n_queues > EXEC_MAX_QUEUES, "%d queues", sim->n_queues);
     sim->total_steps = (int32_t)(options->steps + options->warmup_steps);
     sim->place = place;
@@ -388,16 +398,21 @@ struct sim *sim_reference(const struct sim *all, struct exec_options *quiet, str
     return sim;
 }
 
+/* A host of eight is 7 % behind in a burst (host_jitter 5 %), which is 0.1 % of a step that is host-bound to 2 %. */
+static const double HOSTS_MATTER = 0.02;
+
 /* Ranks that are not folded. The ledger of one says where the allocator will stand in the way of all. */
 static void simulate_ranks(struct sim *sim)
 {
     struct exec_options quiet;
+    sim->hosts_matter = true; /* without a look at it */
     if (sim->options->no_memory) {
         simulate(sim, false);
         return;
     }
     struct sim *one = sim_reference(sim, &quiet, sim->result);
     sim->before = one->ledgers; /* of each program */
+    sim->hosts_matter = one->result->breakdown.host_bound_s > HOSTS_MATTER * one->result->step_time_s;
     if (!one->out_of_memory && !one->result->overlong)
         simulate(sim, !alike(sim) && ever_drained(one));
     sim_close(one);
@@ -414,7 +429,7 @@ void exec_run(struct exec_result *out, const struct plan *plan, const struct hw 
     machine_open(&machine);
     struct sim *sim = sim_open(out, plan, hw, options, NULL, &machine, arena);
     sim->siblings = can_fold(sim);
-    sim->folded = options->fold == FOLD_AUTO && alike(sim) && sim->siblings;
+    sim->folded = options->fold != FOLD_OFF && alike(sim) && sim->siblings;
     if (sim->folded)
         simulate(sim, !options->no_memory);
     else

@@ -15,6 +15,18 @@
  * exactly. Where links differ (a network of switches, degraded links), that holds for a group whose only instance is
  * the whole job, and without degraded links for groups inside a node; a plan with others is not folded.
  *
+ * With noise FOLD_SLOWEST simulates the nodes that all others wait for. Ranks that meet in collectives of a model that
+ * they share (not of data parallelism alone) are in lockstep; nodes that such sets or messages join are a unit. The
+ * four units with the slowest GPUs are there, 32 ranks at least, and data parallelism waits for these alone. One rank
+ * stands for a set, with the speed of its slowest GPU. Where a quiet run waits for hosts for more than 2 %, units are
+ * there up to 512 ranks at least, and all ranks of their sets; beyond, that the slowest of all hosts is behind the
+ * slowest of these is in their bursts, in the mean (normal order statistics by Blom, over the root of the bursts
+ * between two meetings of data parallelism). Pauses of all ranks fall on those that are there. Ignored: jitter of
+ * kernels and messages in the other units and within a set. Peaks of memory are those of a run without noise or of
+ * these ranks, the breakdown is of ranks that wait less than others. It needs gpu_speed_spread, no slow GPU, and no
+ * link that nodes share; else every rank is simulated. Step times are within 1 % of those of every rank, most within
+ * 0.1 % (results/NOTES.md; tests/law/test_slowest.c).
+ *
  * Timeline: for the ranks asked for, every kernel and collective of the last measured step is recorded (exec_span), and
  * what the host thread did in it (exec_host_span). Off by default; it changes nothing of what is simulated.
  *
@@ -61,15 +73,15 @@ struct noise_options { /* the defaults are the cluster's own quantities; all 0 =
 /* Whether anything varies: ranks are then simulated one by one. */
 bool exec_noise_is_on(const struct noise_options *noise);
 
-enum exec_fold { FOLD_AUTO, FOLD_OFF, FOLD_COUNT };
-extern const char *const exec_fold_names[FOLD_COUNT + 1]; /* "auto", "off" */
+enum exec_fold { FOLD_AUTO, FOLD_OFF, FOLD_SLOWEST, FOLD_COUNT };
+extern const char *const exec_fold_names[FOLD_COUNT + 1]; /* "auto", "off", "slowest" */
 
 struct exec_options {
     int64_t steps;        /* measured */
     int64_t warmup_steps; /* run before, not measured. Default 2: beside the optimizer's state, which the first step
                              leaves, the second may still need segments of its own */
     int64_t seed;
-    int fold; /* enum exec_fold: auto folds when there is no noise */
+    int fold; /* enum exec_fold: auto folds when there is no noise; slowest: with it, too */
     struct hbm_options allocator;
     struct noise_options noise;
     const int *trace_ranks; /* record spans of these; borrowed. When ranks are folded, rank 0 stands for every rank */
@@ -211,6 +223,7 @@ struct exec_result {
     double events;
     bool folded;
     int program_stride;                  /* between the first ranks of programs */
+    const int *stands_for;               /* FOLD_SLOWEST: by rank, the one whose timeline it has; else NULL */
     int ranks_simulated;                 /* one for each program when folded */
     struct exec_memory_sample *timeline; /* of the fullest program, in the arena */
     int n_timeline;
@@ -224,6 +237,8 @@ struct exec_result {
 /* The rank whose spans stand for a rank's. */
 static inline int exec_simulated_rank(const struct exec_result *result, int rank)
 {
+    if (result->stands_for)
+        return result->stands_for[rank];
     return result->folded ? rank / result->program_stride % result->n_programs * result->program_stride : rank;
 }
 

@@ -66,9 +66,10 @@ static void reach(struct sim *sim, int rank_index, int32_t from)
 void host_draw_pause(const struct sim *sim, struct rank *rank, ps_t after)
 {
     const struct noise_options *noise = &sim->options->noise;
-    rank->next_pause = noise->host_pause_s > 0
-                           ? after + ps_from_s(rng_exponential(&rank->pauses, noise->host_pause_interval_s))
-                           : PS_NEVER;
+    rank->next_pause =
+        noise->host_pause_s > 0
+            ? after + ps_from_s(rng_exponential(&rank->pauses, noise->host_pause_interval_s * sim->simulated_share))
+            : PS_NEVER;
 }
 
 /* When the host goes on that would now: after the pause that was due, if there was one. */
@@ -87,7 +88,7 @@ static void begin_segment(struct sim *sim, int rank_index, int32_t first, int32_
 {
     struct rank *rank = &sim->ranks[rank_index];
     double sigma = sim->options->noise.host_jitter;
-    rank->host_factor = sigma > 0 ? rng_lognormal_mean1(&rank->host_noise, sigma) : 1;
+    rank->host_factor = (sigma > 0 ? rng_lognormal_mean1(&rank->host_noise, sigma) : 1) * sim->host_factor;
     rank->host_state = HOST_RUNNING;
     rank->host_base = after_pause(sim, rank);
     rank->host_first = first;

@@ -202,7 +202,7 @@ static void timeline_result(const struct sim *sim, const struct ledger *ledger, 
 /* Of the ranks of a program the first of those whose host stood longest for its allocator; the others wait for it. */
 static const struct ledger *slowest(const struct sim *sim, int p)
 {
-    const struct ledger *found = &sim->ledgers[representative(sim, plan_first_rank(sim->plan, p))];
+    const struct ledger *found = &sim->ledgers[stand_in(sim, plan_first_rank(sim->plan, p))];
     for (int r = 0; r < sim->n_ranks; r++)
         if (sim->ranks[r].program == p && sim->ledgers[r].stall > found->stall)
             found = &sim->ledgers[r];
@@ -213,7 +213,7 @@ static void program_result(const struct sim *sim, int p)
 {
     struct exec_memory *memory = &sim->result->programs[p].memory;
     const struct ledger *ledger = slowest(sim, p);
-    const struct ledger *first = &sim->ledgers[representative(sim, plan_first_rank(sim->plan, p))];
+    const struct ledger *first = &sim->ledgers[stand_in(sim, plan_first_rank(sim->plan, p))];
     memory->capacity_bytes = sim->hw->gpu.hbm_capacity.value;
     memory->peak_allocated_bytes = (double)ledger->hbm.peak_allocated;
     memory->peak_reserved_bytes = (double)ledger->hbm.peak_reserved;

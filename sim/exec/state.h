@@ -147,9 +147,11 @@ struct communicator {
     int flow;      /* in net */
     int n_parties; /* members that are simulated: all, or one of each program when folded, which are: */
     int *programs;
-    int sibling; /* folded: the next communicator of the group or channel whose first member runs the same program, and
-                  * that is simulated for the links it shares; -1: none */
+    int *parties; /* FOLD_SLOWEST: the simulated ranks among the members */
+    int sibling;  /* folded: the next communicator of the group or channel whose first member runs the same program, and
+                   * that is simulated for the links it shares; -1: none */
     int arrived;
+    bool busy;     /* it has begun and not ended */
     int32_t index; /* the collective or message that members are arriving at */
     ps_t start;
     struct coll_cost cost;
@@ -205,12 +207,16 @@ struct sim {
     const struct exec_place *place; /* beside other jobs; NULL: the job is alone */
     uint32_t ev_queue, ev_host, ev_latency, ev_comm_end, ev_links, ev_slow;
     int n_queues;
-    int n_ranks; /* simulated: all, or one for each program when folded */
+    int n_ranks;             /* simulated: all, or one for each program when folded, or: */
+    int *numbers, *index_of; /* FOLD_SLOWEST: those that are simulated; place there of each rank, -1: none. NULL: all */
+    double host_factor;      /* FOLD_SLOWEST: of host bursts, as hosts of others may be slower; else 1 */
+    bool hosts_matter;       /* FOLD_SLOWEST: a step waits for hosts, so every rank of a set in lockstep is simulated */
+    double simulated_share;  /* FOLD_SLOWEST: of the ranks; else 1 */
     bool folded;
     bool siblings; /* folded: the communicators of other ranks of a program do as those of its first rank */
-    bool *
-        watched; /* folded: nodes of the programs' first ranks, by whose links the rates are decided; NULL: all nodes */
-    int *first_sibling;            /* folded: by group or channel, then program; -1: none */
+    bool *watched; /* folded: nodes of the programs' first ranks, by whose links the rates are decided; FOLD_SLOWEST: of
+                    * the simulated ones; NULL: all nodes */
+    int *first_sibling; /* folded: by group or channel, then program; -1: none */
     int32_t total_steps;           /* beside other jobs the rank goes on after them, and nothing of that is measured */
     struct program_tables *tables; /* by program */
     struct rank *ranks;
@@ -254,10 +260,24 @@ static inline const struct plan_op *queue_op(const struct rank *rank, const stru
     return op_of(rank, queue->ops[queue->position]);
 }
 
-/* The number of simulated rank that stands for a rank of the job. */
+/* The place among the simulated ranks of the one that stands for a rank of the job; -1: none does. */
 static inline int representative(const struct sim *sim, int number)
 {
+    if (sim->index_of)
+        return sim->index_of[number];
     return sim->folded ? plan_program_of(sim->plan, number) : number;
+}
+static inline int number_of(const struct sim *sim, int index)
+{
+    if (sim->numbers)
+        return sim->numbers[index];
+    return sim->folded ? plan_first_rank(sim->plan, index) : index;
+}
+/* Whether it is simulated itself, and no other one for it. */
+static inline bool is_simulated(const struct sim *sim, int number)
+{
+    int index = representative(sim, number);
+    return index >= 0 && number_of(sim, index) == number;
 }
 
 /* The queues of a set, the first to the last. */
@@ -349,6 +369,11 @@ static inline double queue_isolated_ps(const struct sim *sim, const struct rank 
     double compute_s = sim->sm_states.at[0].compute_s[kernel] / rank->speed;
     return (kernel_busy_s(compute_s, cost->memory_s) + cost->floor_s) * jitter * (double)PS_PER_S;
 }
+
+/* slowest.c: by the speeds of all ranks, what is said of FOLD_SLOWEST above. */
+void slowest_choose(struct sim *sim, double *speeds);
+/* The place of the one that stands for a rank; where none does, of the first of its program. */
+int stand_in(const struct sim *sim, int number);
 
 /* idle.c: why the compute queue was idle */
 /* For how long the rank has been in some collective, since the run began. */

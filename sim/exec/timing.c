@@ -60,11 +60,11 @@ static void breakdown_result(struct sim *sim)
     struct exec_result *result = sim->result;
     double n = (double)sim->options->steps;
     result->breakdown = (struct exec_breakdown){0}; /* a reference run may have left its own */
+    for (int p = 0; p < result->n_programs; p++)
+        result->programs[p].breakdown = (struct exec_breakdown){0};
     for (int r = 0; r < sim->n_ranks; r++) {
         const struct rank *rank = &sim->ranks[r];
         struct exec_program *program = &result->programs[rank->program];
-        if (rank->number == plan_first_rank(sim->plan, rank->program))
-            program->breakdown = (struct exec_breakdown){0};
         add_breakdown(&program->breakdown, &rank->spent, result->n_programs / n / sim->n_ranks);
         add_breakdown(&result->breakdown, &rank->spent, 1.0 / n / sim->n_ranks);
     }

@@ -10,7 +10,7 @@ void trace_setup(struct sim *sim)
     for (int i = 0; i < options->n_trace_ranks; i++) {
         int rank = options->trace_ranks[i];
         BUG_IF(rank < 0 || rank >= sim->plan->mesh.ranks, "rank %d of %d", rank, sim->plan->mesh.ranks);
-        sim->traced[representative(sim, rank)] = true;
+        sim->traced[stand_in(sim, rank)] = true;
     }
 }
 

@@ -1,0 +1,81 @@
+/* run.fold slowest beside every rank, with all noise of a cluster: the same step within half a percent. */
+#include "exec/exec.h"
+#include "strategy/strategy.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "../check_and_compile.h"
+#include "../point.h"
+
+enum { GPUS = 128, LAYERS = 4 };
+
+struct layout {
+    enum strategy_kind kind;
+    int64_t tensor, pipeline, grad_accum;
+    int simulated;
+};
+
+static struct exec_result simulate(const struct layout *layout, enum exec_fold fold)
+{
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct scenario_set set = {0};
+    const struct scenario_override overrides[] = {
+        {"cluster.gpus", "128"}, {"train.seq_len", "4096"}, {"train.micro_batch", "1"}};
+    if (scenario_load(&set, FLOPCAST_SOURCE_DIR "/scenarios/llama2_7b_h100_fsdp.yaml", OVERRIDES(overrides), &arena,
+            &diag) != STATUS_OK)
+        fail_msg("%s", diag.text);
+    struct scenario_point *point = &set.points[0];
+    struct strategy_options *options = &point->options.strategy;
+    options->kind = layout->kind;
+    options->parallelism.model.tensor = layout->tensor;
+    options->parallelism.pipeline = layout->pipeline;
+    options->train.grad_accum = layout->grad_accum;
+    struct model_shape shape = point->model.shape;
+    shape.n_layers = LAYERS;
+    struct model model;
+    model_build(&model, &shape, &arena);
+    struct plan plan;
+    struct exec_result result;
+    struct exec_options exec = point->options.exec; /* the cluster's noise */
+    assert_true(exec.noise.gpu_speed_spread > 0 && exec.noise.kernel_jitter > 0 && exec.noise.network_jitter > 0);
+    exec.steps = exec.warmup_steps = 1;
+    exec.fold = fold;
+    if (check_and_compile(&plan, options, &model, &point->hw, GPUS, &arena, &diag) != STATUS_OK)
+        fail_msg("%s", diag.text);
+    exec_run(&result, &plan, &point->hw, &exec, &arena);
+    assert_int_equal(result.status, EXEC_OK);
+    plan_release(&plan);
+    arena_release(&arena);
+    return result;
+}
+
+static void as_every_rank(void **state)
+{
+    (void)state;
+    static const double MOST = 0.005;
+    /* 4 nodes of 8; 4 nodes of 4 pairs; 4 times two nodes of 4 pairs */
+    static const struct layout cases[] = {
+        {STRATEGY_FSDP, 1, 1, 1, 32}, {STRATEGY_DDP, 2, 1, 1, 16}, {STRATEGY_MEGATRON, 2, 2, 4, 32}};
+    for (int c = 0; c < 3; c++) {
+        struct exec_result all = simulate(&cases[c], FOLD_OFF), slowest = simulate(&cases[c], FOLD_SLOWEST);
+        double error = slowest.step_time_s / all.step_time_s - 1;
+        print_message("%d: %d of %d ranks, %+.3f %% of %.4f s\n", c, slowest.ranks_simulated, all.ranks_simulated,
+            100 * error, all.step_time_s);
+        assert_int_equal(all.ranks_simulated, GPUS);
+        assert_int_equal(slowest.ranks_simulated, cases[c].simulated);
+        assert_true(fabs(error) < MOST);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(as_every_rank)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
