@@ -132,10 +132,11 @@ static void print_data(FILE *out, const struct validate_table *rows, bool json)
         fputs(rows->rows.n ? "]\n" : "[]\n", out);
 }
 
+/* By samples. */
 static bool has_intervals(const struct validate_table *rows)
 {
     for (int i = 0; i < rows->rows.n; i++)
-        if (rows->rows.at[i].interval.known)
+        if (rows->rows.at[i].interval.numbers.n > 1)
             return true;
     return false;
 }
@@ -353,9 +354,8 @@ static void validate(const struct validate_command *command, struct arena *arena
     struct validate_table table = {0};
     struct store *store = NULL;
     struct scenario_uncertainty uncertainty = {0};
-    bool sampled = command->samples > 0 || command->from;
     check_base(command, diag);
-    if (diag->n_errors == 0 && sampled)
+    if (diag->n_errors == 0)
         scenario_uncertainty_load(&uncertainty, files_folder(arena), arena, diag);
     if (diag->n_errors == 0 &&
         (command->from ? validate_stored_read(&table, command->from, command->source, diag)

@@ -60,6 +60,7 @@ static void add_part(struct table *table, const struct validate_table *rows, con
     count(table, "false fits", s.false_fits);
     count(table, "false OOM", s.false_oom);
     percent(table, "in 90 %", "%", s.n_intervals > 0, (double)s.n_covered / (s.n_intervals + !s.n_intervals));
+    percent(table, "width", "%", s.n_intervals > 0, s.width_median);
     percent(table, "as new", "%", s.n_intervals > 0, (double)s.n_covered_as_new / (s.n_intervals + !s.n_intervals));
 }
 

@@ -84,7 +84,8 @@ static void put_source(
     put_counted(out, arena, s.n_allocated, s.allocated_median);
     put_counted(out, arena, s.n_reserved, s.reserved_median);
     if (s.n_intervals > 0)
-        fprintf(out, "| %.0f, %.0f ", 100.0 * s.n_covered / s.n_intervals, 100.0 * s.n_covered_as_new / s.n_intervals);
+        fprintf(out, "| %.0f, %.0f; %.0f ", 100.0 * s.n_covered / s.n_intervals,
+            100.0 * s.n_covered_as_new / s.n_intervals, 100 * s.width_median);
     else
         fputs("| ", out);
     fprintf(out, "| %d, %d | %d | %d |\n", s.fits_right, s.oom_right, s.false_fits, s.false_oom);
@@ -102,7 +103,8 @@ static void put_sources(FILE *out, const struct validate_table *rows)
         "at all. "
         "*ratios*: to the smallest cluster of the\nsame settings, mean error in points; *to a node*: those to one "
         "node, mean (median). Memory: peaks, number and median error. *90 %*: measurements in their 90 % intervals, "
-        "in percent; then in those that they had if nothing else of their source were known.\nOut of memory: rows that "
+        "in percent; then in those that they had if nothing else of their source were known;\nthen the median width of "
+        "the former, in percent of the prediction. Out of memory: rows that "
         "fit and that do not, "
         "as published; false \"fits\"; false \"out of memory\".\n\n"
         "| source | rows | not run | speeds | bias | median | p90 | first sight | ratios | to a node | allocated | "
@@ -162,7 +164,7 @@ static void put_classes(FILE *out, const struct validate_table *rows, enum valid
         fprintf(out, "| %d ", s.n_runs);
         put_percent(out, &arena, s.n_runs > 0, s.runs_median, false);
         if (s.n_intervals > 0)
-            fprintf(out, "| %.0f ", 100.0 * s.n_covered / s.n_intervals);
+            fprintf(out, "| %.0f; %.0f ", 100.0 * s.n_covered / s.n_intervals, 100 * s.width_median);
         else
             fputs("| ", out);
         fprintf(out, "| %d | %d |\n", s.false_fits, s.false_oom);

@@ -3,6 +3,8 @@
 #include "store/database.h"
 #include "store/insert.h"
 
+#include <math.h>
+
 static const char what[] = "store the validation";
 
 void validation_record(struct record_cell cells[VALIDATION_CELLS], const struct validate_row *row)
@@ -40,7 +42,7 @@ void validation_record(struct record_cell cells[VALIDATION_CELLS], const struct 
         cell_real("predicted_hi", in->known, in->all.high),
         cell_real("numbers_lo", in->known, in->numbers.low),
         cell_real("numbers_hi", in->known, in->numbers.high),
-        cell_real("discrepancy", in->known, in->discrepancy),
+        cell_real("discrepancy", in->known, fmax(in->discrepancy.low, in->discrepancy.high)),
         cell_text("table_file", row->file),
         cell_text("framework", row->framework),
         cell_text("layout", row->layout),

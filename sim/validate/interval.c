@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double WANTED = 0.9; /* of the rows inside their intervals: the definition of a 90 % interval */
+static const double WANTED = 0.9;          /* of the rows inside their intervals: the definition of a 90 % interval */
+static const double WANTED_OF_SIDE = 0.95; /* and as many beyond its lower as beyond its upper end */
 
 /* What a row says about a discrepancy. family, source: the first row that has the same. */
 struct lesson {
@@ -75,17 +76,24 @@ static struct lessons lessons_of(const struct validate_table *table, enum discre
     return lessons;
 }
 
-/* The smallest need that is enough for WANTED of the weight. */
-static double enough(const struct lessons *lessons)
+/* The smallest need that is enough for a share of the weight, from one end of the list or from the other. */
+static double enough(const struct lessons *lessons, double share, bool from_end)
 {
     double total = 0, sum = 0, found = 0;
     for (int i = 0; i < lessons->n; i++)
         total += lessons->list[i].weight;
-    for (int i = 0; i < lessons->n && sum < WANTED * total; i++) {
-        sum += lessons->list[i].weight;
-        found = lessons->list[i].weight > 0 ? lessons->list[i].need : found;
+    for (int i = 0; i < lessons->n && sum < share * total; i++) {
+        const struct lesson *lesson = &lessons->list[from_end ? lessons->n - 1 - i : i];
+        sum += lesson->weight;
+        found = lesson->weight > 0 ? lesson->need : found;
     }
     return found;
+}
+
+static struct validate_sides both_sides(const struct lessons *lessons)
+{
+    return (struct validate_sides){.low = fmax(0, -enough(lessons, WANTED_OF_SIDE, true)),
+        .high = fmax(0, enough(lessons, WANTED_OF_SIDE, false))};
 }
 
 /* How many rows a family has, and families a source, by the number of the row that stands for it; how many sources. */
@@ -115,6 +123,9 @@ struct validate_discrepancy validate_discrepancy(const struct validate_table *ta
 {
     int n_rows = table->rows.n, n_sources = 0;
     struct lessons lessons = lessons_of(table, which);
+    for (int i = 0; i < lessons.n; i++)
+        lessons.list[i].need = fabs(lessons.list[i].need);
+    qsort(lessons.list, (size_t)lessons.n, sizeof *lessons.list, by_need);
     struct census census = census_of(&lessons, n_rows);
     int *sources = xcalloc((size_t)n_rows + 1, sizeof *sources), *times = xcalloc((size_t)n_rows + 1, sizeof *times);
     struct validate_discrepancy out = {.rows = lessons.n, .families = census.all_families, .sources = census.sources};
@@ -134,9 +145,9 @@ struct validate_discrepancy validate_discrepancy(const struct validate_table *ta
                 (double)times[lesson->source] / census.families[lesson->source] / census.rows[lesson->family];
         }
         if (b < 0)
-            out.value = enough(&lessons);
+            out.value = enough(&lessons, WANTED, false);
         else
-            again[b] = enough(&lessons);
+            again[b] = enough(&lessons, WANTED, false);
     }
     out.std_error = gsl_stats_sd(again, 1, VALIDATE_RESAMPLES);
     free_census(&census);
@@ -147,16 +158,16 @@ struct validate_discrepancy validate_discrepancy(const struct validate_table *ta
 }
 
 /* What the others teach about a row of this family and source. known: its source's other families count. */
-static double learned(
+static struct validate_sides learned(
     struct lessons *lessons, const struct census *census, int family, int source, bool known, double filed)
 {
     int own = census->families[source] - (census->rows[family] > 0); /* other families of the source */
     int others = census->all_families - census->families[source];
     int sources = census->sources - (census->families[source] > 0);
     if ((known ? own : 0) + others < VALIDATE_LEAST_UNITS)
-        return filed;
+        return (struct validate_sides){filed, filed};
     /* Those of other sources are as much as this many of the own ones. */
-    double all_others = known ? fmin(others, VALIDATE_LEAST_UNITS) : 1;
+    double all_others = known ? fmin(others, fmax(0, VALIDATE_LEAST_UNITS - own)) : 1;
     for (int i = 0; i < lessons->n; i++) {
         struct lesson *lesson = &lessons->list[i];
         bool is_own = lesson->source == source;
@@ -164,7 +175,7 @@ static double learned(
                                   : all_others / sources / census->families[lesson->source];
         lesson->weight = of_source / census->rows[lesson->family];
     }
-    return enough(lessons);
+    return both_sides(lessons);
 }
 
 static struct scenario_result sampled(const struct validate_row *row)
@@ -172,51 +183,87 @@ static struct scenario_result sampled(const struct validate_row *row)
     return (struct scenario_result){.samples = row->samples, .n_samples = row->n_samples};
 }
 
-/* Bands by numbers alone, and how much more each row would need. */
-static void set_needs(struct validate_table *table)
+/* Of a measurement outside of a band how much more that would need: below 0 on the side of slower ones. */
+static double need_of(struct scenario_band band, double measured)
 {
-    for (int i = 0; i < table->rows.n; i++) {
-        struct validate_row *row = &table->rows.at[i];
-        row->interval = row->ratio_interval = (struct validate_interval){.doublings_root = 1};
-        struct scenario_result result = sampled(row);
-        row->interval.numbers = scenario_band(&result, SAMPLED_TOKENS);
-        row->interval.known = row->has_error && row->interval.numbers.n > 0;
-        if (row->interval.known)
-            row->interval.need = scenario_widening(row->interval.numbers, row->measured.tokens_per_s_per_gpu);
-    }
-    for (int i = 0; i < table->rows.n; i++) {
-        struct validate_row *row = &table->rows.at[i];
-        if (!row->interval.known || !row->has_ratio || row->smallest == i)
-            continue;
-        struct scenario_result from = sampled(&table->rows.at[row->smallest]), to = sampled(row);
-        struct validate_interval *ratio = &row->ratio_interval;
-        double doublings = log2((double)row->gpus / (double)table->rows.at[row->smallest].gpus);
-        ratio->numbers = scenario_ratio_band(&from, &to);
-        ratio->known = ratio->numbers.n > 0;
-        ratio->doublings_root = sqrt(doublings);
-        if (ratio->known)
-            ratio->need = scenario_widening(ratio->numbers, row->measured_ratio);
-    }
+    double need = scenario_widening(band, measured);
+    return measured < band.median ? -need : need;
+}
+
+/* A run without samples has the prediction as its band: all of its error is left out. */
+static void set_interval(struct validate_interval *interval, struct scenario_band band, double predicted,
+    double measured, double doublings_root)
+{
+    if (band.n == 0)
+        band = (struct scenario_band){1, predicted, predicted, predicted};
+    band.median = sqrt(band.low * band.high); /* so that its two ends, which are kept (stored.h), say all */
+    *interval = (struct validate_interval){
+        .known = true, .numbers = band, .need = need_of(band, measured), .doublings_root = doublings_root};
+}
+
+static double root_of_doublings(const struct validate_table *table, int i)
+{
+    return sqrt(log2((double)table->rows.at[i].gpus / (double)table->rows.at[table->rows.at[i].smallest].gpus));
+}
+
+/* The row has a ratio to a smaller cluster. */
+static bool is_scaled(const struct validate_table *table, int i)
+{
+    const struct validate_row *row = &table->rows.at[i];
+    return row->has_error && row->has_ratio && row->smallest != i && row->gpus > table->rows.at[row->smallest].gpus;
 }
 
 void validate_intervals(struct validate_table *table, const struct discrepancy *filed)
 {
-    set_needs(table);
+    for (int i = 0; i < table->rows.n; i++) {
+        struct validate_row *row = &table->rows.at[i];
+        struct scenario_result result = sampled(row), from = sampled(&table->rows.at[row->smallest]);
+        row->interval = row->ratio_interval = (struct validate_interval){.doublings_root = 1};
+        if (row->has_error)
+            set_interval(&row->interval, scenario_band(&result, SAMPLED_TOKENS), row->predicted.tokens_per_s_per_gpu,
+                row->measured.tokens_per_s_per_gpu, 1);
+        if (is_scaled(table, i))
+            set_interval(&row->ratio_interval, scenario_ratio_band(&from, &result), row->predicted_ratio,
+                row->measured_ratio, root_of_doublings(table, i));
+    }
     validate_widen(table, filed);
+}
+
+/* After reading: rows that were kept without a band, and the needs by what is measured. */
+static void complete(struct validate_table *table)
+{
+    for (int i = 0; i < table->rows.n; i++) {
+        struct validate_row *row = &table->rows.at[i];
+        if (row->has_error)
+            set_interval(&row->interval, row->interval.numbers, row->predicted.tokens_per_s_per_gpu,
+                row->measured.tokens_per_s_per_gpu, 1);
+        if (is_scaled(table, i))
+            set_interval(&row->ratio_interval, row->ratio_interval.numbers, row->predicted_ratio, row->measured_ratio,
+                root_of_doublings(table, i));
+    }
+}
+
+static bool is_enough(const struct validate_interval *interval, struct validate_sides sides)
+{
+    return interval->need >= -sides.low && interval->need <= sides.high;
 }
 
 static void widen(struct validate_interval *interval, struct lessons *lessons, const struct census *census, int family,
     int source, double filed)
 {
     double root = interval->doublings_root;
-    interval->discrepancy = learned(lessons, census, family, source, true, filed) * root;
-    interval->all = scenario_widen(interval->numbers, interval->discrepancy);
-    interval->covers = interval->need <= interval->discrepancy;
-    interval->covers_as_new = interval->need <= learned(lessons, census, family, source, false, filed) * root;
+    struct validate_sides own = learned(lessons, census, family, source, true, filed);
+    struct validate_sides as_new = learned(lessons, census, family, source, false, filed);
+    interval->discrepancy = (struct validate_sides){own.low * root, own.high * root};
+    interval->all = scenario_widen(interval->numbers, interval->discrepancy.high);
+    interval->all.low = scenario_widen(interval->numbers, interval->discrepancy.low).low;
+    interval->covers = is_enough(interval, interval->discrepancy);
+    interval->covers_as_new = is_enough(interval, (struct validate_sides){as_new.low * root, as_new.high * root});
 }
 
 void validate_widen(struct validate_table *table, const struct discrepancy *filed)
 {
+    complete(table);
     for (int c = 0; c < DISCREPANCY_CLASSES; c++) {
         enum discrepancy_class which = (enum discrepancy_class)c;
         struct lessons lessons = lessons_of(table, which);

@@ -50,9 +50,11 @@ static void write_row(FILE *out, const struct validate_table *table, const struc
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
         write_number(out, figures[i] > 0, figures[i]);
     write_number(out, row->mfu > 0, row->mfu);
-    write_interval(out, &row->interval);
-    write_interval(out, &row->ratio_interval);
-    write_number(out, row->ratio_interval.known, row->ratio_interval.doublings_root);
+    const struct validate_interval none = {0}; /* of one without samples nothing is kept that does not stand here */
+    const struct validate_interval *ratio = row->n_samples > 0 ? &row->ratio_interval : &none;
+    write_interval(out, row->n_samples > 0 ? &row->interval : &none);
+    write_interval(out, ratio);
+    write_number(out, ratio->known, ratio->doublings_root);
     write_number(out, row->node_gpus > 0, (double)row->node_gpus);
     fputc('\n', out);
 }
@@ -126,8 +128,8 @@ static void read_interval(struct validate_interval *interval, const struct store
     interval->known = number(stored, r, names[0], &interval->numbers.low, diag) &&
                       number(stored, r, names[1], &interval->numbers.high, diag) &&
                       number(stored, r, names[2], &interval->need, diag);
-    interval->numbers.n = interval->known; /* of how many samples is not in the file */
     interval->numbers.median = sqrt(interval->numbers.low * interval->numbers.high);
+    interval->numbers.n = interval->known ? 2 : 0; /* of how many samples is not in the file */
 }
 
 static void read_row(

@@ -130,6 +130,16 @@ static void summarise_memory(struct validate_summary *s, const struct validate_r
     vec_free(&reserved);
 }
 
+static void summarise_widths(struct validate_summary *s, const struct validate_row *const *rows, int n)
+{
+    doubles widths = {0};
+    for (int i = 0; i < n; i++)
+        if (rows[i]->interval.known)
+            vec_push(&widths, (rows[i]->interval.all.high - rows[i]->interval.all.low) / rows[i]->interval.all.median);
+    s->width_median = median(&widths);
+    vec_free(&widths);
+}
+
 static void count(struct validate_summary *s, const struct validate_row *row)
 {
     bool oom = row->status == VALIDATE_OOM, simulated = row->status != VALIDATE_NOT_SIMULATED;
@@ -163,6 +173,7 @@ struct validate_summary validate_summarise(const struct validate_table *table,
     summarise_runs(&s, rows, s.n_rows);
     summarise_ratios(&s, table, rows, s.n_rows);
     summarise_memory(&s, rows, s.n_rows);
+    summarise_widths(&s, rows, s.n_rows);
     free(rows);
     return s;
 }

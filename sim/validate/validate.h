@@ -44,12 +44,17 @@ struct validate_figures { /* 0: not known */
     double tokens_per_s_per_gpu, tflops_per_gpu, step_time_s, peak_allocated_bytes, peak_reserved_bytes;
 };
 
+struct validate_sides { /* of slower, of faster measurements */
+    double low, high;
+};
+
 /* Where a measurement should be in nine of ten cases: see interval.h. Of tokens/s per GPU, or of a ratio. */
 struct validate_interval {
     bool known, covers;                /* covers: the measurement is in it */
     bool covers_as_new;                /* the same, if nothing else of the source were known */
     struct scenario_band numbers, all; /* by errors of numbers alone; with what the model leaves out */
-    double need, discrepancy;          /* log-sd: that would just do; that is used */
+    double need;                       /* log-sd that would just do, below 0 where the measurement is slower */
+    struct validate_sides discrepancy; /* that is used */
     double doublings_root;             /* what a discrepancy per root of a doubling is multiplied with; else 1 */
 };
 
@@ -173,6 +178,7 @@ struct validate_summary {
     int fits_right, oom_right;                /* of rows of which it is published: agreed on */
     int false_fits, false_oom;                /* not: simulated to fit, simulated out of memory */
     int n_covered_as_new;
+    double width_median; /* of the intervals' widths over the predictions */
     int n_intervals, n_covered, n_ratio_intervals,
         n_ratio_covered; /* intervals, and those that hold what was measured */
 };

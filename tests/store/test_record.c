@@ -135,7 +135,7 @@ static void every_number_of_a_validated_row(void **state)
         {"measured_ratio", &row.measured_ratio}, {"predicted_ratio", &row.predicted_ratio},
         {"predicted_lo", &row.interval.all.low}, {"predicted_hi", &row.interval.all.high},
         {"numbers_lo", &row.interval.numbers.low}, {"numbers_hi", &row.interval.numbers.high},
-        {"discrepancy", &row.interval.discrepancy}, {"exposed_share", &row.exposed_share}};
+        {"discrepancy", &row.interval.discrepancy.high}, {"exposed_share", &row.exposed_share}};
     static const char *const texts[][2] = {{"id", "an id"}, {"source", "a source"}, {"model", "a model"},
         {"gpu", "a GPU"}, {"strategy", "ddp"}, {"used_in_fit", "a file"}, {"reason", "a reason"}, {"status", "oom"},
         {"table_file", "a table"}, {"framework", "a stack"}, {"layout", "TP+DP"}};

@@ -115,8 +115,9 @@ static void a_family_does_not_teach_itself(void **state)
     const struct validate_row *rows = made->table.rows.at;
     assert_false(rows[0].interval.covers);
     assert_true(rows[ROWS].interval.covers);
-    assert_near(rows[0].interval.discrepancy, rows[ROWS].interval.need, 1e-9);
-    assert_near(rows[ROWS].interval.discrepancy, rows[0].interval.discrepancy, 1e-9);
+    assert_near(rows[0].interval.discrepancy.low, -rows[ROWS].interval.need, 1e-9);
+    assert_near(rows[0].interval.discrepancy.high, rows[ROWS + 1].interval.need, 1e-9);
+    assert_near(rows[ROWS].interval.discrepancy.low, rows[0].interval.discrepancy.low, 1e-9);
     drop(made);
 }
 
@@ -127,15 +128,15 @@ static void too_little_to_learn_from(void **state)
     (void)state;
     struct made *made = make(VALIDATE_LEAST_UNITS, "stack.yaml", far_off);
     validate_intervals(&made->table, &filed);
-    assert_near(made->table.rows.at[0].interval.discrepancy, 0.5, 0);
+    assert_near(made->table.rows.at[0].interval.discrepancy.low, 0.5, 0);
     drop(made);
     made = make(VALIDATE_LEAST_UNITS + 1, "stack.yaml", far_off);
     validate_intervals(&made->table, &filed);
-    assert_true(made->table.rows.at[0].interval.discrepancy < 0.1);
+    assert_true(made->table.rows.at[0].interval.discrepancy.low < 0.1);
     for (int r = 0; r < ROWS; r++)
         made->table.rows.at[ROWS + r].used_in_fit = "a file";
     validate_intervals(&made->table, &filed);
-    assert_near(made->table.rows.at[0].interval.discrepancy, 0.5, 0);
+    assert_near(made->table.rows.at[0].interval.discrepancy.low, 0.5, 0);
     drop(made);
     made = make(FAMILIES, NULL, far_off);
     for (int i = 0; i < made->table.rows.n; i++) {
@@ -143,7 +144,7 @@ static void too_little_to_learn_from(void **state)
         made->table.rows.at[i].source = "one source";
     }
     validate_intervals(&made->table, &filed);
-    assert_true(made->table.rows.at[0].interval.discrepancy < 0.1);
+    assert_true(made->table.rows.at[0].interval.discrepancy.low < 0.1);
     assert_false(made->table.rows.at[0].interval.covers_as_new); /* e^3 by 0.6 */
     assert_true(made->table.rows.at[ROWS].interval.covers_as_new);
     assert_int_equal(validate_discrepancy(&made->table, DISCREPANCY_WITHOUT_STACK).sources, 1);
@@ -157,8 +158,8 @@ static double one_source_is_off(int family, int row)
 }
 
 /* Half of the families are of one source and off by e^0.3, the others of a source each and off by e^0.1. The first half
- * learns from its own other families: 19 of them against the weight of 5 of all others. The others weigh that source as
- * any other, one of 20, beyond the 90 %. The filed value would be theirs. */
+ * learns from its own other families, 19 of them: with nine the others weigh nothing. The others weigh that source as
+ * any other, one of 20, beyond the 95 % of each side. The filed value would be theirs. */
 static void a_source_learns_from_its_other_families(void **state)
 {
     (void)state;
@@ -169,13 +170,13 @@ static void a_source_learns_from_its_other_families(void **state)
     }
     validate_intervals(&made->table, &filed);
     const struct validate_row *off = &made->table.rows.at[0], *near = &made->table.rows.at[made->table.rows.n - 1];
-    assert_near(off->interval.discrepancy, off->interval.need, 1e-9);
+    assert_near(off->interval.discrepancy.low, -off->interval.need, 1e-9);
     assert_true(off->interval.covers && !off->interval.covers_as_new);
-    assert_near(near->interval.discrepancy, near->interval.need, 1e-9);
+    assert_near(near->interval.discrepancy.low, -near->interval.need, 1e-9);
     assert_true(near->interval.covers && near->interval.covers_as_new);
     struct validate_discrepancy found = validate_discrepancy(&made->table, DISCREPANCY_WITH_STACK);
     assert_int_equal(found.sources, FAMILIES / 2 + 1);
-    assert_near(found.value, near->interval.need, 1e-9);
+    assert_near(found.value, fabs(near->interval.need), 1e-9);
     drop(made);
 }
 
@@ -206,7 +207,8 @@ static void ratios(void **state)
     double sigma = 1.6448536269514722;
     assert_near(rows[4].ratio_interval.numbers.high, 1, 1e-12);
     assert_near(rows[1].ratio_interval.need, 0.06 / sigma, 1e-9);
-    assert_near(rows[4].ratio_interval.discrepancy, 2 * 0.06 / sigma, 1e-9);
+    assert_near(rows[4].ratio_interval.discrepancy.high, 2 * 0.06 / sigma, 1e-9);
+    assert_near(rows[4].ratio_interval.all.low, 1, 1e-12); /* none was slower */
     assert_near(rows[4].ratio_interval.all.high, exp(0.12), 1e-9);
     assert_near(validate_discrepancy(&made->table, DISCREPANCY_PER_DOUBLING).value, 0.06 / sigma, 1e-9);
     drop(made);
@@ -226,11 +228,35 @@ static void intervals_that_are_read_back(void **state)
         const struct validate_interval *interval = &table.rows.at[i].interval;
         known += interval->known;
         if (interval->known) /* 1.645 standard deviations of what is left out, at least */
-            assert_true(interval->all.high >= interval->all.median * exp(1.64 * interval->discrepancy) &&
-                        interval->all.low <= interval->all.median * exp(-1.64 * interval->discrepancy));
+            assert_true(interval->all.high >= interval->numbers.median * exp(1.64 * interval->discrepancy.high) &&
+                        interval->all.low <= interval->numbers.median * exp(-1.64 * interval->discrepancy.low));
     }
     assert_true(known > 20);
     validate_release(&table);
+}
+
+static double all_are_slower(int family, int row)
+{
+    return -0.01 * (1 + (family * ROWS + row) % (2 * ROWS)); /* -0.01 to -0.1, as many of each */
+}
+
+/* Without samples all of the error is left out, and the interval begins at the prediction where nobody was faster. A
+ * tenth are off by 0.1: of the side's 95 % these are needed. */
+static void rows_without_samples_have_intervals(void **state)
+{
+    (void)state;
+    struct made *made = make(FAMILIES, "stack.yaml", all_are_slower);
+    for (int i = 0; i < made->table.rows.n; i++) {
+        made->table.rows.at[i].n_samples = 0;
+        made->table.rows.at[i].predicted.tokens_per_s_per_gpu = SPEED;
+    }
+    validate_intervals(&made->table, &filed);
+    const struct validate_interval *first = &made->table.rows.at[0].interval;
+    assert_near(first->numbers.low, SPEED, 0);
+    assert_near(first->all.low, SPEED * exp(-0.1), 1e-6);
+    assert_near(first->all.high, SPEED, 0);
+    assert_near(covered(made), 1, 0);
+    drop(made);
 }
 
 int main(void)
@@ -242,6 +268,7 @@ int main(void)
         cmocka_unit_test(a_source_learns_from_its_other_families),
         cmocka_unit_test(ratios),
         cmocka_unit_test(intervals_that_are_read_back),
+        cmocka_unit_test(rows_without_samples_have_intervals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
