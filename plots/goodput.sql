@@ -14,7 +14,8 @@ SELECT * FROM (SELECT
   100 * lost_work AS lost_work,
   100 * detection AS detection,
   100 * waiting AS waiting,
-  100 * restart AS restart
+  100 * restart AS restart,
+  100 * shrunk AS shrunk
 FROM newest, axis)
 WHERE curve <= 12
 ORDER BY curve, x

@@ -13,7 +13,7 @@ static const struct {
     {"flopcast plot", "flopcast run gpt2_ddp_v100 --db my.db &&\nflopcast plot scaling --db my.db --out my.png"},
     {"flopcast report", "flopcast run gpt2_ddp_v100 --db my.db &&\nflopcast report --db my.db --out my.html"},
     {"flopcast waterfall", "flopcast waterfall llama2_7b_h100_fsdp --from 8 --to 64"},
-    {"flopcast sensitivity", "flopcast sensitivity llama2_7b_h100_fsdp --set cluster.gpus=64"},
+    {"flopcast sensitivity", "flopcast sensitivity gpt2_ddp_v100 --set cluster.gpus=8"},
     {"flopcast validate", "flopcast validate --source InternEvo"},
     {"flopcast whatif", "flopcast whatif llama2_7b_h100_fsdp --base cluster.gpus=64 \\\n    --set train.micro_batch=1"},
     {"flopcast tune", "flopcast tune llama2_7b_h100_fsdp --set cluster.gpus=64"},
@@ -27,6 +27,15 @@ static const struct {
     {"flopcast topology", "flopcast topology h100-8x400g"},
     {"flopcast topology import", "nvidia-smi topo -m >topo.txt && flopcast topology import topo.txt"},
     {"flopcast collective", "flopcast collective all_reduce --topology h100-8x400g \\\n    --gpus 64 --bytes 1M:1G"},
+    {"flopcast merge", "flopcast run gpt2_ddp_v100 --shard 1/2 --db part1.db &&\n"
+                       "flopcast run gpt2_ddp_v100 --shard 2/2 --db part2.db &&\n"
+                       "flopcast merge part1.db part2.db --into my.db"},
+    {"flopcast replay", "flopcast run gpt2_ddp_v100 --set cluster.gpus=8 --chakra traces &&\n"
+                        "flopcast replay traces --topology dgx-1v-ib"},
+    {"flopcast scenario", "flopcast scenario import ds_config.json --model llama2-7b \\\n"
+                          "    --topology h100-8x400g --out mine.yaml"},
+    {"flopcast scenario import", "flopcast scenario import ds_config.json --model llama2-7b \\\n"
+                                 "    --topology h100-8x400g --out mine.yaml"},
     {"flopcast calibrate", "flopcast calibrate fit nccl"},
     {"flopcast calibrate fit", "flopcast calibrate fit"},
     {"flopcast calibrate import", "all_reduce_perf -b 1M -e 1G -f 2 -g 8 >all_reduce.log &&\n"

@@ -74,7 +74,7 @@ int cmd_merge(int argc, char **argv)
         .doc = "Put databases of shards together: those of flopcast run, validate and tune with --shard I/N --db.\v"
                "What --into has already is not added again, so a merge may be repeated, and go on after it was "
                "killed. A shard that is missing is named, with exit status 1; what is there is merged. The rows are "
-               "those of one program that did all, but for when and how long it ran. The same command as the shards', "
+               "those of one program that did all, except when and how long it ran. The same command as the shards', "
                "without --shard and with the merged database, then prints the whole and simulates nothing.\n\n"
                "    #SBATCH --array=1-64\n"
                "    flopcast run sweep.yaml --shard $SLURM_ARRAY_TASK_ID/64 --db part$SLURM_ARRAY_TASK_ID.db\n\n"

@@ -80,7 +80,7 @@ static void check(void *self, struct argp_state *state)
     if (run->trace_ranks.n > 0 && !run->trace)
         argp_error(state, "--trace-ranks is for --trace FILE");
     if (run->shard.shards > 0 && !run->db)
-        argp_error(state, "--shard is for --db PATH, where the part is kept; each shard has a database of its own");
+        argp_error(state, "--shard is for --db PATH, where the part is kept; each shard has its own database");
     if (run->shard.shards > 0 && (run->plan || run->trace || run->chakra))
         argp_error(state, "--shard simulates a part; leave out %s", run->plan ? "--plan" : run->trace ? "--trace" : "--chakra");
     if (run->chakra && run->files.n > 1)

@@ -176,8 +176,7 @@ int scenario_import(int argc, char **argv)
         .check = check,
         .args_doc = "FILE...",
         .doc = "Make a scenario of configurations of other frameworks: DeepSpeed's JSON, accelerate's YAML, "
-               "torchtitan's TOML, arguments of Megatron-LM in a shell script or a text file. As in:\n\n"
-               "    flopcast scenario import ds_config.json --model llama2-7b --topology h100-8x400g --out mine.yaml\v"
+               "torchtitan's TOML, arguments of Megatron-LM in a shell script or a text file.\v"
                "Several files are one job. Every setting is listed: what it became, whether it was left aside as it "
                "changes neither speed nor memory, or that it was not understood; then what is assumed and what is "
                "missing. The model that arguments of Megatron-LM describe is written beside FILE.yaml as "

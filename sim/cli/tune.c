@@ -111,7 +111,7 @@ static void check(void *self, struct argp_state *state)
 {
     const struct tune_command *command = self;
     if (command->shard.shards > 0 && !command->db)
-        argp_error(state, "--shard is for --db PATH, where the part is kept; each shard has a database of its own");
+        argp_error(state, "--shard is for --db PATH, where the part is kept; each shard has its own database");
 }
 
 int cmd_tune(int argc, char **argv)

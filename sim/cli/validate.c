@@ -393,7 +393,7 @@ static void check_arguments(void *self, struct argp_state *state)
     if (command->predict && (command->all || command->measurements.n > 1))
         argp_error(state, "--predict writes the predictions of one table; give one --measurements FILE.csv");
     if (command->shard.shards > 0 && (!command->db || command->from))
-        argp_error(state, "--shard is for --db PATH, where the part is kept; each shard has a database of its own");
+        argp_error(state, "--shard is for --db PATH, where the part is kept; each shard has its own database");
     if (command->from && (command->open || command->all || command->measurements.n > 0 || command->where ||
                              command->predict || command->samples > 0 || command->results))
         argp_error(state, "--from reads what was simulated; --source is all that can choose from it");

@@ -50,6 +50,7 @@ CREATE TABLE goodput_point (
   goodput_p05 REAL,
   goodput_p95 REAL,
   checkpoint REAL, lost_work REAL, detection REAL, waiting REAL, restart REAL, -- shares that do not train
+  shrunk REAL,                  -- the same, of elastic jobs: what the nodes that were away would have trained
   step_tflops_per_gpu REAL,     -- while it trains
   PRIMARY KEY (goodput_id, position)
 ) STRICT, WITHOUT ROWID;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The example that each --help opens with: there is one, it calls the command, and it works as it stands. A machine's own programs,
-# nvidia-smi and nccl-tests, are played by files of tests/import and by flopcast.
+# nvidia-smi and nccl-tests, are played by files of tests/import and by flopcast; a configuration of DeepSpeed is one of tests/exchange.
 set -euo pipefail
 # shellcheck source=/dev/null
 . "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
@@ -24,7 +24,7 @@ example() { # COMMAND...: its example, which follows the usage and ends with an 
 }
 names=("")
 for command in $(flopcast --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do names+=("$command"); done
-names+=("topology import" "calibrate fit" "calibrate import" "calibrate check" "calibrate check trace" "calibrate show")
+names+=("topology import" "scenario import" "calibrate fit" "calibrate import" "calibrate check" "calibrate check trace" "calibrate show")
 ((${#names[@]} > 20)) || fail "only these commands: ${names[*]}"
 for name in "${names[@]}"; do
     read -ra words <<<"$name"
@@ -32,6 +32,7 @@ for name in "${names[@]}"; do
     [[ $(head -c 9 lines) == "Example: " ]] || fail "flopcast $name --help does not open with an example: $(<lines)"
     grep -q "flopcast ${words[*]}" typed || fail "the example of '$name' is of another command: $(<typed)"
     mkdir -p work && cd work
+    cp "$FLOPCAST_SOURCE_DIR/tests/exchange/data/ds_config_zero3.json" ds_config.json
     start=$SECONDS status=0
     if [[ ! $have_gnuplot && $name =~ ^(plot|report)$ ]]; then
         echo "not run, as gnuplot is not here: $name"
