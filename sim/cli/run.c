@@ -82,7 +82,7 @@ static void check(void *self, struct argp_state *state)
     if (run->shard.shards > 0 && !run->db)
         argp_error(state, "--shard is for --db PATH, where the part is kept; each shard has its own database");
     if (run->shard.shards > 0 && (run->plan || run->trace || run->chakra))
-        argp_error(state, "--shard simulates a part; leave out %s", run->plan ? "--plan" : run->trace ? "--trace" : "--chakra");
+        argp_error(state, "--shard simulates a part; leave out --plan, --trace and --chakra");
     if (run->chakra && run->files.n > 1)
         argp_error(state, "--chakra writes one point; give one scenario, not %d", run->files.n);
     if (run->trace && run->files.n > 1)

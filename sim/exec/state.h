@@ -216,7 +216,7 @@ struct sim {
     bool siblings; /* folded: the communicators of other ranks of a program do as those of its first rank */
     bool *watched; /* folded: nodes of the programs' first ranks, by whose links the rates are decided; FOLD_SLOWEST: of
                     * the simulated ones; NULL: all nodes */
-    int *first_sibling; /* folded: by group or channel, then program; -1: none */
+    int *first_sibling;            /* folded: by group or channel, then program; -1: none */
     int32_t total_steps;           /* beside other jobs the rank goes on after them, and nothing of that is measured */
     struct program_tables *tables; /* by program */
     struct rank *ranks;

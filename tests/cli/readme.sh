@@ -23,7 +23,7 @@ done
 
 # Every command of the code blocks, in their order. scenarios/run is what .ci/run begins with, and this is part of tests/run.
 # `validate --open` in the text takes too long here (tests/cli/validate_open.sh has it).
-export HOME=$PWD SLURM_ARRAY_TASK_ID=1
+export HOME=$PWD SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_COUNT=1
 cmake=$(sed -n 's/^    \(cmake .*\)/\1/p' "$readme" | sed 's/  *# .*//')
 [[ $cmake == 'cmake --install build/release --prefix ~/.local' ]] || fail "'$cmake' is not run here"
 expect 0 bash -c "${cmake/build\/release/\"$(dirname -- "$FLOPCAST")\"}"
@@ -32,6 +32,7 @@ expect 0 bash -c "${cmake/build\/release/\"$(dirname -- "$FLOPCAST")\"}"
 others=$(grep '^    [a-z./]' "$readme" | grep -vE '^    (flopcast|cmake|scenarios/run|model  |t5-11b )' || true)
 [[ ! $others ]] || fail "commands that nothing runs: $others"
 "$FLOPCAST" collective all_reduce --topology topologies/clusters/h100-8x400g.yaml --gpus 64 --bytes 1M:1G >all_reduce.log
+cp "$FLOPCAST_SOURCE_DIR/tests/exchange/data/ds_config_zero3.json" ds_config.json
 sed -n 's/^    \(flopcast .*\)/\1/p' "$readme" | sed 's/  *# .*//' >commands
 [[ $(wc -l <commands) -ge 10 ]] || fail "README.md has fewer than ten commands: $(<commands)"
 while read -r command; do
