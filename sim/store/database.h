@@ -41,6 +41,10 @@ void database_end_wal(struct store *store);
  * part_1_s ... and a sentence; v_loss is v_explanation with a sentence (scenario/causes.h). */
 enum status database_causes(struct store *store, struct diag *diag);
 
+/* v_settings as this program's settings are: point_id, run_id, position, then a column a setting with its dotted name.
+ * NULL: not given, or of an older program that did not have it. */
+enum status database_settings(struct store *store, struct diag *diag);
+
 /* schema.sql and what later versions add to it, made C strings by the build. */
 extern const char database_schema[], database_schema_2[], database_schema_3[], database_schema_4[], database_schema_5[],
     database_schema_6[], database_schema_7[], database_schema_8[], database_schema_9[], database_schema_10[],

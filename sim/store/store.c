@@ -146,6 +146,8 @@ static enum status set_up(struct store *store, enum store_mode mode, struct diag
         status = copy_to_memory(store, diag);
     if (version < SCHEMA_VERSION && status == STATUS_OK)
         status = migrate(store, version, diag);
+    if (status == STATUS_OK && sqlite3_db_readonly(store->db, "main") != 1)
+        status = database_settings(store, diag);
     if (status == STATUS_OK && mode == STORE_READ) /* before there is anything temporary, which it takes away */
         status = database_exec(store, "PRAGMA temp_store = MEMORY", "configure the connection", diag);
     if (status == STATUS_OK && mode == STORE_READ)

@@ -40,6 +40,26 @@ static void round_trip(void **state)
     store_close(store);
 }
 
+/* A column a setting, whatever program made the view before. */
+static void settings_view(void **state)
+{
+    struct sample sample;
+    (void)state;
+    struct store *store = with_sample("settings.db", &sample);
+    assert_answer(
+        store, "SELECT \"train.micro_batch\" FROM v_settings JOIN point ON point.id = point_id WHERE gpus = 8", "8");
+    assert_answer(store, "SELECT count(*) FROM v_settings", "4");
+    assert_answer(store, "SELECT count(*) > 100 FROM pragma_table_info('v_settings')", "1");
+    struct diag diag = DIAG_INIT;
+    assert_int_equal(
+        database_exec(store, "DROP VIEW v_settings; CREATE VIEW v_settings AS SELECT 1 AS older", "", &diag),
+        STATUS_OK);
+    store_close(store);
+    store = must_open("settings.db", STORE_WRITE);
+    assert_answer(store, "SELECT \"cluster.gpus\" FROM v_settings LIMIT 1", "8");
+    store_close(store);
+}
+
 static void scaling_view(void **state)
 {
     struct sample sample;
@@ -192,9 +212,10 @@ static void an_older_database_is_read_where_it_cannot_be_written(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(scaling_view),
-        cmocka_unit_test(memory_and_breakdown_add_up), cmocka_unit_test(newest_run_is_shown_and_none_is_lost),
-        cmocka_unit_test(query_only_reads), cmocka_unit_test(others_databases_are_refused),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(settings_view),
+        cmocka_unit_test(scaling_view), cmocka_unit_test(memory_and_breakdown_add_up),
+        cmocka_unit_test(newest_run_is_shown_and_none_is_lost), cmocka_unit_test(query_only_reads),
+        cmocka_unit_test(others_databases_are_refused),
         cmocka_unit_test(an_older_database_is_read_where_it_cannot_be_written)};
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }
