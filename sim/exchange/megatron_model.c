@@ -50,10 +50,10 @@ static void find_family(struct configuration *config)
     struct configuration_setting *gated = setting_find(config, "--swiglu");
     bool rope = rotary || setting_is(config, "--position-embedding-type", "rope");
     bool rms = setting_is(config, "--normalization", "RMSNorm");
-    const char *family = rope && rms && gated ? "llama" : rope ? "neox" : "gpt";
+    bool llama = rope && rms && gated;
     struct configuration_setting *from = rms ? norm : positions ? positions : rotary;
-    put_model(config, "family", family, from);
-    if (strcmp(family, "llama") != 0) {
+    put_model(config, "family", llama ? "llama" : rope ? "neox" : "gpt", from);
+    if (!llama) {
         if (rms)
             norm->fate = FATE_NOT_UNDERSTOOD, norm->words = "RMSNorm is simulated with --swiglu and rotary positions";
         setting_refuse(gated, "gated layers are simulated with RMSNorm and rotary positions");

@@ -62,7 +62,7 @@ struct chunk_run {
 };
 
 /* As NCCL cuts with protocol Simple: a chunk is half of a buffer of 4 MiB in two slices; broadcast sends eighths. */
-static struct chunk_options chunks_as_nccl(enum coll_kind kind)
+static inline struct chunk_options chunks_as_nccl(enum coll_kind kind)
 {
     /* NVIDIA/nccl: NCCL_STEPS 8, default buffer of Simple 4 MiB (src/include/device.h, src/init.cc); chunks of 4 steps
      * in slices of 2, broadcast 1 and 1 (src/include/collectives.h). */
@@ -74,7 +74,7 @@ static struct chunk_options chunks_as_nccl(enum coll_kind kind)
 
 /* As the formulas of coll/ assume: a ring's chunks are as large as the data allow, in two slices; the pipeline of other
  * algorithms is so fine (1000 messages) that filling it costs little (26 hops of 512 ranks: 0.8 %). */
-static struct chunk_options chunks_as_flow(enum coll_algorithm algorithm)
+static inline struct chunk_options chunks_as_flow(enum coll_algorithm algorithm)
 {
     return (struct chunk_options){.chunk_bytes = HUGE_VAL, .slices = algorithm == COLL_RING ? 2 : 1000};
 }
