@@ -125,7 +125,7 @@ static void keep(const char *db, const struct sensitivity *s, const char *scenar
         cell_int("idle", s->n_idle)};
     struct record_cell *cells = ARENA_ARRAY(arena, struct record_cell, CELLS * s->n_parts + 1);
     for (int i = 0; i < s->n_parts; i++)
-        fill(&cells[i * CELLS], &s->parts[i]);
+        fill(&cells[(ptrdiff_t)i * CELLS], &s->parts[i]);
     const struct store_study study = {.table = "sensitivity",
         .rows_table = "sensitivity_part",
         .head = head,

@@ -6,13 +6,13 @@
 
 static const double KIB = 1024;
 
-/* The number in a file of the kernel; INFINITY: there is none ("max", or no such file). */
+/* The number in a file of the kernel; HUGE_VAL: there is none ("max", or no such file). */
 static double number_in(const char *path)
 {
     FILE *in = fopen(path, "r");
-    double value = INFINITY;
+    double value = HUGE_VAL;
     if (in && fscanf(in, "%lf", &value) != 1)
-        value = INFINITY;
+        value = HUGE_VAL;
     if (in)
         fclose(in);
     return value;
@@ -22,7 +22,7 @@ static double machine_available(void)
 {
     FILE *in = fopen("/proc/meminfo", "r");
     char line[128];
-    double kib = INFINITY;
+    double kib = HUGE_VAL;
     while (in && fgets(line, sizeof line, in))
         if (sscanf(line, "MemAvailable: %lf", &kib) == 1)
             break;
@@ -37,7 +37,7 @@ static double group_available(void)
     double left = number_in("/sys/fs/cgroup/memory.max") - number_in("/sys/fs/cgroup/memory.current");
     double left_1 = number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes") -
                     number_in("/sys/fs/cgroup/memory/memory.usage_in_bytes");
-    double least = INFINITY;
+    double least = HUGE_VAL;
     if (isfinite(left))
         least = left;
     if (isfinite(left_1) && left_1 < least)

@@ -59,7 +59,8 @@ static void after(struct history *history, double seconds, uint32_t kind, uint32
 static double possible_size(const struct history *history)
 {
     int64_t nodes = history->job->parts[GOODPUT_NODE], replica = history->job->options.elastic_nodes;
-    return history->away == 0 ? 1 : (double)((nodes - history->away) / replica * replica) / (double)nodes;
+    int64_t whole = history->away == 0 ? nodes : (nodes - history->away) / replica * replica;
+    return (double)whole / (double)nodes;
 }
 
 /* Ends the phase and counts its time. */

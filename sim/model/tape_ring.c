@@ -193,7 +193,8 @@ static void add_keys(struct tape *tape, const struct tape_op *op, int64_t n, int
     static const char *const names[] = {"dk.add", "dv.add"};
     for (int i = 0; i < 2; i++) {
         struct tape_value x = tape_at(tape, op->in[1 + i]);
-        double elements = (double)(x.rows / op->n * n) * (double)x.cols;
+        int64_t rows = x.rows / op->n * n;
+        double elements = (double)rows * (double)x.cols;
         stream(tape, op, names[i], KERNEL_ELEMENTWISE, elements * (double)(FLOAT_BYTES + tape->storage_bytes),
             elements * FLOAT_BYTES, BUFFERS(step, sum));
     }

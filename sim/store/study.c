@@ -22,7 +22,7 @@ static enum status put_rows(struct store *store, const struct store_study *study
     cells[0] = cell_int(id_name, sqlite3_last_insert_rowid(store->db));
     for (int i = 0; i < study->n_rows && status == STATUS_OK; i++) {
         cells[1] = cell_int("position", i);
-        memcpy(&cells[ADDED], &study->cells[i * study->n_cells], (size_t)study->n_cells * sizeof *cells);
+        memcpy(&cells[ADDED], &study->cells[(ptrdiff_t)i * study->n_cells], (size_t)study->n_cells * sizeof *cells);
         status = insert_row(store, &rows, cells, study->n_cells + ADDED, what, diag);
     }
     sqlite3_finalize(head.statement);
