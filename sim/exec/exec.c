@@ -418,6 +418,13 @@ static void simulate_ranks(struct sim *sim)
     sim_close(one);
 }
 
+static bool folds(struct sim *sim)
+{
+    sim->siblings = can_fold(sim);
+    sim->folded = sim->options->fold != FOLD_OFF && alike(sim) && sim->siblings;
+    return sim->folded;
+}
+
 void exec_run(struct exec_result *out, const struct plan *plan, const struct hw *hw, const struct exec_options *options,
     struct arena *arena)
 {
@@ -428,12 +435,43 @@ void exec_run(struct exec_result *out, const struct plan *plan, const struct hw 
     struct machine machine;
     machine_open(&machine);
     struct sim *sim = sim_open(out, plan, hw, options, NULL, &machine, arena);
-    sim->siblings = can_fold(sim);
-    sim->folded = options->fold != FOLD_OFF && alike(sim) && sim->siblings;
-    if (sim->folded)
+    if (folds(sim))
         simulate(sim, !options->no_memory);
     else
         simulate_ranks(sim);
     sim_close(sim);
     machine_close(&machine);
+}
+
+/* ---- before a run ---- */
+
+int exec_ranks_at_most(const struct plan *plan, const struct hw *hw, const struct exec_options *options)
+{
+    struct exec_result none;
+    struct machine machine;
+    struct arena arena = ARENA_INIT;
+    machine_open(&machine);
+    struct sim *sim = sim_open(&none, plan, hw, options, NULL, &machine, &arena);
+    int ranks = folds(sim) ? plan->n_programs : plan->mesh.ranks;
+    sim_close(sim);
+    machine_close(&machine);
+    arena_release(&arena);
+    return ranks;
+}
+
+bool exec_has_ledgers(const struct plan *plan, const struct hw *hw, const struct exec_options *options)
+{
+    struct exec_result none;
+    struct exec_options quiet;
+    struct machine machine;
+    struct arena arena = ARENA_INIT;
+    machine_open(&machine);
+    struct sim *sim = sim_open(&none, plan, hw, options, NULL, &machine, &arena);
+    struct sim *one = sim_reference(sim, &quiet, &none);
+    bool drained = !one->out_of_memory && !one->result->overlong && ever_drained(one);
+    sim_close(one);
+    sim_close(sim);
+    machine_close(&machine);
+    arena_release(&arena);
+    return drained;
 }
