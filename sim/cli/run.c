@@ -9,6 +9,7 @@
 #include "cli/trace.h"
 #include "cli/vary.h"
 #include "cli/words.h"
+#include "cli/workers.h"
 #include "crew/crew.h"
 #include "exchange/chakra.h"
 #include "scenario/sample.h"
@@ -200,23 +201,6 @@ static enum status write_chakra(const char *folder, const struct scenario_point 
     return status;
 }
 
-static void print_plans(const struct scenario_set *set, struct diag *diag)
-{
-    for (int i = 0; i < set->n_points && diag->worst == STATUS_OK; i++) {
-        const struct scenario_point *point = &set->points[i];
-        struct arena arena = ARENA_INIT;
-        struct plan plan;
-        if (scenario_compile(&plan, point, &arena, diag) == STATUS_OK) {
-            printf("%s%s: %s %s, batch %lld, %lld GPU%s\n", i ? "\n" : "", point->options.name, point->model.shape.name,
-                strategy_label(&point->options.strategy), (long long)point->options.strategy.train.micro_batch,
-                (long long)point->options.cluster.gpus, plural(point->options.cluster.gpus));
-            plan_explain(stdout, &plan, &point->hw);
-            plan_release(&plan);
-        }
-        arena_release(&arena);
-    }
-}
-
 static void print(
     const struct run *run, const struct scenario_set *set, const struct scenario_result *results, struct diag *diag)
 {
@@ -248,9 +232,9 @@ struct work {
     struct arena *arenas;
     bool *known, *known_samples;
     bool *others, *other_samples; /* of other shards; none without --shard */
-    int own_points;
-    struct store_run *stored; /* NULL: no database */
-    struct diag diag;         /* of storing, on whatever thread */
+    int own_points, said;         /* said: workers_say()'s */
+    struct store_run *stored;     /* NULL: no database */
+    struct diag diag;             /* of storing, on whatever thread */
 };
 
 static void show(const struct work *work, const char *what, int done, int total)
@@ -267,6 +251,13 @@ static void show_progress(void *self, int done, int total)
 static void show_samples(void *self, int done, int total)
 {
     show(self, "samples", done, total);
+}
+
+static void say_plan(void *self, const struct crew_plan *plan)
+{
+    struct work *work = self;
+    if (!work->run->quiet)
+        workers_say(&work->said, plan);
 }
 
 static bool keep_point(void *self, int point)
@@ -324,6 +315,7 @@ static enum status simulate_points(struct work *work, scenario_progress progress
         .others = work->others,
         .keep = work->stored ? keep_point : NULL,
         .progress = progress,
+        .plan = say_plan,
         .self = work};
     return loop_end(work, scenario_simulate_some(work->results, work->arenas, work->set, &loop, diag), diag);
 }
@@ -337,6 +329,7 @@ static enum status simulate_samples(struct work *work, scenario_progress progres
         .others = work->other_samples,
         .keep = work->stored ? keep_sample : NULL,
         .progress = progress,
+        .plan = say_plan,
         .self = work};
     enum status status = STATUS_OK;
     if (work->stored) {
@@ -432,7 +425,7 @@ static int run_all(const struct run *run)
     fputs(json ? "[\n  " : "", stdout);
     for (int i = 0; i < run->files.n && diag.worst == STATUS_OK && !stop_asked(); i++) {
         if (run->plan)
-            print_plans(&run->sets[i], &diag);
+            output_plans(&run->sets[i], &diag);
         else
             simulate(run, &run->sets[i], store, &diag);
     }

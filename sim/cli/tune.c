@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/evidence.h"
 #include "cli/stop.h"
+#include "cli/workers.h"
 #include "crew/crew.h"
 #include "store/outcome.h"
 
@@ -95,8 +96,13 @@ static enum status search(struct tune *tune, const struct tune_command *command,
     if (command->db && crew_is_owner(command->crew) && store_open(&store, command->db, STORE_WRITE, diag) != STATUS_OK)
         return STATUS_IO;
     struct store_outcomes *outcomes = store ? store_outcomes_begin(store, stop_asked) : NULL;
-    struct scenario_share share = {
-        command->crew, store_outcomes_kept(outcomes), command->shard.shard, command->shard.shards};
+    int said = 0;
+    struct scenario_share share = {.crew = command->crew,
+        .kept = store_outcomes_kept(outcomes),
+        .shard = command->shard.shard,
+        .shards = command->shard.shards,
+        .plan = workers_say,
+        .plan_self = &said};
     tune->share = &share;
     enum status status = find(tune, command, diag), stored = store_outcomes_end(outcomes, diag);
     tune->share = NULL;

@@ -196,6 +196,13 @@ bool crew_is_owner(const struct crew *crew)
     return !crew || !crew->mpi || crew->mpi->rank == 0;
 }
 
+int crew_workers(const struct crew *crew, double *bytes)
+{
+    bool processes = crew && crew_is_owner(crew) && (crew->mpi || crew->jobs > 1);
+    *bytes = processes ? crew->bytes : 0;
+    return processes ? crew->jobs : 0;
+}
+
 void crew_end(struct crew *crew)
 {
     if (!crew)

@@ -31,8 +31,13 @@ void crew_end(struct crew *crew);
 /* Whether this process prints and stores. True of NULL. */
 bool crew_is_owner(const struct crew *crew);
 
+/* Worker processes of this machine that a loop of it may have, and bytes that they share. 0: loops run on threads of
+ * this process, or others hand out the jobs. */
+int crew_workers(const struct crew *crew, double *bytes);
+
 /* What is known before a loop's first job. */
 struct crew_plan {
+    const char *noun;       /* the loop's */
     int jobs;               /* to do */
     int ranks, workers;     /* of all machines */
     int at_once;            /* of workers, on the machine with the least memory a worker: at least so many run */

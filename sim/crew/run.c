@@ -106,7 +106,8 @@ static void tell_plan(const struct owner *owner)
 {
     const struct crew_loop *loop = owner->loop;
     const struct dispatch *dispatch = &owner->dispatch;
-    struct crew_plan plan = {.jobs = dispatch_waiting(dispatch),
+    struct crew_plan plan = {.noun = loop->noun,
+        .jobs = dispatch_waiting(dispatch),
         .ranks = owner->crew->mpi ? owner->crew->mpi->ranks : 1,
         .workers = dispatch->workers.n};
     if (!loop->plan || plan.jobs == 0)

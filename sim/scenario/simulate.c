@@ -116,13 +116,6 @@ static bool end_point(void *self, int point, enum status status)
     return jobs_ended(&all->jobs, point, status);
 }
 
-static void plan_points(void *self, const struct crew_plan *plan)
-{
-    const struct simulated *all = self;
-    if (all->jobs.work->plan)
-        all->jobs.work->plan(all->jobs.work->self, plan);
-}
-
 static bool any_is_traced(const struct scenario_set *set)
 {
     for (int i = 0; i < set->n_points; i++)
@@ -138,6 +131,7 @@ enum status scenario_simulate_some(struct scenario_result *results, struct arena
     struct crew_loop *loop = &all.jobs.loop;
     int *order = jobs_order(set);
     jobs_begin(&all.jobs, set->n_points, work);
+    jobs_bound(&all.jobs, set, 1);
     loop->noun = "point";
     loop->order = order;
     loop->self = &all;
@@ -145,7 +139,6 @@ enum status scenario_simulate_some(struct scenario_result *results, struct arena
     loop->pack = any_is_traced(set) ? NULL : pack_point;
     loop->unpack = unpack_point;
     loop->ended = end_point;
-    loop->plan = plan_points;
     enum status status = crew_run(work->crew, loop, diag);
     jobs_end(&all.jobs);
     free(order);

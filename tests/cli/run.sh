@@ -115,6 +115,7 @@ expect 0 "$FLOPCAST" run a.yaml --plan
 says out "collectives of the step, alone on their links:"
 if grep -qE "[0-9] [kMG]B([^/]|$)" out; then fail "bytes in two kinds of units: $(grep -E "[0-9] [kMG]B([^/]|$)" out | head -n 1)"; fi
 says out "a: tiny.json DDP, batch 2, 8 GPUs" "all_reduce"
+grep -qE "^memory of this machine that its simulation takes: at most [0-9.]+ MiB$" out || fail "no memory: $(tail -n 1 out)"
 expect 0 "$FLOPCAST" run a.yaml --quiet
 [[ ! -s out ]] || fail "--quiet prints: $(<out)"
 

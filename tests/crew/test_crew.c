@@ -179,6 +179,23 @@ static void memory_bounds_the_workers(void **state)
     assert_true(work.plan.largest_bytes == bytes[0]);
 }
 
+/* Threads share the memory of one process: nothing is to be known of theirs. */
+static void processes_alone_share_memory(void **state)
+{
+    (void)state;
+    for (int workers = 1; workers <= 3; workers += 2) {
+        double bytes = -1;
+        struct crew *crew = NULL;
+        struct diag diag = DIAG_INIT;
+        threads_limit(workers);
+        assert_int_equal(crew_begin(&crew, &diag), STATUS_OK);
+        assert_int_equal(crew_workers(crew, &bytes), workers > 1 ? workers : 0);
+        assert_true(workers > 1 ? bytes > 0 : bytes == 0);
+        assert_int_equal(crew_workers(NULL, &bytes), 0);
+        crew_end(crew);
+    }
+}
+
 /* Each job is in one shard, and no shard costs more than the mean and the largest job. */
 static void shards_share_the_cost(void **state)
 {
@@ -219,6 +236,7 @@ int main(void)
         cmocka_unit_test(a_job_that_kills_all_its_workers_fails_alone),
         cmocka_unit_test(a_loop_that_is_ended_begins_nothing_more),
         cmocka_unit_test(memory_bounds_the_workers),
+        cmocka_unit_test(processes_alone_share_memory),
         cmocka_unit_test(shards_share_the_cost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

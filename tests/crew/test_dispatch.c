@@ -53,6 +53,7 @@ static void a_job_waits_for_room_and_smaller_ones_pass_it(void **state)
     dispatch_done(&dispatch, a);
     assert_int_equal(dispatch_next(&dispatch, b), 2);
     assert_int_equal(dispatch_at_once(bytes, NULL, 4, 8, 10 * GIB), 1);
+    assert_int_equal(dispatch_at_once(bytes, NULL, 4, 8, 1), 1); /* none fits: one runs nevertheless */
     assert_int_equal(dispatch_at_once(bytes + 1, NULL, 3, 8, 13 * GIB), 2);
     assert_int_equal(dispatch_at_once(bytes + 1, NULL, 3, 8, 16 * GIB), 8); /* all three; none is left to limit */
     dispatch_end(&dispatch);
