@@ -15,8 +15,10 @@ struct recipe {
     double stream_Bps;  /* datasheet bandwidth of that GPU where it has no file of its own; 0: its bandwidth is gpu's */
     const char *launch; /* rows of launch.csv */
     const char *attention; /* rows of attention.csv, or NULL: kernels say, or it is assumed */
+    bool cudnn;            /* of these cuDNN's, forward and backward; else FlashAttention-2's */
     const char *kernels;   /* rows of kernels.csv: GEMMs of fp16 and bf16 and attention, or NULL */
     const char *best;      /* rows of mamf.csv that set fp8's efficiency, or NULL */
+    bool scaled;           /* fit is of other SMs: scaled with the peak, bf16's efficiency by best, too */
     int fit;               /* of gemm_cases: whose GEMM numbers it takes that kernels does not say; NO_FIT */
 };
 enum { FIT_H100, FIT_V100, NO_FIT = -1 }; /* into gemm_cases */
@@ -31,6 +33,24 @@ static const struct recipe recipes[GPU_FIT_GPUS] = {
         .launch = "a100-sxm4-80gb",
         .kernels = "a100-sxm4-80gb",
         .fit = NO_FIT},
+    {.gpu = "b200-sxm-180gb",
+        .stream = "h100-pcie-80gb",
+        .stream_Bps = 2e12,
+        .launch = "h200-sxm-141gb",
+        .attention = "gb200-186gb",
+        .cudnn = true,
+        .best = "b200-sxm-180gb",
+        .scaled = true,
+        .fit = FIT_H100},
+    {.gpu = "gb200-186gb",
+        .stream = "h100-pcie-80gb",
+        .stream_Bps = 2e12,
+        .launch = "h200-sxm-141gb",
+        .attention = "gb200-186gb",
+        .cudnn = true,
+        .best = "gb200-186gb",
+        .scaled = true,
+        .fit = FIT_H100},
     {.gpu = "gh200-96gb",
         .launch = "h200-sxm-141gb",
         .kernels = "gh200-96gb",
@@ -53,8 +73,8 @@ static const struct recipe recipes[GPU_FIT_GPUS] = {
     {.gpu = "v100-sxm2-16gb", .stream = "v100-sxm2-16gb", .launch = "a100-sxm4-80gb", .fit = FIT_V100},
     {.gpu = "v100-sxm2-32gb", .stream = "v100-sxm2-16gb", .launch = "a100-sxm4-80gb", .fit = FIT_V100},
 };
-const char *const gpu_fit_names[GPU_FIT_GPUS] = {"a100-sxm4-40gb", "a100-sxm4-80gb", "gh200-96gb", "h100-sxm5-80gb",
-    "h200-sxm-141gb", "v100-sxm2-16gb", "v100-sxm2-32gb"};
+const char *const gpu_fit_names[GPU_FIT_GPUS] = {"a100-sxm4-40gb", "a100-sxm4-80gb", "b200-sxm-180gb", "gb200-186gb",
+    "gh200-96gb", "h100-sxm5-80gb", "h200-sxm-141gb", "v100-sxm2-16gb", "v100-sxm2-32gb"};
 
 const char *basis_table(const struct basis *basis, const char *file)
 {
@@ -140,6 +160,18 @@ static void take_fit(struct hw_gpu *gpu, const struct basis *basis, int fit)
     }
 }
 
+/* Of other SMs (Blackwell of Hopper): its numbers by the peaks, the efficiency from the best product found. */
+static enum status take_scaled(
+    struct hw_gpu *gpu, const struct recipe *recipe, const struct basis *basis, struct diag *diag)
+{
+    const struct hw_gpu *fitted = &basis->fitted[recipe->fit];
+    gpu->gemm_floor = fitted->gemm_floor;
+    take_over(gpu, DTYPE_BF16, fitted, DTYPE_BF16);
+    enum status status = solve_efficiency(gpu, DTYPE_BF16, basis, recipe->best, diag);
+    take_over_tf32(gpu);
+    return status;
+}
+
 static struct quantity number_of(const struct kernels_fit *fit, const char *name)
 {
     for (int i = 0; i < KERNELS_GROUPS; i++)
@@ -195,13 +227,15 @@ static enum status compute_gemm(
     struct hw_gpu *gpu, const struct recipe *recipe, const struct basis *basis, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    if (recipe->fit != NO_FIT)
+    if (recipe->scaled)
+        status = take_scaled(gpu, recipe, basis, diag);
+    else if (recipe->fit != NO_FIT)
         take_fit(gpu, basis, recipe->fit);
     if (recipe->kernels)
         status = solve_kernels(gpu, recipe, basis, diag);
     if (status == STATUS_OK && recipe->kernels && recipe->fit == NO_FIT)
         take_over_tf32(gpu);
-    if (quantity_is_set(gpu->gemm[DTYPE_BF16].peak)) { /* Ampere and Hopper */
+    if (quantity_is_set(gpu->gemm[DTYPE_BF16].peak)) { /* Ampere and later */
         if (!recipe->kernels)
             take_over(gpu, DTYPE_FP16, gpu, DTYPE_BF16);
         take_over(gpu, DTYPE_FP8, gpu, DTYPE_BF16);
@@ -221,6 +255,29 @@ static const struct recipe *find_recipe(const char *gpu)
     return NULL;
 }
 
+static enum status compute_attention(
+    struct hw_gpu *gpu, const struct recipe *recipe, const struct basis *basis, struct diag *diag)
+{
+    struct attention_fit fit, backward;
+    struct hw_gpu measured;
+    const char *table = basis_table(basis, "attention.csv");
+    const char *kernel = recipe->cudnn ? "cudnn 9.22 forward" : "flash attention 2";
+    enum status status = attention_fit_load(&fit, table, recipe->attention, kernel, diag);
+    if (status == STATUS_OK && recipe->cudnn)
+        status = attention_fit_load(&backward, table, recipe->attention, "cudnn 9.22 backward", diag);
+    if (status == STATUS_OK)
+        status = load_filed(&measured, basis, recipe->attention, diag);
+    if (status != STATUS_OK)
+        return status;
+    double peak = measured.gemm[DTYPE_FP16].peak.value;
+    if (recipe->cudnn)
+        gpu->attention_backward.value = backward.flops / fit.flops;
+    gpu->attention_efficiency.value = fit.flops / peak * attention_softmax_factor(gpu, ATTENTION_FIT_HEAD);
+    gpu->attention_overhead = (struct quantity){
+        .value = fit.overhead, .std_error = fit.overhead_std_error, .kind = QUANTITY_FITTED, .source = "attention.csv"};
+    return STATUS_OK;
+}
+
 enum status basis_gpu(
     struct hw_gpu *as_filed, struct hw_gpu *computed, const struct basis *basis, const char *gpu, struct diag *diag)
 {
@@ -236,16 +293,8 @@ enum status basis_gpu(
     if (status == STATUS_OK)
         status =
             launch_floor_load(&computed->kernel_floor.value, basis_table(basis, "launch.csv"), recipe->launch, diag);
-    if (status == STATUS_OK && recipe->attention) {
-        struct attention_fit fit;
-        status = attention_fit_load(&fit, basis_table(basis, "attention.csv"), recipe->attention, diag);
-        computed->attention_efficiency.value =
-            fit.flops / computed->gemm[DTYPE_FP16].peak.value * attention_softmax_factor(computed, ATTENTION_FIT_HEAD);
-        computed->attention_overhead = (struct quantity){.value = fit.overhead,
-            .std_error = fit.overhead_std_error,
-            .kind = QUANTITY_FITTED,
-            .source = "attention.csv"};
-    }
+    if (status == STATUS_OK && recipe->attention)
+        status = compute_attention(computed, recipe, basis, diag);
     return status ? status : compute_gemm(computed, recipe, basis, diag);
 }
 

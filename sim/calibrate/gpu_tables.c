@@ -76,12 +76,12 @@ typedef struct {
 typedef VEC(attention_row) attention_rows;
 
 static enum status attention_rows_load(
-    attention_rows *out, const char *attention_csv, const char *gpu, struct diag *diag)
+    attention_rows *out, const char *attention_csv, const char *gpu, const char *kernel, struct diag *diag)
 {
     static const char *const masks[] = {"no", "yes"};
     enum status status = STATUS_OK;
     for (int causal = 0; causal < 2 && status == STATUS_OK; causal++) {
-        const struct match matches[] = {{"gpu", gpu}, {"kernel", "flash attention 2"}, {"causal", masks[causal]}};
+        const struct match matches[] = {{"gpu", gpu}, {"kernel", kernel}, {"causal", masks[causal]}};
         numbers rates = {0}, lengths = {0};
         status = select_numbers(&rates, attention_csv, "tflops", matches, 3, diag);
         if (status == STATUS_OK)
@@ -128,10 +128,11 @@ static void attention_solve(struct attention_fit *out, const attention_rows *row
     gsl_vector_free(off);
 }
 
-enum status attention_fit_load(struct attention_fit *out, const char *attention_csv, const char *gpu, struct diag *diag)
+enum status attention_fit_load(
+    struct attention_fit *out, const char *attention_csv, const char *gpu, const char *kernel, struct diag *diag)
 {
     attention_rows rows = {0};
-    enum status status = attention_rows_load(&rows, attention_csv, gpu, diag);
+    enum status status = attention_rows_load(&rows, attention_csv, gpu, kernel, diag);
     *out = (struct attention_fit){0};
     if (status == STATUS_OK)
         attention_solve(out, &rows);
@@ -171,4 +172,47 @@ double best_gemm_efficiency(const struct best_gemm *best, const struct hw_gpu *g
             high = middle;
     }
     return (low + high) / 2;
+}
+
+/* Of every long product: the rate measured over the model's. */
+static enum status long_shares(numbers *out, numbers rows[4], const char *path, const char *name,
+    const struct hw_gpu *gpu, enum dtype math, struct diag *diag)
+{
+    static const char *const columns[] = {"m", "n", "k", "tflops"};
+    const struct match matches[] = {{"gpu", name}, {"dtype", dtype_names[math]}};
+    for (int i = 0; i < 4; i++) {
+        enum status status = select_numbers(&rows[i], path, columns[i], matches, 2, diag);
+        if (status)
+            return status;
+    }
+    for (int i = 0; i < rows[0].n; i++) {
+        int64_t m = (int64_t)rows[0].at[i], n = (int64_t)rows[1].at[i], k = (int64_t)rows[2].at[i];
+        struct kernel_work work = kernel_gemm(m, n, k, 1, math, dtype_bytes(math), dtype_bytes(math));
+        double measured_s = work.flop / (1e12 * rows[3].at[i]);
+        if (measured_s >= 1e-6 * SETTLED_LONG_US)
+            vec_push(out, kernel_duration_s(&work, gpu, kernel_whole_gpu(gpu)) / measured_s);
+    }
+    if (out->n == 0)
+        return diag_input(
+            diag, (struct source_pos){.file = path}, "no product of at least %d us on '%s'", SETTLED_LONG_US, name);
+    return STATUS_OK;
+}
+
+enum status settled_rates_load(struct settled_rates *out, const char *settled_csv, const char *name,
+    const struct hw_gpu *gpu, enum dtype math, struct diag *diag)
+{
+    struct hw_gpu fresh = *gpu;
+    hw_clear_training_rates(&fresh);
+    numbers rows[4] = {0}, shares = {0};
+    enum status status = long_shares(&shares, rows, settled_csv, name, &fresh, math, diag);
+    if (status == STATUS_OK) {
+        size_t n = (size_t)shares.n;
+        double settled = gsl_stats_median(shares.at, 1, n);
+        *out = (struct settled_rates){
+            .n = shares.n, .settled = settled, .spread = gsl_stats_sd(shares.at, 1, n) / settled};
+    }
+    for (int i = 0; i < 4; i++)
+        vec_free(&rows[i]);
+    vec_free(&shares);
+    return status;
 }

@@ -16,8 +16,8 @@ enum status stream_rates_load(struct stream_rates *out, const char *hbm_csv, con
 /* From launch.csv: seconds of a tiny kernel, by launches into a stream one after the other. */
 enum status launch_floor_load(double *out_s, const char *launch_csv, const char *gpu, struct diag *diag);
 
-/* From attention.csv: the rate and the overhead (kernel/attention.h) of flash attention 2's forward kernel, by least
- * squares of relative errors over lengths and masks. Their model is linear in 1 / rate and overhead / rate. */
+/* From attention.csv: the rate and the overhead (kernel/attention.h) of a kernel ("flash attention 2", forward), by
+ * least squares of relative errors over lengths and masks. Their model is linear in 1 / rate and overhead / rate. */
 enum { ATTENTION_FIT_HEAD = 128 }; /* head dimension of all its rows */
 struct attention_fit {
     double flops;                        /* FLOP/s with very many keys */
@@ -25,7 +25,7 @@ struct attention_fit {
     double median, most;                 /* |model / measured - 1| */
 };
 enum status attention_fit_load(
-    struct attention_fit *out, const char *attention_csv, const char *gpu, struct diag *diag);
+    struct attention_fit *out, const char *attention_csv, const char *gpu, const char *kernel, struct diag *diag);
 
 /* From mamf.csv: the best product found in this number format, and its rate. */
 struct best_gemm {
@@ -37,5 +37,16 @@ enum status best_gemm_load(
 
 /* The efficiency at which the model predicts the rate of the best product, all other numbers of the GPU given. */
 double best_gemm_efficiency(const struct best_gemm *best, const struct hw_gpu *gpu);
+
+/* From settled.csv, products measured one after the other on one GPU: the median over those of at least SETTLED_LONG_US
+ * of the rate measured, as a share of the rate that the model says of `gpu` without gemm_sustained. That is what
+ * gemm_sustained multiplies. Shorter ones are left out: their rates lie anywhere between this share and 1. */
+enum { SETTLED_LONG_US = 1600 };
+struct settled_rates {
+    int n;
+    double settled, spread; /* share; standard deviation over the median */
+};
+enum status settled_rates_load(struct settled_rates *out, const char *settled_csv, const char *name,
+    const struct hw_gpu *gpu, enum dtype math, struct diag *diag);
 
 #endif
