@@ -1,8 +1,9 @@
 /* What a job costs beside the work in it, and what two workers gain over one: medians of RUNS.
  *
  * empty: a job without work, handed to a worker process and its answer taken. equal: POINTS alike points of GPT-2 on 32
- * GPUs, by one worker and by two. Other load takes cores away from two workers; so the ratio of processor times is
- * printed beside: what two idle cores would give, but for memory that they share. */
+ * GPUs, by one worker and by two. Other load takes cores away from two workers; so two ratios are printed beside: of
+ * processor times, which is what two idle cores would give, but for memory that they share; and how much faster two
+ * processes are that only count, in the same minute, as the reference. */
 #include "bench.h"
 
 #include "base/files.h"
@@ -14,8 +15,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-enum { RUNS = 5, EMPTY = 20000, POINTS = 32 };
+enum { RUNS = 5, EMPTY = 20000, POINTS = 32, COUNT = 600000000 };
 
 static enum status no_work(void *self, int job, struct diag *diag)
 {
@@ -78,6 +81,23 @@ static double equal_s(struct crew *crew, const struct scenario_set *set, double 
     return seconds;
 }
 
+static double count_s(int processes)
+{
+    double begin = now_s();
+    for (int p = 0; p < processes; p++) {
+        pid_t pid = fork();
+        BUG_IF(pid < 0, "no process can be started");
+        if (pid > 0)
+            continue;
+        for (volatile int i = 0; i < COUNT / processes;)
+            i = i + 1;
+        _exit(0);
+    }
+    while (wait(NULL) > 0)
+        continue;
+    return now_s() - begin;
+}
+
 static struct crew *crew_of(int workers)
 {
     struct crew *crew = NULL;
@@ -97,7 +117,8 @@ int main(void)
     struct diag *diag = xcalloc(1, sizeof *diag);
     struct scenario_set points = {0};
     struct crew *one = crew_of(1), *two = crew_of(2);
-    double empty[RUNS], alone[RUNS], both[RUNS], used_alone[RUNS], used_both[RUNS], cost[EMPTY] = {0};
+    double empty[RUNS], alone[RUNS], both[RUNS], used_alone[RUNS], used_both[RUNS], counted[RUNS];
+    double counted_both[RUNS], cost[EMPTY] = {0};
     int *order = dispatch_order(cost, EMPTY);
     scenario_load(
         &points, files_find(&arena, FILES_SCENARIOS, "gpt2_ddp_v100"), set, sizeof set / sizeof *set, &arena, diag);
@@ -108,12 +129,16 @@ int main(void)
         alone[r] = equal_s(one, &points, &used_alone[r]);
         threads_limit(2);
         both[r] = equal_s(two, &points, &used_both[r]);
+        counted[r] = count_s(1);
+        counted_both[r] = count_s(2);
     }
     printf("crew, empty jobs: %5.1f us a job, two workers\n", gsl_stats_median(empty, 1, RUNS) * 1e6);
     double alone_s = gsl_stats_median(alone, 1, RUNS), both_s = gsl_stats_median(both, 1, RUNS);
     printf("crew, %d equal points: %.2f s by one worker, %.2f s by two: %.2f times as fast; by processor time %.2f\n",
         POINTS, alone_s, both_s, alone_s / both_s,
         2 * gsl_stats_median(used_alone, 1, RUNS) / gsl_stats_median(used_both, 1, RUNS));
+    printf("two processes that count: %.2f times as fast as one\n",
+        gsl_stats_median(counted, 1, RUNS) / gsl_stats_median(counted_both, 1, RUNS));
     free(order);
     crew_end(one);
     crew_end(two);
