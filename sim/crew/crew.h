@@ -72,6 +72,8 @@ enum status crew_run(struct crew *crew, const struct crew_loop *loop, struct dia
 /* Memory of this machine that new processes may take, bytes: what the kernel calls available, or less where a control
  * group (a container, a job of Slurm) limits it. */
 double crew_memory_available(void);
+/* As the kernel's files below a folder say it, in place of those below /. */
+double crew_memory_below(const char *root);
 
 /* The jobs of shard `shard` of `shards` (from 1), so that every shard costs about the same: each job, largest first,
  * goes to the shard that has least; of equal ones to the first. mine: an entry a job. Together the jobs may be bound to
