@@ -167,9 +167,9 @@ static void a_loop_that_is_ended_begins_nothing_more(void **state)
 static void memory_bounds_the_workers(void **state)
 {
     (void)state;
-    double bytes[N];
+    double bytes[N], available = crew_memory_available();
     for (int i = 0; i < N; i++)
-        bytes[i] = crew_memory_available() / 3.5;
+        bytes[i] = available / 3.5;
     struct diag diag = DIAG_INIT;
     struct work work = {0};
     run(&work, 8, true, bytes, &diag);
