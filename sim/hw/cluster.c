@@ -62,6 +62,8 @@ static const struct config_field cluster_fields[] = {
     OPTIONAL(host_jitter, "Log-standard deviation of a host burst, transient.", HW_SPREAD),
     OPTIONAL(straggler_share, "Share of nodes whose GPUs are slow, persistent.", HW_SPREAD),
     OPTIONAL(straggler_slowdown, "By how much longer kernels take on a slow node.", HW_SPREAD),
+    OPTIONAL(switch_port_power, "Power of a port of a switch, with its transceiver. Default: 20 W.", HW_ANY_POWER),
+    OPTIONAL(pue, "Power of the building for that of its computers (PUE). Default: 1.2.", HW_COUNT(1, 10)),
 };
 const struct config_table hw_cluster_table = CONFIG_TABLE("a cluster", cluster_fields);
 

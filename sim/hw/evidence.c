@@ -37,7 +37,7 @@ static void look(const struct walk *walk, const struct config_table *table, cons
         const struct config_field *field = &table->fields[f];
         const char *key = arena_printf(walk->arena, "%s%s", prefix, field->key);
         size_t offset = base + field->offset;
-        if (field->type == FIELD_SECTION)
+        if (field->type == FIELD_SECTION && field->section != &hw_gpu_power_table)
             look(walk, field->section, arena_printf(walk->arena, "%s.", key), offset);
         if (!comparable(field))
             continue;

@@ -2,8 +2,8 @@
  * its datasheet) and are assumed for the other, or missing there. A difference between the two rests on them.
  *
  * Looked at are shares, times and bare factors, which can be put in the place of each other: efficiencies, latencies,
- * floors. Not rates, sizes and counts, which belong to a machine (a peak, a number of NICs). Numbers that are the same
- * on both make no difference. */
+ * floors. Not rates, sizes and counts, which belong to a machine (a peak, a number of NICs), nor what a GPU
+ * draws, on which no time depends. Numbers that are the same on both make no difference. */
 #ifndef FLOPCAST_HW_EVIDENCE_H
 #define FLOPCAST_HW_EVIDENCE_H
 

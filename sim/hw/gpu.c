@@ -46,6 +46,14 @@ static const struct config_field format_fields[DTYPE_COUNT] = {
 };
 static const struct config_table format_table = CONFIG_TABLE("the GEMMs of a GPU", format_fields);
 
+static const struct config_field power_fields[] = {
+    HW_OPTIONAL(struct hw_gpu_power, idle, "Power without a process on the GPU. Default: 0.12 of tdp.", HW_ANY_POWER),
+    HW_OPTIONAL(
+        struct hw_gpu_power, busy, "Share of tdp while the compute stream runs kernels. Default: 0.9.", HW_SHARE),
+    HW_OPTIONAL(struct hw_gpu_power, waiting, "Share of tdp while it waits. Default: 0.4.", HW_SHARE),
+};
+const struct config_table hw_gpu_power_table = CONFIG_TABLE("the power of a GPU", power_fields);
+
 #define GPU(member, ...) HW_REQUIRED(struct hw_gpu, member, __VA_ARGS__)
 const char *const hw_archs[HW_ARCHS] = {"Volta", "Turing", "Ampere", "Ada", "Hopper", "Blackwell"};
 #define ARCHS "Volta, Turing, Ampere, Ada, Hopper or Blackwell"
@@ -97,6 +105,8 @@ static const struct config_field gpu_fields[] = {
     HW_OPTIONAL(struct hw_gpu, cuda_free, "Host time of one cudaFree of a segment.", HW_LATENCY),
     {CONFIG_FIELD("gemm", FIELD_SECTION, struct hw_gpu, gemm, "What GEMMs reach, by number format."),
         .section = &format_table, .required = true},
+    {CONFIG_FIELD("power", FIELD_SECTION, struct hw_gpu, power, "What it draws, by what it does; no time follows."),
+        .section = &hw_gpu_power_table},
 };
 const struct config_table hw_gpu_table = CONFIG_TABLE("a GPU", gpu_fields);
 
@@ -142,7 +152,12 @@ enum status hw_check_gpu(const struct hw_gpu *gpu, const struct hw_source *sourc
             gpu->sms.value);
     enum status gemm = check_gemm(gpu, source, diag), arch = check_arch(gpu, source, diag);
     enum status sms = hw_whole(source, "sms", gpu->sms, diag);
-    return memory ? memory : gemm ? gemm : arch ? arch : sms;
+    enum status power = STATUS_OK;
+    if (gpu->power.idle.value > gpu->tdp.value)
+        power = diag_input(diag, hw_place(source, "power.idle"),
+            "power.idle is %g W of a tdp of %g W; a GPU without a process draws less than its limit",
+            gpu->power.idle.value, gpu->tdp.value);
+    return memory ? memory : gemm ? gemm : arch ? arch : sms ? sms : power;
 }
 
 enum status hw_load_gpu_from(

@@ -43,6 +43,12 @@ struct hw_gemm {
     struct quantity single_efficiency; /* efficiency of kernels that exist only for one GEMM, not for a batch */
 };
 
+/* What the GPU draws, all optional (hw/power.h, which also has the defaults). */
+struct hw_gpu_power {
+    struct quantity idle;          /* W, no process on it */
+    struct quantity busy, waiting; /* shares of tdp: kernels run on the compute stream, and not */
+};
+
 struct hw_gpu {
     const char *name;               /* "A100-SXM4-80GB" */
     const char *extends;            /* path of the GPU file that it extends, or NULL */
@@ -88,6 +94,7 @@ struct hw_gpu {
                                         takes a batch from the data loader. Unset: it does not wait for the GPU */
     /* Optional, default 0: host time, seconds, of a call for a segment of PyTorch's allocator. */
     struct quantity cuda_malloc, cuda_free;
+    struct hw_gpu_power power;
 };
 
 enum hw_fabric { HW_NVSWITCH, HW_NVLINK_MESH, HW_PCIE };
@@ -118,6 +125,9 @@ struct hw_node {
     struct quantity nvls_efficiency;   /* share of gpu_bandwidth at which the switch takes a step of chunks, fraction */
     struct quantity nvls_latency;      /* s of a collective by the switch, once */
     struct quantity nvls_step_latency; /* s of a step, whatever its chunks: blocks of all GPUs wait for each other */
+    /* Optional (hw/power.h). */
+    struct quantity host_power; /* W of the node without GPUs and NICs */
+    struct quantity nic_power;  /* W of a NIC */
 };
 
 /* Protocols that the network plugin leaves to collectives between nodes. */
@@ -162,6 +172,9 @@ struct hw_cluster {
     struct quantity host_jitter;      /* transient, per host burst: log-standard deviation */
     struct quantity straggler_share, straggler_slowdown; /* persistent: nodes that are slow; how much longer kernels
                                                             take there, fraction */
+    /* Optional (hw/power.h). */
+    struct quantity switch_port_power; /* W of a port of a switch, with its transceiver */
+    struct quantity pue;               /* power of the building / power of its computers */
 };
 
 /* A cluster with its node and GPU, all loaded. */

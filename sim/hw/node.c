@@ -31,6 +31,9 @@ static const struct config_field node_fields[] = {
     HW_OPTIONAL(struct hw_node, nvls_efficiency, "Share of gpu_bandwidth at which the switch reduces.", HW_SHARE),
     HW_OPTIONAL(struct hw_node, nvls_latency, "Base latency of a collective by the switch.", HW_LATENCY),
     HW_OPTIONAL(struct hw_node, nvls_step_latency, "A step of chunks by the switch.", HW_LATENCY),
+    HW_OPTIONAL(struct hw_node, host_power,
+        "Power of the node without GPUs and NICs. Default: 0.5 of the tdp of its GPUs.", HW_ANY_POWER),
+    HW_OPTIONAL(struct hw_node, nic_power, "Power of a NIC. Default: 25 W.", HW_ANY_POWER),
 };
 const struct config_table hw_node_table = CONFIG_TABLE("a node", node_fields);
 

@@ -22,6 +22,7 @@
 #define HW_SHARE .dimension = DIM_FRACTION, .min = 1e-3, .max = 1
 #define HW_SPREAD .dimension = DIM_FRACTION, .min = 0, .max = 0.5
 #define HW_POWER .dimension = DIM_WATT, .min = 1, .max = 1e5
+#define HW_ANY_POWER .dimension = DIM_WATT, .min = 0, .max = 1e5
 #define HW_PRICE .dimension = DIM_USD_PER_HOUR, .min = 1e-3, .max = 1e3
 
 /* Of a file: the one that it extends. */
@@ -46,6 +47,7 @@ enum status hw_whole(const struct hw_source *source, const char *key, struct qua
 
 /* What the table of a network cannot say: which counts belong to which kind. */
 extern const struct config_table hw_network_table;
+extern const struct config_table hw_gpu_power_table;
 enum status hw_check_network(
     const struct hw_network *network, double oversubscription, const struct hw_source *source, struct diag *diag);
 

@@ -142,6 +142,9 @@ static void test_bad_gpu(void **state)
     char *wrong = arena_strdup(arena, gpu_text(arena, MEMORY_SMS, bf16));
     *strstr(wrong, "Hopper") = 'h';
     expect(load(folder, wrong, node, cluster, STATUS_INPUT), "gpu.yaml:2:7: ", "arch is 'hopper'; Volta, Turing");
+    const char *idle = arena_printf(arena, MEMORY_SMS "power:\n  idle: %s", SOURCED("701 W"));
+    expect(load(folder, gpu_text(arena, idle, bf16), node, cluster, STATUS_INPUT),
+        "gpu.yaml:16:9: ", "power.idle is 701 W of a tdp of 700 W");
     /* 900 GFLOPS for 900 TFLOPS would pass; bytes for flops does not */
     expect(load(folder, gpu_text(arena, MEMORY_SMS, PEAK SOURCED("900 GB")), node, cluster, STATUS_INPUT), "gpu.yaml",
         "900 GB");

@@ -29,6 +29,9 @@ static void alike(struct hw *a, struct hw *b)
     a->gpu.sms = NUMBER(108, DATASHEET); /* a count */
     b->gpu.sms = NUMBER(132, ASSUMED);
     a->gpu.price = NUMBER(1, ASSUMED);
+    a->gpu.power.busy = NUMBER(0.9, MEASURED); /* power: no time depends on it */
+    a->node.host_power = NUMBER(2000, MEASURED);
+    b->cluster.pue = NUMBER(1.1, MEASURED);
 }
 
 static void list(
