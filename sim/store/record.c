@@ -1,6 +1,7 @@
 #include "store/record.h"
 
 #include "base/digest.h"
+#include "scenario/energy.h"
 #include "scenario/sample.h"
 
 #include <inttypes.h>
@@ -134,6 +135,9 @@ void record_fill(struct record *out, const struct scenario_point *point, const s
     add_text(out, "curve", out->curve);
     snprintf(out->digest, sizeof out->digest, "%016" PRIx64, exec->digest);
     add_text(out, "digest", out->digest);
+    struct scenario_energy energy = scenario_energy(point, result);
+    add_real(out, "gpu_power_w", ok, energy.gpu_power_w);
+    add_real(out, "energy_per_token_j", ok, energy.per_token_j);
 }
 
 void record_fill_band(struct record *out, const struct scenario_result *result)

@@ -3,6 +3,7 @@
 
 #include "sample.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -36,6 +37,14 @@ static void first_cells_are_these(void **state)
     assert_true(cell(&record, "step_time_s")->real == 2);
     assert_int_equal(cell(&record, "required_bytes")->kind, RECORD_NULL);
     assert_string_equal(cell(&record, "digest")->text, "000000000000abc0");
+    /* tdp 400 W, busy for 1.5 of 2 s: 0.75 x 0.9 x 400 + 0.25 x 0.4 x 400 */
+    sample.points[0].hw.gpu.tdp = (struct quantity){400, 0, QUANTITY_ASSUMED, "test", NULL};
+    record_fill(&record, &sample.points[0], &sample.results[0]);
+    assert_true(fabs(cell(&record, "gpu_power_w")->real - 310) < 1e-9);
+    double at_meter = 310 * 1.2; /* no node */
+    sample.results[0].tokens_per_s_per_gpu = 100;
+    record_fill(&record, &sample.points[0], &sample.results[0]);
+    assert_true(fabs(cell(&record, "energy_per_token_j")->real - at_meter / 100) < 1e-12);
 }
 
 /* Every number of a run stands under its own name: each field has a value that no other has. */
@@ -173,6 +182,7 @@ static void out_of_memory_has_needs_and_no_speed(void **state)
     record_fill(&record, &sample.points[SAMPLE_OOM], &sample.results[SAMPLE_OOM]);
     assert_string_equal(cell(&record, "status")->text, "oom");
     assert_int_equal(cell(&record, "tflops_per_gpu")->kind, RECORD_NULL);
+    assert_int_equal(cell(&record, "energy_per_token_j")->kind, RECORD_NULL);
     assert_int_equal(cell(&record, "peak_allocated_bytes")->kind, RECORD_NULL);
     assert_true(cell(&record, "shortfall_bytes")->real == 20 * 0x1p30); /* 100 - 80 GiB */
     assert_string_equal(cell(&record, "oom_category")->text, hbm_category_names[HBM_ACTIVATIONS]);
