@@ -2,6 +2,7 @@
 
 #include "base/files.h"
 #include "cli/cli.h"
+#include "scenario/energy.h"
 #include "strategy/states.h"
 
 #include <math.h>
@@ -99,6 +100,16 @@ static enum status check(const struct goodput_point *out, const struct scenario_
     return diag->worst;
 }
 
+/* Of all that is paid for: the job's GPUs in steps and waiting, and spares and nodes that are away, idle. */
+static double kwh_per_day(
+    const struct goodput_point *out, const struct scenario_energy *energy, double gpus, double spares)
+{
+    double steps = goodput_time_share(out, GOODPUT_TRAINING) + goodput_time_share(out, GOODPUT_LOST);
+    double away = goodput_time_share(out, GOODPUT_SHRUNK);
+    double job_w = steps * energy->power_w + away * energy->idle_power_w + (1 - steps - away) * energy->waiting_power_w;
+    return (gpus * job_w + spares * energy->idle_power_w) * HOURS_PER_DAY / W_PER_KW;
+}
+
 static void average(struct goodput_point *out, const struct goodput_run *runs, int n)
 {
     double *shares = xcalloc((size_t)n, sizeof *shares);
@@ -127,9 +138,8 @@ static void simulate_point(struct goodput_point *out, const struct goodput_comma
     out->costs = goodput_costs(&out->job);
     out->tflops_per_gpu = result->tflops_per_gpu;
     out->tokens_per_s = result->tokens_per_s_per_gpu * gpus;
-    double paid = gpus + (double)out->job.options.hot_spares * point->hw.node.gpus.value;
-    out->usd_per_day = paid * point->hw.gpu.price.value * HOURS_PER_DAY;
-    out->kwh_per_day = gpus * point->hw.gpu.tdp.value * HOURS_PER_DAY / W_PER_KW;
+    double spares = (double)out->job.options.hot_spares * point->hw.node.gpus.value;
+    out->usd_per_day = (gpus + spares) * point->hw.gpu.price.value * HOURS_PER_DAY;
     double without_failures = command->tokens.n / out->tokens_per_s / S_PER_DAY;
     out->days = command->days > 0       ? command->days
                 : command->tokens.n > 0 ? fmin(without_failures, GOODPUT_MAX_DAYS)
@@ -143,6 +153,8 @@ static void simulate_point(struct goodput_point *out, const struct goodput_comma
     goodput_simulate_all(runs, command->seeds, &out->job, out->interval_s, out->days, seed);
     average(out, runs, command->seeds);
     free(runs);
+    struct scenario_energy energy = scenario_energy(point, result);
+    out->kwh_per_day = kwh_per_day(out, &energy, gpus, spares);
 }
 
 /* The steps, then point by point the histories, which are on all cores themselves. */
@@ -190,8 +202,8 @@ int cmd_goodput(int argc, char **argv)
             "Section goodput of the scenario says how often parts fail and how checkpoints are written ('flopcast "
             "help settings'); --sources says where its defaults are from. checkpoint_interval 0 s: the interval with "
             "the largest goodput is searched. Intervals are 5 to 95 % of the histories; how sure the step itself "
-            "is, `flopcast run --samples` says. Dollars count spares, too; energy is that of the job's GPUs at "
-            "their thermal design power."};
+            "is, `flopcast run --samples` says. Dollars and energy count spares, too, which idle. Energy is at the "
+            "meter: GPUs in steps or waiting for one, host, network, PUE."};
     struct goodput_command command = {.seeds = DEFAULT_SEEDS};
     command_line_parse(&line, argc, argv, &command);
     struct diag diag = DIAG_INIT;

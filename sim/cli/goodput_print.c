@@ -3,6 +3,7 @@
 #include "cli/table.h"
 #include "cli/vary.h"
 #include "cli/words.h"
+#include "hw/power.h"
 
 #include <string.h>
 
@@ -273,6 +274,14 @@ void goodput_print_sources(FILE *out)
         table_text(&table, "default", "", config_value_text(field, (const char *)&defaults + at, &arena));
         table_text(&table, "kind", "", kinds[number->number.kind]);
         table_text(&table, "source", "", number->number.source);
+    }
+    for (const struct hw_power_default *number = hw_power_defaults; number->key; number++) {
+        struct quantity q = number->number;
+        table_row(&table);
+        table_text(&table, "setting", "", number->key);
+        table_text(&table, "default", "", arena_printf(&arena, "%g +- %g %s", q.value, q.std_error, number->unit));
+        table_text(&table, "kind", "", kinds[q.kind]);
+        table_text(&table, "source", "", q.source);
     }
     table_finish(out, &table);
     arena_release(&arena);

@@ -140,7 +140,8 @@ int cmd_tune(int argc, char **argv)
                "steps, until "
                "none that is left can be among the best of --top, and without noise. --limit bounds the work, not a "
                "clock, so the answer is the same everywhere. "
-               "Price and power are those of the GPU's topology file, or --price's."};
+               "The price is that of the GPU's topology file, or --price's; energy has host, network and PUE "
+               "(defaults: `flopcast goodput --sources`)."};
     struct tune_command command = {.top = 10, .options = {.max_batch = 64, .max_simulations = 1000}};
     command_line_parse(&line, argc, argv, &command);
     bool table = command.format == RECORDS_TABLE;

@@ -61,7 +61,7 @@ struct tune_rates {
     double tokens_per_s;          /* of the job */
     double gpu_hours_per_gtokens; /* for 10^9 tokens */
     double usd_per_gtokens;       /* by the price of the GPU; 0: it has none */
-    double kwh_per_gtokens;       /* of the GPUs at their thermal design power */
+    double kwh_per_gtokens;       /* with host, network and PUE: scenario/energy.h */
     double retries;               /* of cudaMalloc, a step */
     double peak_bytes;            /* allocated */
 };

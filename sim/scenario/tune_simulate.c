@@ -1,11 +1,12 @@
 /* Candidates of a search by whoever simulates them: the crew, or who has kept their results. */
+#include "scenario/energy.h"
 #include "scenario/tune_search.h"
 
 #include <stdlib.h>
 
 static struct tune_rates rates_of(const struct scenario_point *point, const struct scenario_result *result)
 {
-    static const double GTOKENS = 1e9, SECONDS_PER_HOUR = 3600, WATTS_PER_KILOWATT = 1e3;
+    static const double GTOKENS = 1e9, SECONDS_PER_HOUR = 3600, JOULES_PER_KWH = 3.6e6;
     double gpu_hours = GTOKENS / result->tokens_per_s_per_gpu / SECONDS_PER_HOUR;
     return (struct tune_rates){
         .step_time_s = result->exec.step_time_s,
@@ -13,7 +14,7 @@ static struct tune_rates rates_of(const struct scenario_point *point, const stru
         .tokens_per_s = result->tokens_per_s_per_gpu * (double)point->options.cluster.gpus,
         .gpu_hours_per_gtokens = gpu_hours,
         .usd_per_gtokens = gpu_hours * point->hw.gpu.price.value,
-        .kwh_per_gtokens = gpu_hours * point->hw.gpu.tdp.value / WATTS_PER_KILOWATT,
+        .kwh_per_gtokens = GTOKENS * scenario_energy(point, result).per_token_j / JOULES_PER_KWH,
         .retries = result->exec.memory.alloc_retries_a_step,
         .peak_bytes = result->exec.memory.peak_allocated_bytes,
     };

@@ -49,6 +49,20 @@ expect 0 "$FLOPCAST" goodput a.yaml --set $given --tokens 1B --price v100=2 --fo
 holds "$(cell out training_days) > 1e9 / ($(cell out effective_tokens_per_s) * 86400) * 0.999"
 holds "abs($(cell out cost_usd) / ($(cell out training_days) * 24 * 2 * (8 + 4 * 8)) - 1) < 1e-9" # 4 spares of 8 GPUs
 holds "$(cell out energy_kwh) > 0"
+# What is paid for draws power: 8 GPUs in steps or waiting, 32 that idle. All do so between idle and the limit, 0.12 and 0.9
+# of 300 W; a GPU has 150 W of the host and some of NICs and ports; PUE is 1.2.
+hours="$(cell out training_days) * 24 * (8 + 4 * 8)"
+holds "1.2 * (36 + 150) < $(cell out energy_kwh) * 1e3 / ($hours) < 1.2 * (36 + 150 + 100) + 1.2 * 234 * 8 / 40"
+# Where nothing fails and no checkpoint is written, it is the energy of the steps.
+never=(--set=goodput.{gpu,node,link,software}_mtbf='0 s' --set goodput.hot_spares=0 --set goodput.checkpoint_interval=720h)
+expect 0 "$FLOPCAST" goodput a.yaml "${never[@]}" --tokens 1B --format csv
+cp out never.csv
+expect 0 "$FLOPCAST" run a.yaml --format csv
+holds "$(cell never.csv goodput) > 1 - 1e-5" # a history counts whole nanoseconds
+holds "abs($(cell never.csv energy_kwh) * 3.6e6 / (1e9 * $(cell out energy_per_token_j)) - 1) < 1e-5"
+# What does not train waits, which draws less than a step and more than nothing.
+expect 0 "$FLOPCAST" goodput a.yaml --set $given --set goodput.hot_spares=0 --tokens 1B --format csv
+holds "$(cell never.csv energy_kwh) * 1.000001 < $(cell out energy_kwh) < $(cell never.csv energy_kwh) / $(cell out goodput)"
 expect 0 "$FLOPCAST" goodput a.yaml --set $given --tokens 1B --price v100=2
 says out "1B tokens" "cost" "energy"
 
@@ -65,7 +79,7 @@ expect 0 "$FLOPCAST" run a.yaml --format csv
 cut -d, -f2-20 out | cmp - plain.out || fail "the section changes a step"
 
 expect 0 "$FLOPCAST" goodput --sources
-says out "goodput.gpu_mtbf" "measured" "assumed" "Llama 3"
+says out "goodput.gpu_mtbf" "measured" "assumed" "Llama 3" "gpu.power.busy" "cluster.pue"
 
 # Mistakes.
 expect 2 "$FLOPCAST" goodput
