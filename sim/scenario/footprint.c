@@ -116,13 +116,21 @@ enum status footprint_find(struct footprint *out, const struct scenario_point *p
 
 /* ---- several ---- */
 
+/* Where only padding differs a point is looked at once more, and nothing else. */
+static bool same_bytes(const void *a, const void *b, size_t n)
+{
+    return memcmp(a, b, n) == 0;
+}
+
 /* Points that differ in seeds, in how much GPUs vary, in numbers of the network: their plans have the same ops, and
  * whether cudaMalloc fails is decided by a run without noise. */
 static bool is_alike(const struct scenario_point *a, const struct scenario_point *b)
 {
     const struct scenario *one = &a->options, *two = &b->options;
-    return memcmp(&one->strategy, &two->strategy, sizeof one->strategy) == 0 &&
-           memcmp(&one->exec.allocator, &two->exec.allocator, sizeof one->exec.allocator) == 0 &&
+    return same_bytes(&one->strategy, &two->strategy, sizeof one->strategy) &&
+           same_bytes(&one->exec.allocator, &two->exec.allocator, sizeof one->exec.allocator) &&
+           same_bytes(
+               &a->hw.gpu.hbm_capacity.value, &b->hw.gpu.hbm_capacity.value, sizeof a->hw.gpu.hbm_capacity.value) &&
            one->cluster.gpus == two->cluster.gpus && one->cluster.topology == two->cluster.topology &&
            one->exec.fold == two->exec.fold && one->exec.link_events.n == two->exec.link_events.n &&
            one->exec.gpu_events.n == two->exec.gpu_events.n &&
