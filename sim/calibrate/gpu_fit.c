@@ -15,11 +15,11 @@ struct recipe {
     double stream_Bps;  /* datasheet bandwidth of that GPU where it has no file of its own; 0: its bandwidth is gpu's */
     const char *launch; /* rows of launch.csv */
     const char *attention; /* rows of attention.csv, or NULL: kernels say, or it is assumed */
-    bool cudnn;            /* of these cuDNN's, forward and backward; else FlashAttention-2's */
     const char *kernels;   /* rows of kernels.csv: GEMMs of fp16 and bf16 and attention, or NULL */
     const char *best;      /* rows of mamf.csv that set fp8's efficiency, or NULL */
-    bool scaled;           /* fit is of other SMs: scaled with the peak, bf16's efficiency by best, too */
     int fit;               /* of gemm_cases: whose GEMM numbers it takes that kernels does not say; NO_FIT */
+    bool cudnn;            /* of attention's rows cuDNN's, forward and backward; else FlashAttention-2's */
+    bool scaled;           /* fit is of other SMs: scaled with the peak, bf16's efficiency by best, too */
 };
 enum { FIT_H100, FIT_V100, NO_FIT = -1 }; /* into gemm_cases */
 static const struct recipe recipes[GPU_FIT_GPUS] = {
@@ -258,7 +258,7 @@ static const struct recipe *find_recipe(const char *gpu)
 static enum status compute_attention(
     struct hw_gpu *gpu, const struct recipe *recipe, const struct basis *basis, struct diag *diag)
 {
-    struct attention_fit fit, backward;
+    struct attention_fit fit = {0}, backward = {0};
     struct hw_gpu measured;
     const char *table = basis_table(basis, "attention.csv");
     const char *kernel = recipe->cudnn ? "cudnn 9.22 forward" : "flash attention 2";

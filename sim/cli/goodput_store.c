@@ -45,8 +45,8 @@ enum status goodput_store(const struct goodput_command *command, const struct sc
     leave_out_interval(&vary);
     struct record_cell *cells = ARENA_ARRAY(arena, struct record_cell, CELLS * set->n_points);
     for (int i = 0; i < set->n_points; i++)
-        fill(&cells[(ptrdiff_t)i * CELLS], vary_name(&vary, &set->points[i], arena), set->points[i].options.cluster.gpus,
-            &points[i]);
+        fill(&cells[(ptrdiff_t)i * CELLS], vary_name(&vary, &set->points[i], arena),
+            set->points[i].options.cluster.gpus, &points[i]);
     vec_free(&vary.options);
     const struct record_cell head[] = {
         cell_text("scenario", set->points[0].options.name), cell_int("histories", command->seeds)};
