@@ -17,7 +17,7 @@ set label 1 word($heading[2], 1) at graph 0.5,graph 1 offset 0,0.9 center textco
 set label 2 wrap(word($heading[2], 3), plain ? 76 : 150) at screen 0.02,(plain ? 60.0 : 40.0) / height textcolor rgb grey font ',11'
 set tmargin 5
 set bmargin plain ? 8 : 8.5
-set lmargin plain ? longest + 2 : 0.72 * longest + 2
+set lmargin plain ? longest + 2 : 0.8 * longest + 2
 set rmargin 4
 set border 1 linecolor rgb grey
 set xtics nomirror textcolor rgb grey
