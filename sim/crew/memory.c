@@ -5,12 +5,12 @@
 #include <string.h>
 
 static const double KIB = 1024;
-enum { MOST_PATH = 4096 };
+enum { MOST_PATH = 4096, MOST_NAME = 64 }; /* of a folder; of a file in it */
 
 /* The number in a file of the kernel; HUGE_VAL: there is none ("max", or no such file). */
 static double number_in(const char *folder, const char *name)
 {
-    char path[2 * MOST_PATH];
+    char path[2 * MOST_PATH + MOST_NAME];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *in = fopen(path, "r");
     double value = HUGE_VAL;

@@ -172,7 +172,7 @@ static void put_terms(FILE *out)
 static const char *span(
     struct arena *arena, const struct evidence *e, double (*of)(const struct nearest *), double times)
 {
-    double low = INFINITY, high = 0;
+    double low = HUGE_VAL, high = 0;
     for (int i = 0; i < e->points->n; i++) {
         low = fmin(low, times * of(&e->found[i]));
         high = fmax(high, times * of(&e->found[i]));

@@ -33,7 +33,7 @@ static struct exec_result simulate(const struct layout *layout, enum exec_fold f
         fail_msg("%s", diag.text);
     struct scenario_point *point = &set.points[0];
     struct strategy_options *options = &point->options.strategy;
-    options->kind = layout->kind;
+    options->kind = (int)layout->kind;
     options->parallelism.model.tensor = layout->tensor;
     options->parallelism.pipeline = layout->pipeline;
     options->train.grad_accum = layout->grad_accum;
@@ -46,7 +46,7 @@ static struct exec_result simulate(const struct layout *layout, enum exec_fold f
     struct exec_options exec = point->options.exec; /* the cluster's noise */
     assert_true(exec.noise.gpu_speed_spread > 0 && exec.noise.kernel_jitter > 0 && exec.noise.network_jitter > 0);
     exec.steps = exec.warmup_steps = 1;
-    exec.fold = fold;
+    exec.fold = (int)fold;
     if (check_and_compile(&plan, options, &model, &point->hw, GPUS, &arena, &diag) != STATUS_OK)
         fail_msg("%s", diag.text);
     exec_run(&result, &plan, &point->hw, &exec, &arena);
