@@ -28,7 +28,7 @@ expect 0 "$FLOPCAST" run t5_scaling.yaml --format csv
 cp out plain
 expect 0 "$FLOPCAST" run t5_scaling.yaml --format csv --samples 5
 cp out first
-head -n 1 out | grep -q ',digest,swept,.*,samples,tflops_per_gpu_p05,tflops_per_gpu_p50,tflops_per_gpu_p95,tflops_per_gpu_low,tflops_per_gpu_high,step_time_s_p05,' || fail "columns: $(head -n 1 out)"
+head -n 1 out | grep -q ',digest,.*,swept,.*,samples,tflops_per_gpu_p05,tflops_per_gpu_p50,tflops_per_gpu_p95,tflops_per_gpu_low,tflops_per_gpu_high,step_time_s_p05,' || fail "columns: $(head -n 1 out)"
 columns=$(head -n 1 plain | tr ',' '\n' | wc -l)
 if command -v python3 >/dev/null; then
     python3 -c "
