@@ -14,6 +14,6 @@ refused() { # SED-SCRIPT MESSAGE: of a page with one command
     grep -qF -- "$2" out || { cat out; exit 1; }
 }
 refused 's/    model  /    modal  /' "shows what is not printed"
-refused 's/model gpt2$/model gpt3/' "exit status 2"
+refused 's/model gpt2$/model gpt9/' "exit status 2"
 refused 's/\$ flopcast/flopcast/' "is not run"
 refused '/flopcast/d' "no command in it"
