@@ -74,8 +74,8 @@ void logs_fit_print(FILE *out, const struct logs_fit *fit)
     print_numbers(out, &hw_cluster_table, &fit->filed.cluster, &fit->fitted.cluster);
     for (int i = 0; i < fit->kept.n; i++)
         fprintf(out, "%s %.*s (%s)",
-            i ? "," : "as filed, because these logs do not tell:", (int)strcspn(fit->kept.at[i], ":"), fit->kept.at[i],
-            whose(fit->kept.at[i]));
+            i ? "," : "as filed, because these logs do not determine them:", (int)strcspn(fit->kept.at[i], ":"),
+            fit->kept.at[i], whose(fit->kept.at[i]));
     if (fit->kept.n > 0)
         fputc('\n', out);
 }

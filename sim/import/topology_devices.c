@@ -84,7 +84,7 @@ static void judge_gpus(struct topology_dump *out, const struct topology_devices 
     if (!alike)
         vec_push(&out->remarks, "GPUs of several kinds; the first is taken for all.");
     if (guessed)
-        vec_push(&out->remarks, "A PCI link does not tell its speed; NCCL takes it for generation 3.");
+        vec_push(&out->remarks, "The speed of a PCI link is not known; NCCL takes it for generation 3.");
     if (out->fabric == HW_PCIE && !one_cpu)
         vec_push(&out->remarks,
             "GPUs are under several CPUs; the link between the CPUs, which rings cross, is not in gpu_bandwidth.");

@@ -49,7 +49,7 @@ enum status report_plot(const struct report_plot *plot, struct diag *diag)
     enum script_kind kind;
     if (!script_draws(plot->out, &kind))
         return diag_input(diag, (struct source_pos){.file = plot->out},
-            "cannot tell what to draw from this name; it must end in .png, .svg or .pdf, or be -");
+            "this name does not say what to draw; it must end in .png, .svg or .pdf, or be -");
     if (strchr(plot->figure, '/'))
         return diag_input(diag, (struct source_pos){0},
             "'%s' is no figure; give a name as in: flopcast plot t5_scaling", plot->figure);

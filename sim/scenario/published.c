@@ -71,7 +71,7 @@ void published_find(struct scenario_published *out, const struct csv_table *csv,
             continue;
         if (found >= 0)
             diag_input(diag, csv_pos(csv, row),
-                "matches a point that line %d matches too; fill in what tells them apart", csv_pos(csv, found).line);
+                "matches a point that line %d matches too; fill in what distinguishes them", csv_pos(csv, found).line);
         found = row;
     }
     if (!any)

@@ -1,4 +1,4 @@
-/* What is wrong with a scenario is told at its place, with what would be right, word for word. */
+/* What is wrong with a scenario is reported at its place, with what would be right, word for word. */
 #include "workspace.h"
 
 struct wrong {
@@ -258,7 +258,7 @@ static void precision_that_the_gpu_lacks(void **state)
     unload(loaded);
 }
 
-/* Told once a scenario, of what stands beside the strategy or on the command line; not where any point reads it. */
+/* Reported once a scenario, of what stands beside the strategy or on the command line; not where any point reads it. */
 static void settings_that_nothing_reads(void **state)
 {
     (void)state;
@@ -361,7 +361,7 @@ static void published_figures(void **state)
     write_text("few.csv", "id,figure\na,1\n");
     static const struct wrong cases[] = {
         {BASE "published: {file: two.csv, figure: 1}\n", {0},
-            "two.csv:3:1: error: matches a point that line 2 matches too; fill in what tells them apart\n"},
+            "two.csv:3:1: error: matches a point that line 2 matches too; fill in what distinguishes them\n"},
         {BASE "published: {file: two.csv, figure: 9}\n", {0},
             "x.yaml:7:36: error: 'two.csv' has no row of figure '9'\n"},
         {BASE "published: {file: three.csv, figure: 9}\n", {0},
