@@ -1,4 +1,4 @@
-# Colours of all figures, by what they stand for. Okabe and Ito's, which colour-blind people tell apart; the same for the same thing in every
+# Colours of all figures, by what they stand for. Okabe and Ito's, which colour-blind people can distinguish; the same for the same thing in every
 # figure. Included by all of them.
 blue = '#0072B2'
 orange = '#D55E00'

@@ -27,7 +27,7 @@ UNION ALL -- 6: a collective that waits for its last member, over its beginning
 SELECT 1000 * start_s, 1000 * moving_s, lane, 6 FROM shown WHERE is_collective AND moving_s > start_s
 ORDER BY lane, start_ms, kind
 
--- What has room in its box; of a long name its end, which tells it from its neighbours.
+-- What has room in its box; of a long name its end, which distinguishes it from its neighbours.
 -- name: names
 WITH shown AS (
   SELECT v_timeline.*, dense_rank() OVER (ORDER BY place, rank, stream_place, stream) AS lane

@@ -24,7 +24,7 @@ ORDER BY 1, 2
 
 -- name: panels
 SELECT
-  curve, -- the label in two lines: model, strategy and batch; what else tells it apart
+  curve, -- the label in two lines: model, strategy and batch; what else distinguishes it
   iif(more > 0, substr(label, 1, batch + more), label) AS line_1,
   iif(more > 0, substr(label, batch + more + 3), ' ') AS line_2,
   places,
