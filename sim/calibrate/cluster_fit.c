@@ -40,7 +40,7 @@ static bool counts(const struct validate_row *row, int index)
 /* log(predicted / measured) of every ratio. */
 static gsl_vector *off(struct validate_table *table, int rows)
 {
-    struct diag diag = DIAG_INIT; /* rows that make no scenario were told before */
+    struct diag diag = DIAG_INIT; /* rows that make no scenario were reported before */
     gsl_vector *out = gsl_vector_alloc((size_t)rows);
     size_t n = 0;
     validate_run(table, NULL, NULL, NULL, &diag);

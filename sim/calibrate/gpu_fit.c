@@ -12,7 +12,7 @@
 struct recipe {
     const char *gpu;
     const char *stream; /* rows of hbm.csv; their share of the datasheet's bandwidth is taken over. NULL: kernels say */
-    double stream_Bps;  /* datasheet bandwidth of that GPU where it has no file of its own; 0: its bandwidth is gpu's */
+    double stream_Bps;  /* datasheet bandwidth of that GPU where it has no file; 0: its bandwidth is gpu's */
     const char *launch; /* rows of launch.csv */
     const char *attention; /* rows of attention.csv, or NULL: kernels say, or it is assumed */
     const char *kernels;   /* rows of kernels.csv: GEMMs of fp16 and bf16 and attention, or NULL */

@@ -38,7 +38,8 @@ static struct quantity *quantity_of(const struct config_field *field, void *from
     return (struct quantity *)(void *)((char *)from + field->offset);
 }
 
-/* Of kind fitted are those that are varied, and no others; their source tells the node's from the cluster's. */
+/* The numbers that are varied, and no others, become of kind fitted; their source says whether they are the node's or
+ * the cluster's. */
 static void choose(
     struct logs_fit *fit, const struct config_table *table, void *from, const char *source, struct arena *arena)
 {
@@ -207,7 +208,7 @@ static const struct nccl_parameter *undetermined(const struct nccl_fit *fit)
     return worst;
 }
 
-/* As many numbers as the sizes can tell, those that matter most to them. */
+/* Leaves as many numbers varied as the sizes can determine: those on which the sizes depend most. */
 static void keep_the_lightest(struct logs_fit *fit, const char *node, const char *cluster, struct arena *arena)
 {
     int n_sizes = 0;
@@ -244,8 +245,8 @@ static enum status solve(
         set_system(fit, node, cluster, arena);
         free(fit->nccl.covariance);
         fit->nccl.covariance = NULL;
-        struct diag told = DIAG_INIT; /* what is not determined is no mistake of the logs' */
-        enum status status = nccl_fit_solve(&fit->nccl, NOT_NEAR, &told);
+        struct diag ignored = DIAG_INIT; /* what is not determined is no mistake of the logs' */
+        enum status status = nccl_fit_solve(&fit->nccl, NOT_NEAR, &ignored);
         const struct nccl_parameter *worst = fit->nccl.covariance ? undetermined(&fit->nccl) : NULL;
         if (fit->nccl.parameters.n == 0)
             return diag_input(diag, (struct source_pos){.file = fit->nccl.cases.at[0].source},

@@ -5,10 +5,11 @@
  * together, each log's table with the algorithm and protocol that it names. The start is what the files say; a latency
  * of 0 starts at 1 us.
  *
- * What the logs do not tell stays as filed. The node file's numbers, where no log is of one node: a slow network looks
- * like slow links inside the node, too. Of the others at most half as many are varied as there are sizes, those on
- * which the sizes depend most; and one that they do not determine (a standard error of half its value) stays, the worst
- * first, until all others are: logs of one node say nothing of the network, those of one collective little of others.
+ * What the logs do not determine stays as filed. The node file's numbers, where no log is of one node: a slow network
+ * looks like slow links inside the node, too. Of the others at most half as many are varied as there are sizes, those
+ * on which the sizes depend most; and one that they do not determine (a standard error of half its value) stays, the
+ * worst first, until all others are: logs of one node say nothing of the network, those of one collective little of
+ * others.
  *
  * What comes out beyond what a file may say is written as the end of that, and reported. A share above 1: the bandwidth
  * that it is of is more than the file says.

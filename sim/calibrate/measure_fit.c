@@ -141,8 +141,8 @@ static bool has_format(const struct gemm_rows *rows, enum dtype math)
     return false;
 }
 
-/* What no product of the format tells stays as it was: the fit leaves it without an error. */
-static void keep_untold(struct hw_gpu *gpu, const struct hw_gpu *before, enum dtype math)
+/* What no product of the format determines stays as it was: the fit leaves it without an error. */
+static void keep_undetermined(struct hw_gpu *gpu, const struct hw_gpu *before, enum dtype math)
 {
     struct hw_gemm *is = &gpu->gemm[math];
     const struct hw_gemm *was = &before->gemm[math];
@@ -169,7 +169,7 @@ static bool fit_format(struct hw_gpu *out, const struct measure_fit *fit, enum d
         if (gemm_fit_solve(&trial, &fit->gpu, &which, &fit->gemm, &why) != STATUS_OK)
             continue;
         trial.row_gap = fit->gpu.row_gap;
-        keep_untold(&trial, &fit->gpu, math);
+        keep_undetermined(&trial, &fit->gpu, math);
         double error = gemm_error(&trial, math, GEMM_FITTED, &fit->gemm).median;
         if (error < least)
             *out = trial;

@@ -10,12 +10,12 @@
  * - gemm_floor, and efficiency, k_overhead and load_bandwidth of every format: gemm_fit.h, the floor with the first of
  *   bf16, fp16, tf32, fp32, fp8, int8 that was measured, every other format alone; each third shape is held out. Rows
  *   with an emptied L2 stand for those of the same product with a warm one. Layouts are ignored; row_gap, tile_share,
- *   single_efficiency and what no product tells stay;
+ *   single_efficiency and what no product determines stay;
  * - gemm_sustained: the settled rate over that of the burst (sustained), of the first format as above;
  * - context_bytes: context, cuBLAS and its first product (memory);
  * - cuda_malloc, cuda_free: the median over sizes (allocation).
  * The rows of overlap give no number here, because what a collective holds is the node's; they are printed beside what
- * the model says of a kernel that has so many SMs less. */
+ * the model says of a kernel that lacks the SMs of the collective. */
 #ifndef FLOPCAST_CALIBRATE_MEASURE_FIT_H
 #define FLOPCAST_CALIBRATE_MEASURE_FIT_H
 

@@ -29,10 +29,11 @@ struct nccl_check {
     VEC(struct nccl_checked) rows;
 };
 
-/* log: a file of nccl-tests, text or JSON, of one collective on one group. Nodes that the log does not tell are as few
- * as the topology's nodes can hold. The network is the cluster file's (fabric/isolated.h). What force leaves open is as
- * the log's NCCL_ALGO and NCCL_PROTO say, else NCCL's choice. A collective that is not modelled, or a group that the
- * topology cannot hold, is STATUS_INPUT. Texts live in the arena. Free with vec_free(&out->rows), also after an error.
+/* log: a file of nccl-tests, text or JSON, of one collective on one group. Where the log does not say the number of
+ * nodes, it is the fewest of the topology's nodes that can hold the ranks. The network is the cluster file's
+ * (fabric/isolated.h). What force leaves open is as the log's NCCL_ALGO and NCCL_PROTO say, else NCCL's choice. A
+ * collective that is not modelled, or a group that the topology cannot hold, is STATUS_INPUT. Texts live in the arena.
+ * Free with vec_free(&out->rows), also after an error.
  */
 enum status nccl_check(struct nccl_check *out, const char *log, const struct nccl_options *options, const struct hw *hw,
     struct coll_force force, struct arena *arena, struct diag *diag);

@@ -119,7 +119,7 @@ struct nccl_contradiction nccl_case_contradiction(
 /* Of the id what follows the fit's name, "hopper-nodes" of "nccl/hopper-nodes". */
 const char *nccl_parameter_family(const struct nccl_parameter *parameter);
 
-/* A solved fit as rows. measured: the folder, to be told. */
+/* A solved fit as rows. measured: the folder, whose name is stored. */
 struct store;
 enum status nccl_fit_store(struct nccl_fit *fit, const char *measured, struct store *store, struct diag *diag);
 

@@ -190,7 +190,7 @@ static void run_rows(struct training_fit *fit)
 }
 
 /* Shares are varied as log(x / (1 - x)), so that they stay shares; times, seconds, as their logarithm,
- * within bounds that the search does not reach: so many times, and such a part of, the filed value. */
+ * within bounds that the search does not reach: MOST and LEAST times the filed value. */
 static const double MOST = 1e3, LEAST = 1e-3;
 
 static double varied(const struct training_parameter *p)
@@ -244,7 +244,7 @@ static int residuals(const gsl_vector *at, void *context, gsl_vector *out)
     return GSL_SUCCESS;
 }
 
-/* Are there rows, numbers that they are to tell, and fewer of these? */
+/* Are there rows, parameters to fit to them, and fewer parameters than rows? */
 static bool is_enough(const struct training_fit *fit, struct source_pos at, struct diag *diag)
 {
     int n = fit->table.rows.n, before = diag->n_errors;

@@ -30,7 +30,8 @@
 
 #include <stdio.h>
 
-/* A rule, written before any fit by it: so many nodes and numbers leave it to all other rows to contradict. */
+/* A rule, written before any fit by it. What is fitted to few nodes and has few numbers, all other rows can
+ * contradict. */
 enum { TRAINING_FIT_NODES = 4, TRAINING_FIT_NUMBERS = 5 };
 
 struct training_parameter {
@@ -94,7 +95,7 @@ void training_fit_print_correlations(FILE *out, const struct training_fit *fit);
 /* Solves once for each family of rows, without it, and prints the errors of that family. */
 enum status training_fit_cross_validate(FILE *out, struct training_fit *fit, struct diag *diag);
 
-/* Whether the rows tell the parameter: its error is neither none nor as large as itself. */
+/* Whether the rows determine the parameter: its error is neither none nor as large as itself. */
 bool training_fit_determines(const struct training_parameter *parameter);
 
 /* Every GPU file and stack profile of the rows with a number that the fit determines, once more in that folder, under

@@ -36,7 +36,7 @@ static struct errors errors_of(const struct training_fit *fit, bool left_out)
     return errors;
 }
 
-/* No error: no row's speed depends on it. One like the number itself: the rows do not tell it from none. */
+/* No error: no row's speed depends on it. One as large as the number itself: by the rows the number could be 0. */
 bool training_fit_determines(const struct training_parameter *parameter)
 {
     return parameter->fitted.std_error > 0 && parameter->fitted.std_error < fabs(parameter->fitted.value);

@@ -27,7 +27,7 @@ static void fill(struct record_cell cells[CELLS], const char *label, int64_t gpu
     memcpy(cells, row, sizeof row);
 }
 
-/* What tells curves apart: not the interval, which may be the axis. */
+/* What distinguishes curves: not the interval, which may be the axis. */
 static void leave_out_interval(struct vary *vary)
 {
     int kept = 0;

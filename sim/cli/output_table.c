@@ -17,7 +17,7 @@ struct view {
     const struct scenario_set *set;
     const struct scenario_result *results;
     struct arena *arena;
-    struct vary vary; /* only what has no column of its own */
+    struct vary vary; /* only what no other column shows */
     bool published, published_allocated, published_reserved, sampled, retries;
     bool one_model, one_strategy, one_batch; /* in all points */
 };
@@ -182,11 +182,11 @@ static bool has_overrides(const struct scenario_point *point)
     return false;
 }
 
-/* Points that lack the same for the same reason are told together: DDP lacks as much on 8 GPUs as on 512. */
+/* Points that lack the same for the same reason are reported together: DDP lacks as much on 8 GPUs as on 512. */
 static void print_ooms(FILE *out, struct view *view)
 {
     int n = view->set->n_points;
-    bool told = false;
+    bool any = false;
     char **texts = xcalloc((size_t)n, sizeof *texts);
     for (int i = 0; i < n; i++)
         texts[i] = oom_text(view, i);
@@ -206,11 +206,11 @@ static void print_ooms(FILE *out, struct view *view)
             }
         fprintf(out, "\nout of memory: %.*s%s %s GPU%s\n%s", name, texts[i], several ? ", on" : ",", sizes,
             several ? "s" : plural(gpus), texts[i] + name + 1);
-        told = true;
+        any = true;
         free(texts[i]);
     }
     free(texts);
-    if (told)
+    if (any)
         fprintf(out, "\nwhat fits: flopcast tune %s%s\n", view->set->file,
             has_overrides(&view->set->points[0]) ? " with what --set gives here" : "");
 }

@@ -54,7 +54,7 @@ static void show_progress(void *self, int done, int total)
 }
 
 /* Why there are no candidates. */
-static void tell_none(
+static void report_none(
     const struct tune_command *command, const struct scenario_set *set, const struct tune *tune, struct diag *diag)
 {
     struct source_pos at = {.file = set->file};
@@ -80,7 +80,7 @@ static enum status find(struct tune *tune, const struct tune_command *command, s
 }
 
 /* Not all was simulated here, so there is no answer yet. */
-static void tell_left(const struct tune_command *command, const struct tune *tune)
+static void report_left(const struct tune_command *command, const struct tune *tune)
 {
     if (stop_asked())
         fprintf(stderr, "flopcast: stopped; what is finished is in %s, and the same command goes on\n", command->db);
@@ -160,11 +160,11 @@ int cmd_tune(int argc, char **argv)
     if (diag.worst == STATUS_OK && prices_set(&command.prices, &set, &command.arena, &diag) == STATUS_OK) {
         tune_candidates(&tune, &set, &command.options, &command.arena);
         if (tune.candidates.n == 0)
-            tell_none(&command, &set, &tune, &diag);
+            report_none(&command, &set, &tune, &diag);
     }
     bool whole = diag.worst == STATUS_OK && search(&tune, &command, &diag) == STATUS_OK && tune.left == 0;
     if (diag.worst == STATUS_OK && tune.left > 0)
-        tell_left(&command, &tune);
+        report_left(&command, &tune);
     if (whole)
         (table ? tune_print_table : tune_print_records)(stdout, &command, &set, &tune, &command.arena);
     if (whole)

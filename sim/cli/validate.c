@@ -344,7 +344,7 @@ static void keep_results(const struct validate_command *command, const struct va
 }
 
 /* Not all was simulated here. */
-static void tell_left(const struct validate_command *command, const struct validate_table *table, struct diag *diag)
+static void report_left(const struct validate_command *command, const struct validate_table *table, struct diag *diag)
 {
     if (stop_asked())
         fprintf(stderr, "flopcast: stopped; what is finished is in %s, and the same command goes on\n", command->db);
@@ -373,7 +373,7 @@ static void validate(const struct validate_command *command, struct arena *arena
         else
             simulate(command, &table, &uncertainty, store, diag);
         if (table.left > 0 || !crew_is_owner(command->crew)) {
-            tell_left(command, &table, diag);
+            report_left(command, &table, diag);
             store_close(store);
             validate_release(&table);
             return;

@@ -19,8 +19,8 @@
  * posting to it, efficiency, channels, copies through host memory without GPUDirect (cluster). All others are NCCL's
  * own (nccl.h).
  *
- * What is chosen: NCCL's choice, also where it is not the fastest: the least of its own estimates (coll/tuner.h), by
- * the cluster's nccl_version; AWS's plugin has a say (coll/tuner_aws.c). All choices that logs state come out so
+ * What is chosen: NCCL's choice, also where it is not the fastest: the least of NCCL's estimates (coll/tuner.h), by the
+ * cluster's nccl_version; AWS's plugin has a say (coll/tuner_aws.c). All choices that logs state come out so
  * (tests/coll/test_logs.c). Where that estimate is not known, the shortest isolated time.
  *
  * Modelled: Ring for all kinds except all_to_all and send_recv; Tree, NVLS (one node), NVLSTree and CollNet (SHARP) for

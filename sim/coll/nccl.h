@@ -37,7 +37,7 @@ double nccl_ring_share(enum coll_protocol protocol, int nodes);
 double nccl_tree_share(enum coll_protocol protocol, int nodes);
 
 /* What the channels of a tree, or of NVLSTree (protocol Simple, nvls true), carry at most, B/s of busbw: of Simple by a
- * table, LL and LL128 their share of that, and LL128 no more than a table of its own. Trees have as many channels as
+ * table, LL and LL128 their share of that, and LL128 no more than its own table says. Trees have as many channels as
  * GPUs of a node, at most 8 (assumed: one for each NIC of the usual machines; NCCL's logs show 8). */
 double nccl_tree_max_Bps(const struct hw *hw, enum coll_protocol protocol, bool nvls, struct coll_shape shape);
 

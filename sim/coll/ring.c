@@ -14,8 +14,8 @@
  *   forwards them. Simple stores one slice of a chunk. LL and LL128 forward line by line: they store nothing on an
  *   intra-node hop, and everything where the proxy sends.
  *
- * tests/fabric/chunks.h, cut as NCCL cuts, does the same for Simple. The tables fitted do not tell how sharp the knee
- * between the bounds is (a round one, by exponents of 2 to 12, fits as well). The one table of 128 nodes does
+ * tests/fabric/chunks.h, cut as NCCL cuts, does the same for Simple. The tables fitted do not determine how sharp the
+ * knee between the bounds is (a round one, by exponents of 2 to 12, fits as well). The one table of 128 nodes does
  * (NVIDIA/nccl-tests #322, LL128, 19.4, 20.2, 25.4, 47.1, 93.5 ms from 1 to 16 GiB): 9 % off with hypot(), 2 % with the
  * longer of the two.
  *

@@ -40,7 +40,7 @@ struct crew_plan {
     const char *noun;       /* the loop's */
     int jobs;               /* to do */
     int ranks, workers;     /* of all machines */
-    int at_once;            /* of workers, on the machine with the least memory a worker: at least so many run */
+    int at_once;            /* workers that can always run at a time, on the machine with the least memory a worker */
     int machine_workers;    /* that this machine has */
     double largest_bytes;   /* of a job at most, as estimated; 0: not estimated */
     double available_bytes; /* of that machine */

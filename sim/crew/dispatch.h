@@ -62,8 +62,8 @@ void dispatch_stop(struct dispatch *dispatch);
 int dispatch_waiting(const struct dispatch *dispatch);
 void dispatch_end(struct dispatch *dispatch);
 
-/* How many of the jobs may run at a time on one machine of so many bytes and workers, whichever they are: the largest
- * ones together. At least 1. */
+/* How many jobs may run at a time on one machine with machine_bytes and that number of workers, whichever jobs they
+ * are: as many of the largest ones as fit together. At least 1. */
 int dispatch_at_once(const double *bytes, const bool *known, int n, int workers, double machine_bytes);
 
 #endif

@@ -102,7 +102,7 @@ static int rank_of(const struct owner *owner, int worker)
     return rank;
 }
 
-static void tell_plan(const struct owner *owner)
+static void report_plan(const struct owner *owner)
 {
     const struct crew_loop *loop = owner->loop;
     const struct dispatch *dispatch = &owner->dispatch;
@@ -341,7 +341,7 @@ static void run_here(struct owner *owner)
     int jobs = dispatch_waiting(&owner->dispatch);
     if (crew && owner->loop->pack && (crew->mpi || (crew->jobs > 1 && jobs > 1))) {
         add_workers(owner);
-        tell_plan(owner);
+        report_plan(owner);
         run_processes(owner);
         return;
     }

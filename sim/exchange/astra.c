@@ -56,7 +56,7 @@ static void write_list(FILE *out, const char *key, int n)
     fprintf(out, "  \"%s\": [%s],\n", key, n == 2 ? "\"ring\", \"ring\"" : "\"ring\"");
 }
 
-/* The highest dense peak, which is of the precision that is trained in on all GPUs but for FP8: of BF16 or FP16. */
+/* The higher dense peak of BF16 and FP16, the precisions that all GPUs train in except FP8. */
 static double peak_flops(const struct hw_gpu *gpu)
 {
     double bf16 = gpu->gemm[DTYPE_BF16].peak.value;

@@ -12,7 +12,8 @@ struct variable {
     bool is_arguments; /* its words are arguments, which stand in the list already */
 };
 
-/* Bytes from `at` on; what stands in quotes or in parentheses is read by one of its own, up to its end. */
+/* Bytes from `at` on; what stands in quotes or in parentheses is read by a separate reader, which ends where it
+ * does. */
 struct reader {
     const char *at, *end, *line_start;
     int line;

@@ -197,7 +197,7 @@ static void setup_costs(struct sim *sim)
         }
 }
 
-/* The program of the rank that tells a communicator from its siblings. */
+/* Siblings are communicators of one program: of a message its sender's, else that of the first member. */
 static int program_of(const struct sim *sim, const struct communicator *comm)
 {
     return plan_program_of(sim->plan, is_message(comm) ? comm->from : comm->members.first);

@@ -380,7 +380,7 @@ static bool ever_drained(const struct sim *sim)
     return false;
 }
 
-/* Where links differ, the rank sees those of its own collectives only. */
+/* Where links differ, the rank sees only the links that its collectives use. */
 struct sim *sim_reference(const struct sim *all, struct exec_options *quiet, struct exec_result *out)
 {
     *quiet = *all->options;

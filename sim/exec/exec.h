@@ -79,7 +79,7 @@ extern const char *const exec_fold_names[FOLD_COUNT + 1]; /* "auto", "off", "slo
 struct exec_options {
     int64_t steps;        /* measured */
     int64_t warmup_steps; /* run before, not measured. Default 2: beside the optimizer's state, which the first step
-                             leaves, the second may still need segments of its own */
+                             leaves, the second may still need new segments */
     int64_t seed;
     int fold; /* enum exec_fold: auto folds when there is no noise; slowest: with it, too */
     struct hbm_options allocator;

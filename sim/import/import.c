@@ -22,7 +22,7 @@ static enum status read_nccl(struct nccl_log *log, const char *path, const struc
 }
 
 /* "all_reduce, 16 ranks on 2 nodes", of rows that have it in common. */
-static void tell_group(FILE *told, const struct nccl_log *log)
+static void print_group(FILE *report, const struct nccl_log *log)
 {
     const struct collective_measurement *first = &log->rows.at[0];
     bool alike = true;
@@ -32,16 +32,16 @@ static void tell_group(FILE *told, const struct nccl_log *log)
                 strcmp(row->collective, first->collective) == 0;
     }
     if (!alike)
-        fputs(": several collectives or groups", told);
+        fputs(": several collectives or groups", report);
     else if (first->nodes > 0)
         fprintf(
-            told, ": %s, %d ranks on %d node%s", first->collective, first->ranks, first->nodes, plural(first->nodes));
+            report, ": %s, %d ranks on %d node%s", first->collective, first->ranks, first->nodes, plural(first->nodes));
     else
-        fprintf(told, ": %s, %d ranks", first->collective, first->ranks);
+        fprintf(report, ": %s, %d ranks", first->collective, first->ranks);
 }
 
 static enum status store_nccl(struct store_import *import, const char *path, const struct import_request *request,
-    struct arena *arena, FILE *told, struct diag *diag)
+    struct arena *arena, FILE *report, struct diag *diag)
 {
     struct nccl_log log = {0};
     enum status status = read_nccl(&log, path, request, arena, diag);
@@ -50,15 +50,15 @@ static enum status store_nccl(struct store_import *import, const char *path, con
     if (status == STATUS_OK)
         status = store_import_about(import, &log.about, diag);
     if (status == STATUS_OK) {
-        fprintf(told, "%s: %d rows", path, log.rows.n);
-        tell_group(told, &log);
+        fprintf(report, "%s: %d rows", path, log.rows.n);
+        print_group(report, &log);
         if (log.empty > 0)
-            fprintf(told, "; %d of 0 bytes left out", log.empty);
+            fprintf(report, "; %d of 0 bytes left out", log.empty);
         if (log.wrong > 0)
-            fprintf(told, "; %d with wrong results left out", log.wrong);
+            fprintf(report, "; %d with wrong results left out", log.wrong);
         if (!log.ended)
-            fputs("; without the closing lines", told);
-        fprintf(told, "%s%s\n", log.about.partial ? "; partial" : "", log.about.unhealthy ? "; unhealthy" : "");
+            fputs("; without the closing lines", report);
+        fprintf(report, "%s%s\n", log.about.partial ? "; partial" : "", log.about.unhealthy ? "; unhealthy" : "");
     }
     vec_free(&log.rows);
     return status;
@@ -75,7 +75,7 @@ static enum status put_kernel(void *self, const struct kernel_measurement *row, 
 }
 
 static enum status store_kineto(
-    struct store_import *import, const char *path, struct arena *arena, FILE *told, struct diag *diag)
+    struct store_import *import, const char *path, struct arena *arena, FILE *report, struct diag *diag)
 {
     const struct kineto_sink sink = {put_collective, put_kernel, import};
     struct kineto_trace trace;
@@ -88,26 +88,26 @@ static enum status store_kineto(
         status = store_import_about(import, &trace.about, diag);
     if (status != STATUS_OK)
         return status;
-    fprintf(told, "%s: %lld collective%s and %lld other kernel%s", path, (long long)trace.collectives,
+    fprintf(report, "%s: %lld collective%s and %lld other kernel%s", path, (long long)trace.collectives,
         plural(trace.collectives), (long long)trace.kernels, plural(trace.kernels));
     if (trace.left_out > 0)
-        fprintf(told, "; %lld collective%s without size left out", (long long)trace.left_out, plural(trace.left_out));
-    fputc('\n', told);
+        fprintf(report, "; %lld collective%s without size left out", (long long)trace.left_out, plural(trace.left_out));
+    fputc('\n', report);
     return STATUS_OK;
 }
 
-static enum status store_nsys(struct store_import *import, const char *path, FILE *told, struct diag *diag)
+static enum status store_nsys(struct store_import *import, const char *path, FILE *report, struct diag *diag)
 {
     struct store_nsys result = {0};
     enum status status = store_import_nsys(import, path, &result, diag);
     if (status == STATUS_OK)
-        fprintf(told, "%s: %lld kernels, %lld of them NCCL's\n", path, (long long)result.kernels,
+        fprintf(report, "%s: %lld kernels, %lld of them NCCL's\n", path, (long long)result.kernels,
             (long long)result.collectives);
     return status;
 }
 
 static enum status store_file(struct store_import *import, const char *path, const struct import_request *request,
-    struct arena *arena, FILE *told, struct diag *diag)
+    struct arena *arena, FILE *report, struct diag *diag)
 {
     uint64_t digest = 0;
     struct store_known known = {0};
@@ -117,24 +117,24 @@ static enum status store_file(struct store_import *import, const char *path, con
     if (status != STATUS_OK)
         return status;
     if (known.known) {
-        fprintf(told, "%s: its content is in the database, imported on %s as %s; left out\n", path, known.created_utc,
+        fprintf(report, "%s: its content is in the database, imported on %s as %s; left out\n", path, known.created_utc,
             known.file);
         return STATUS_OK;
     }
     switch (request->format) {
     case IMPORT_NSYS:
-        return store_nsys(import, path, told, diag);
+        return store_nsys(import, path, report, diag);
     case IMPORT_KINETO:
-        return store_kineto(import, path, arena, told, diag);
+        return store_kineto(import, path, arena, report, diag);
     case IMPORT_NCCL_TESTS:
     case IMPORT_MEASURE:
     case IMPORT_FORMAT_COUNT:
         break;
     }
-    return store_nccl(import, path, request, arena, told, diag);
+    return store_nccl(import, path, request, arena, report, diag);
 }
 
-enum status import_store(struct store *store, const struct import_request *request, FILE *told, struct diag *diag)
+enum status import_store(struct store *store, const struct import_request *request, FILE *report, struct diag *diag)
 {
     struct arena arena = ARENA_INIT;
     struct store_import *import = NULL;
@@ -143,7 +143,7 @@ enum status import_store(struct store *store, const struct import_request *reque
     if (worst != STATUS_OK)
         return worst;
     for (int i = 0; i < request->n_files && worst != STATUS_IO; i++) { /* all mistakes of all files */
-        enum status status = store_file(import, request->files[i], request, &arena, told, diag);
+        enum status status = store_file(import, request->files[i], request, &arena, report, diag);
         worst = status > worst ? status : worst;
     }
     worst = store_import_end(import, worst, diag);

@@ -1,7 +1,7 @@
 /* `flopcast calibrate import`: measured files into the database, or as CSV.
  *
  * All files of a request are stored or none of them. A file whose content is in the database is left out, with a line
- * on `told` that says so. */
+ * in `report` that says so. */
 #ifndef FLOPCAST_IMPORT_IMPORT_H
 #define FLOPCAST_IMPORT_IMPORT_H
 
@@ -19,16 +19,16 @@ struct import_request {
     struct nccl_options nccl;
 };
 
-/* Not for IMPORT_MEASURE. told: a line about each file. */
-enum status import_store(struct store *store, const struct import_request *request, FILE *told, struct diag *diag);
+/* Not for IMPORT_MEASURE. report: a line about each file. */
+enum status import_store(struct store *store, const struct import_request *request, FILE *report, struct diag *diag);
 
 /* Files of nccl-tests as the table results/measured/collectives.csv has: a row a size, times in microseconds. The kind
- * is "measured", with ", partial" (an excerpt; also told by PARTIAL in the name) and ", unhealthy" (the source shows a
+ * is "measured", with ", partial" (an excerpt; also where its name has PARTIAL) and ", unhealthy" (the source shows a
  * fault).
  */
 enum status import_print_csv(FILE *out, const struct import_request *request, struct diag *diag);
 
-/* Files of flopcast_measure: checked and told (measure.h), not stored. A file with mistakes is not told. */
+/* Files of flopcast_measure: checked and summarised (measure.h), not stored. A file with mistakes is not summarised. */
 enum status import_print_measured(FILE *out, const struct import_request *request, struct diag *diag);
 
 #endif

@@ -42,7 +42,7 @@ struct nccl_log {
     bool ended;       /* the closing lines are there; an excerpt often lacks them */
 };
 
-/* Text or JSON, told by the first character. No row at all is an error. Texts live in arena. Free with
+/* Text or JSON, as the first character says. No row at all is an error. Texts live in arena. Free with
  * vec_free(&out->rows), also after an error. */
 enum status nccl_read(struct nccl_log *out, struct input *input, const struct nccl_options *options,
     struct arena *arena, struct diag *diag);

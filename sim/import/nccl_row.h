@@ -7,7 +7,7 @@
 enum { NCCL_MAX_WORDS = 64, NCCL_MAX_TRAIL = 32 };
 
 struct nccl_words {
-    char *at[NCCL_MAX_WORDS]; /* the first so many of the line, split in place */
+    char *at[NCCL_MAX_WORDS]; /* the first words of the line, split in place */
     int n;
 };
 void nccl_split(struct nccl_words *out, char *line);

@@ -39,7 +39,7 @@ struct nccl_tables {
 
 enum { NCCL_MAX_ROWS = 100000 };
 
-/* Tells a mistake; reading goes on. */
+/* Reports a mistake; reading goes on. */
 #define nccl_refuse(t, line, ...)                                                                                      \
     ((t)->worst = diag_input((t)->diag, (struct source_pos){input_name((t)->input), (line), 1}, __VA_ARGS__))
 

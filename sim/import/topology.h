@@ -46,7 +46,7 @@ struct topology_dump {
     VEC(const char *) remarks; /* what a reader of the node should know; sentences */
 };
 
-/* XML or matrix, told by the first character. Texts live in the arena. Free with vec_free(&out->remarks), also after an
+/* XML or matrix, as the first character says. Texts live in the arena. Free with vec_free(&out->remarks), also after an
  * error. */
 enum status topology_read(struct topology_dump *out, struct input *input, struct arena *arena, struct diag *diag);
 

@@ -9,7 +9,7 @@ struct topology_gpu {
     const char *busid, *device; /* device: PCI device, or NULL */
     int sm, cpu;                /* cpu: which cpu element it is under */
     double pcie_Bps;            /* of its way to the host */
-    bool pcie_guessed;          /* the narrowest link of it does not tell its speed */
+    bool pcie_guessed;          /* the speed of its narrowest link is not known */
     int links;                  /* NVLinks, all together */
 };
 

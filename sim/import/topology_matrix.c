@@ -7,7 +7,7 @@
 
 enum { MAX_COLUMNS = 2 * TOPOLOGY_MAX_GPUS, MAX_WORDS = MAX_COLUMNS + 16 };
 
-enum { CELL_NONE = -1, CELL_SELF = -2, CELL_SWITCH = -3, CELL_FAR = -4 }; /* 0 and more: so many NVLinks */
+enum { CELL_NONE = -1, CELL_SELF = -2, CELL_SWITCH = -3, CELL_FAR = -4 }; /* 0 and more: the number of NVLinks */
 
 struct matrix {
     struct input *input;

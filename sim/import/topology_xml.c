@@ -10,7 +10,7 @@
 struct pci {
     const char *busid, *device;
     double Bps;   /* of the narrowest of this link and those above it */
-    bool guessed; /* that link does not tell its speed */
+    bool guessed; /* the speed of that link is not known */
     int depth;
     int gpu; /* the gpu in it, -1 */
 };
@@ -72,7 +72,7 @@ static int number(struct reader *r, const char **attributes, const char *name, i
 }
 
 /* NCCL's rule for a PCI link: GB/s = lanes x rate / 80, where x16 of generation 3 makes 12 GB/s (src/graph/topo.h). A
- * width of 0 stands for 16, and a link that does not tell its speed for generation 3, as NCCL takes them. */
+ * width of 0 stands for 16, and a link of unknown speed for generation 3, as NCCL takes them. */
 static double pci_Bps(const char *speed, int width, bool *unknown)
 {
     static const struct {
@@ -120,7 +120,7 @@ static void open_gpu(struct reader *r, const char **attributes)
     struct pci *pci = &r->pci[r->n_pci - 1];
     if (!filled(attributes, "sm"))
         refuse(r, "a gpu without sm, its compute capability (90 for 9.0)");
-    for (int i = 0; i < r->found->gpus.n; i++) /* their NVLinks could not be told apart */
+    for (int i = 0; i < r->found->gpus.n; i++) /* their NVLinks could not be distinguished */
         if (strcasecmp(r->found->gpus.at[i].busid, pci->busid) == 0) {
             refuse(r, "a second gpu at busid '%.40s'; one machine a file", pci->busid);
             break;
@@ -239,7 +239,7 @@ static enum status parse(struct reader *r)
             return diag_input(r->diag, (struct source_pos){.file = input_name(r->input)},
                 "more than %d MiB; this is no topology", TOPOLOGY_MAX_BYTES >> 20);
         if (XML_Parse(r->expat, bytes, (int)n, n == 0) == XML_STATUS_ERROR) {
-            if (XML_GetErrorCode(r->expat) != XML_ERROR_ABORTED) /* else the reason has been told */
+            if (XML_GetErrorCode(r->expat) != XML_ERROR_ABORTED) /* else the reason has been reported */
                 refuse(r, "no XML: %s", XML_ErrorString(XML_GetErrorCode(r->expat)));
             return r->status;
         }

@@ -59,7 +59,7 @@ struct trace {
     double alike;        /* TRACE_REPEATED: share of kernels that are those of a step later */
     int outside;         /* activities in no step */
     int ranks_assumed;   /* collectives whose group was taken to be the world, for want of another communicator */
-    bool without_copies; /* the source does not tell memcpy and memset */
+    bool without_copies; /* memcpy and memset are not read from the source */
 };
 
 void trace_free(struct trace *trace);

@@ -46,7 +46,7 @@ static inline int64_t segment_rows(const struct segment_context *c, int64_t leng
     return c->workload->micro_batch * length / (parallel->sequence ? model_tensor_ranks(parallel) : 1);
 }
 
-/* Every position attends to the positions of its own stack. */
+/* Every position attends to positions of the same stack. */
 static inline struct tape_attention self_attention(const struct segment_context *c, bool both_ways)
 {
     const struct model_workload *w = c->workload;

@@ -298,8 +298,8 @@ bool model_keeps_fp8(
  * ranks. For all micro-batches alike: experts that are popular stay so. */
 double model_expert_load(const struct model_workload *workload, int64_t experts, int64_t block);
 
-/* Tokens that a micro-step processes on one rank: encoder plus decoder tokens. Where a sample has a number of its own,
- * samples: what throughput is counted in. */
+/* Tokens that a micro-step processes on one rank: encoder plus decoder tokens. Where the model fixes the tokens of a
+ * sample, samples: what throughput is counted in. */
 int64_t model_tokens(const struct model *model, const struct model_workload *workload);
 
 /* Bytes of the keys and values that a decoder block hands out as past_key_values (self-attention, and cross-attention
@@ -343,7 +343,7 @@ struct model_op {
     int param_use;   /* index of the matrix that this kernel multiplies by or looks up in, else -1; counts as param_grad
                         does */
     unsigned parts;  /* forward: of which parts it is, 1 << RECOMPUTE_CORE_ATTN and the like */
-    int matrices;    /* of experts that the kernel stands for, each a parameter of its own there; 0: no experts' */
+    int matrices;    /* of experts that the kernel stands for, each a separate parameter there; 0: no experts' */
     bool apart;      /* torch.compile leaves the kernel as it is */
     bool kept; /* forward: selective activation checkpointing keeps what it computes and does not run it again: every
                 * second GEMM with a matrix, from the first, fused attention, and reduce-scatters (torchtitan,

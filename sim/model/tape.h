@@ -322,7 +322,7 @@ int tape_join(struct tape *tape, const char *name, int tables, int other);
 
 int tape_mean(struct tape *tape, const char *name, int x); /* of each row */
 int tape_softmax(
-    struct tape *tape, const char *name, int x, bool fp32); /* fp32: the result, by a cast of their own unless FP16 */
+    struct tape *tape, const char *name, int x, bool fp32); /* fp32: the result; a kernel casts x unless it is FP16 */
 int tape_layer_norm(struct tape *tape, const char *name, int x); /* one fused kernel */
 /* T5LayerNorm and LlamaRMSNorm, an operation a kernel; they differ in whether x is multiplied in FP32 or in the storage
  * format. FUSION_FLASH_ATTN and FUSION_TRANSFORMER_ENGINE: one kernel, as tape_layer_norm. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So many times the NICs' bandwidth is no limit beside NVLink. */
+/* With this many times the NICs' bandwidth, the network is no limit beside NVLink. */
 static const double NO_LIMIT = 1e6;
 
 void scenario_remove_cause(struct scenario_point *point, enum scenario_cause cause)

@@ -1,5 +1,5 @@
 /* What the files of this module share: a scenario file as read, its sweep, its inputs. Nobody else includes this.
- * These functions tell mistakes to diag and go on; the loader looks there whether there were any. */
+ * These functions report mistakes to diag and go on; the loader checks there whether there were any. */
 #ifndef FLOPCAST_SCENARIO_FILE_H
 #define FLOPCAST_SCENARIO_FILE_H
 
@@ -83,7 +83,7 @@ void sweep_assign(const struct sweep *sweep, int point, struct scenario *options
 struct csv_table;
 enum input_kind { INPUT_HW, INPUT_MODEL, INPUT_STACK, INPUT_PUBLISHED };
 
-/* A file that points refer to. Each is read once, and what is wrong with it is told once. */
+/* A file that points refer to. Each is read once, and what is wrong with it is reported once. */
 struct input {
     enum input_kind kind;
     const char *path;

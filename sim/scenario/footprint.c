@@ -13,7 +13,7 @@ static const double RANK_BYTES = 4 * 1024; /* queues and host: 3 KiB with 8 queu
 static const double LEDGER_BYTES = 160 * 1024, LEDGER_OP_BYTES = 2;
 
 /* Ops of a block and micro-batch: 156 to 838 in flopcast's scenarios, most with checkpointing and LoRA. Of an expert
- * that has kernels of its own: about 22 kernels forward, backward and recomputed, and each one's output comes and goes.
+ * that has separate kernels: about 22 kernels forward, backward and recomputed, and each one's output comes and goes.
  * What is done once a step, such as bucketed communication, is less than what is rounded up here. */
 static const double MOST_OPS_A_BLOCK = 1000, MOST_OPS_AN_EXPERT = 100;
 

@@ -20,7 +20,7 @@ struct footprint {
     double programs; /* among which they are alike */
     double gpus;     /* of the job */
     double ranks;    /* simulated, at most */
-    bool ledgers;    /* each with an allocator of its own */
+    bool ledgers;    /* each with a separate allocator */
 };
 double footprint_bytes(const struct footprint *footprint);
 
@@ -31,8 +31,8 @@ enum status footprint_find(struct footprint *out, const struct scenario_point *p
 /* Of a point and its plan, the whole one. */
 struct footprint footprint_of_plan(const struct scenario_point *point, const struct plan *plan);
 
-/* Of points for workers that share so many bytes: the loose bound of those that leave room for all workers whatever
- * runs beside them, the close one of the others. skipped: bytes stay 0; NULL: none. */
+/* Of points, for workers that share `available` bytes: the loose bound of those that leave room for all workers
+ * whatever runs beside them, the close one of the others. skipped: bytes stay 0; NULL: none. */
 void footprint_each(double *bytes, const struct scenario_point *const *points, int n, const bool *skipped, int workers,
     double available);
 

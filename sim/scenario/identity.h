@@ -43,7 +43,7 @@ struct scenario_share {
     void *plan_self;
 };
 
-/* A result without what is in an arena, but for its samples. */
+/* A result without what is in an arena; its samples stay. */
 struct scenario_result scenario_summary(const struct scenario_result *result);
 
 /* The rest of a point: how it is called and what it is compared with. */

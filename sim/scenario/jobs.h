@@ -18,7 +18,7 @@ int *jobs_order(const struct scenario_set *set);
 void jobs_begin(struct jobs *jobs, int n, const struct scenario_work *work);
 /* Sets loop.bytes, of jobs that are `each` to a point of the set, in its order. */
 void jobs_bound(struct jobs *jobs, const struct scenario_set *set, int each);
-/* For crew_loop.ended of whoever has the struct: keeps the result, tells the progress. */
+/* For crew_loop.ended of whoever has the struct: keeps the result, reports the progress. */
 bool jobs_ended(struct jobs *jobs, int job, enum status status);
 void jobs_end(struct jobs *jobs);
 

@@ -77,15 +77,16 @@ void sweep_override(struct sweep *sweep, struct sweep_key key, struct scenario *
         config_assign(key.path, key.at, key.values, &scenario_table, base, arena, origins, diag);
 }
 
-/* An unknown key is told once, not for each of its values. */
+/* An unknown key is reported once, not for each of its values. */
 static void check_values(const struct sweep_key *key, struct arena *arena, struct diag *diag)
 {
-    struct diag told = DIAG_INIT;
+    struct diag reported = DIAG_INIT;
     for (int i = 0; i < config_count(key->values); i++) {
         struct scenario scratch = {0};
-        config_assign(key->path, key->at, config_item(key->values, i), &scenario_table, &scratch, arena, NULL, &told);
+        config_assign(
+            key->path, key->at, config_item(key->values, i), &scenario_table, &scratch, arena, NULL, &reported);
     }
-    diag_merge(diag, &told);
+    diag_merge(diag, &reported);
 }
 
 /* Against the keys before it: not there yet, and as long as the others of its axis. */

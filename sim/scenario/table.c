@@ -16,7 +16,7 @@ enum {
     MAX_IMBALANCE = 1 << 10,
     MAX_SPREAD = 10,
     MAX_SMS = 1 << 10,
-    MIN_GATHERED = 1000000, /* elements; each so many are a collective of the plan, of 10^12 parameters a million */
+    MIN_GATHERED = 1000000, /* elements a collective of the plan: with 10^12 parameters a million collectives */
 };
 
 #define FIELD CONFIG_FIELD

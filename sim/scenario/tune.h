@@ -100,9 +100,10 @@ struct tune {
 void tune_candidates(
     struct tune *out, const struct scenario_set *set, const struct tune_options *options, struct arena *arena);
 
-/* Simulate what is not pruned, on all cores, or this shard's part of it. Layouts are divided before the search: a shard
- * stops where none of its own can be among the best of its own, so together shards simulate some more than one program;
- * that with all their results then simulates what it still needs, which is little. */
+/* Simulate what is not pruned, on all cores, or this shard's part of it. Layouts are divided among shards before the
+ * search. A shard stops when no layout left in its part can be among the best of that part. So all shards together
+ * simulate somewhat more layouts than one program without shards. The run that then puts their results together
+ * simulates what is still missing, which is little. */
 enum status tune_run(
     struct tune *tune, const struct tune_options *options, scenario_progress progress, void *self, struct diag *diag);
 

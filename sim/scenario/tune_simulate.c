@@ -47,7 +47,7 @@ static void show(void *self, int done, int total)
         all->progress(all->self, done, total);
 }
 
-static void tell_plan(void *self, const struct crew_plan *plan)
+static void report_plan(void *self, const struct crew_plan *plan)
 {
     const struct simulated *all = self;
     if (all->share->plan)
@@ -122,7 +122,7 @@ enum status tune_simulate(struct tune *tune, const int *chosen, int n, bool nois
         .others = all.others,
         .keep = keep,
         .progress = show,
-        .plan = tell_plan,
+        .plan = report_plan,
         .self = &all};
     enum status status = scenario_simulate_some(all.results, all.arenas, &all.set, &work, diag);
     if (status == STATUS_OK)

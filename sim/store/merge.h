@@ -2,8 +2,8 @@
  *
  * A run of the same scenario and the same points in the same order is the same run (run.sweep); what the target has not
  * of it is added, other runs are appended. So merging again adds nothing. Rows are copied as they are: of a run that is
- * put together of shards they are those of one that was not, but for what differs between any two such runs: when it
- * was (run.created_utc), how long points took (point.wall_s), and numbers of rows (id, run_id, point_id, hardware_id,
+ * put together of shards they are those of one that was not, except what differs between any two such runs: when it was
+ * (run.created_utc), how long points took (point.wall_s), and numbers of rows (id, run_id, point_id, hardware_id,
  * model_id, simulated_id).
  *
  * Each source is one transaction: when the program is killed, the target has all of a source or nothing, and the same

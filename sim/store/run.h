@@ -29,7 +29,7 @@ struct store_run_options {
     const struct scenario_set *set;                 /* as the next: borrowed until store_run_end */
     const struct scenario_uncertainty *uncertainty; /* where samples > 0 */
     int samples;                                    /* a point */
-    int shard, shards, shard_points; /* the run is done by several, this is one, with so many of its points; 0: alone */
+    int shard, shards, shard_points; /* which shard of how many, and how many points are its; 0: all of the run */
     bool again; /* take nothing from the database: a run is added, with all points; also where a point is traced, as
                  * traces are not stored whole */
 };

@@ -90,7 +90,7 @@ struct emit {
                      * and micro-batch, one of: */
     int ***flights; /* by micro-batch and chunk; NULL: not under way */
     VEC(int **) idle; /* those that ended */
-    VEC(int) outputs; /* pipeline_keep_output()'s buffers, of so many bytes together */
+    VEC(int) outputs; /* pipeline_keep_output()'s buffers, of output_bytes together */
     int64_t output_bytes;
     int *chunk_begin; /* by model chunk: its first segment; then the end of all */
     struct schedule schedule;

@@ -397,8 +397,8 @@ static void grad_ready(struct emit *emit, int tensor)
 }
 
 /* What a unit is gathered and reduced in. TorchRec and FSDP share the default process group, hence a NCCL stream,
- * unless FSDP makes groups of its own. With those a model's communication takes the stream of the replicas, which
- * PyTorch would leave alone. */
+ * unless FSDP makes separate groups. With those a model's communication takes the stream of the replicas, which PyTorch
+ * would leave alone. */
 static void setup_communication(struct fsdp *fsdp)
 {
     static const int64_t reduce_bytes[REDUCE_DTYPE_COUNT] = {[REDUCE_FP32] = 4, [REDUCE_BF16] = 2, [REDUCE_FP16] = 2};

@@ -196,7 +196,7 @@ static void reduce(struct megatron *self, int b)
         scatters ? COLL_REDUCE_SCATTER : COLL_ALL_REDUCE, bytes, self->group[bucket->class]);
 }
 
-/* What no GEMM adds to main_grad has a gradient of its own until a kernel has. */
+/* A gradient that no GEMM adds to main_grad has a separate buffer until a kernel has added it. */
 static void grad_begins(struct emit *emit, int tensor)
 {
     struct megatron *self = emit->state;

@@ -60,7 +60,7 @@ struct train_options {
                                       with use_reentrant=False. Before, and with use_reentrant=True, all of it is run */
     bool use_cache;    /* Hugging Face's config.use_cache: the decoder's keys and values are handed out and outlive the
                           step */
-    bool weight_decay; /* of SGD, added to the gradients by a pass of its own; AdamW and Lion always have one */
+    bool weight_decay; /* of SGD, added to the gradients by a separate pass; AdamW and Lion always have one */
     bool drop_logits, neftune; /* see model_workload */
     bool clip_grad_norm; /* torch.nn.utils.clip_grad_norm_ before the step (FSDP: its own); DeepSpeed and InternEvo
                             compute the norm in any case */
@@ -154,9 +154,9 @@ struct zero_options {
     bool use_multi_rank_bucket_allreduce;              /* true (2023 and later): stages 1 and 2, see zero.c */
     int64_t stage3_prefetch_bucket_size;               /* 5e7 */
     int64_t stage3_param_persistence_threshold;        /* 1e5: smaller parameters stay whole on every GPU */
-    int64_t stage3_max_live_parameters;                /* 1e9: nothing is prefetched when so many are gathered */
+    int64_t stage3_max_live_parameters;                /* 1e9: nothing is prefetched when this many are gathered */
     int stage3_fetch;                                  /* enum stage3_fetch: what the version does, see zero.c */
-    int64_t stage3_max_reuse_distance;                 /* 1e9: what is needed again within so many is not released */
+    int64_t stage3_max_reuse_distance;                 /* 1e9: what is needed again within this many is not released */
     bool offload_optimizer; /* ZeRO-Offload: FP32 weights and moments on the host, DeepSpeedCPUAdam */
 };
 enum stage3_fetch { FETCH_TRACE, FETCH_BLOCKING, FETCH_COUNT };
@@ -210,14 +210,14 @@ extern const char *const strategy_kind_names[STRATEGY_COUNT + 1];
 
 /* How blocks go to the model chunks of a pipeline. uniform: evenly. compute_costs (nanotron's
  * get_block_compute_costs()): a stage ends with the block whose cost passes its share of the sum, where a block costs
- * the elements of its matrices and the head those of its own. So late stages may have no block, and hand on what they
- * get; differs: the head is the last stage's wherever its cost would put it (nanotron then sends logits on), and there
- * are no more stages than blocks. type:transformer, type:transformer|embedding (DeepSpeed's
- * PipelineModule): a block counts 1, and with the second the table at either end, too; each stage is filled up to the
- * least number that stages can have at most (partition_balanced). There every stage has a block (differs). These
- * three: one model chunk a stage. split_points (torchtitan's generate_split_points(), to mid 2025): evenly, what is
- * left over goes one each to the chunks behind the first. weighted (its generate_llm_fqn_per_model_part(), after that):
- * embedding and head count as a block each, what is left over goes one each to the first chunks. */
+ * the elements of its matrices, and the head costs those of its matrix. So late stages may have no block, and hand on
+ * what they get; differs: the head is the last stage's wherever its cost would put it (nanotron then sends logits on),
+ * and there are no more stages than blocks. type:transformer, type:transformer|embedding (DeepSpeed's PipelineModule):
+ * a block counts 1, and with the second the table at either end, too; each stage is filled up to the least number that
+ * stages can have at most (partition_balanced). There every stage has a block (differs). These three: one model chunk a
+ * stage. split_points (torchtitan's generate_split_points(), to mid 2025): evenly, what is left over goes one each to
+ * the chunks behind the first. weighted (its generate_llm_fqn_per_model_part(), after that): embedding and head count
+ * as a block each, what is left over goes one each to the first chunks. */
 enum partition_method {
     PARTITION_UNIFORM,
     PARTITION_COMPUTE_COSTS,

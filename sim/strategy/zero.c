@@ -9,7 +9,7 @@
  * gradients in FP32, the optimizer on the owned part, the new weights cast, and (stages 1 and 2) gathered in buckets of
  * allgather_bucket_size; the next forward pass waits for that. The host waits where DeepSpeed's does: when gradients
  * have been reduced, and for their norm. Stage 3 shards the weights (zero_fetch.c) and reduces as it gathers: on a
- * stream of its own, from the copies into the bucket on, by reduce_scatter_coalesced, which cuts every gradient into a
+ * separate stream, from the copies into the bucket on, by reduce_scatter_coalesced, which cuts every gradient into a
  * slice a rank, in Python, joins them in another order and divides, while the host waits for all reductions but the
  * last two; or before 0.6 each gradient alone, by c10d's list of a tensor a rank. A gradient in the bucket is given up
  * for its place there (contiguous_gradients); one that does not fit is not copied.
@@ -223,8 +223,8 @@ static void offloaded_step(struct zero *zero)
 }
 
 /* get_grad_norm_direct: every gradient of which the rank owns some is widened and summed up in FP64, whether it is
- * going to be clipped or not; the host waits for the sum over the ranks. Stages 1 and 2: whole tensors, about one in so
- * many as there are ranks; stage 3: a slice of each. */
+ * going to be clipped or not; the host waits for the sum over the ranks. Stages 1 and 2: whole tensors, of n ranks
+ * about every n-th tensor; stage 3: a slice of each. */
 static void grad_norm(struct zero *zero)
 {
     struct emit *emit = zero->emit;

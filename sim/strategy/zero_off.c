@@ -13,7 +13,7 @@
  * nothing is gathered. The search for inf and nan is a kernel for each tensor, for which the host waits. So are they
  * with TF32 and FP32, of which DeepSpeed has no optimizer apart.
  *   Either adds the norm up over tensor and pipeline ranks, and ends with the mean of the losses, which the last stage
- * tells the others.
+ * sends to the others.
  *
  * Ignored: communication_data_type, gradient_predivide_factor, FP32 gradients under FP16, padding of parts. */
 #include "strategy/zero.h"

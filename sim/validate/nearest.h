@@ -48,7 +48,7 @@ const char *nearest_layout(struct arena *arena, const int64_t degrees[LAYOUT_AXE
 /* The distance is the sum of the terms. */
 double nearest_distance(double terms[NEAREST_TERMS], const struct nearest_job *a, const struct nearest_job *b);
 
-/* The rows of a table with what tells them apart. */
+/* The rows of a table with what distinguishes them. */
 struct nearest_runs {
     struct validate_table table;
     struct nearest_job *jobs; /* one a row of the table */

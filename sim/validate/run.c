@@ -258,7 +258,7 @@ static void look_around(struct validated *all, double *cost)
     }
 }
 
-static void tell_plan(void *self, const struct crew_plan *plan)
+static void report_plan(void *self, const struct crew_plan *plan)
 {
     const struct validated *all = self;
     if (all->share->plan)
@@ -307,7 +307,7 @@ static void do_runs(struct validated *all, struct diag *diag)
         .pack = pack_run,
         .unpack = unpack_run,
         .ended = end_run,
-        .plan = tell_plan};
+        .plan = report_plan};
     crew_run(all->share->crew, &loop, diag);
     for (int i = 0; i < all->n; i++) {
         free(all->results[i].samples);

@@ -25,9 +25,9 @@
  * Ratio: rows of one source, in one file or several, that are alike in every setting but gpus are a curve; a row's
  * ratio is its speed over that of the curve's row with the fewest GPUs, its ratio_error predicted - measured ratio. A
  * model alone on one GPU (single_device) is the smallest row of a DDP curve that has no row of DDP on one GPU. Where
- * the curve's smallest cluster is one whole node, its layout is one that stays in a node, and what a ratio tells is
- * what the network takes: these are summarised once more, with their median, as one slow run on one node is in every
- * ratio of its curve. */
+ * the curve's smallest cluster is one whole node, its layout is one that stays in a node, and a ratio shows what the
+ * network takes: these are summarised once more, with their median, as one slow run on one node is in every ratio of
+ * its curve. */
 #ifndef FLOPCAST_VALIDATE_VALIDATE_H
 #define FLOPCAST_VALIDATE_VALIDATE_H
 
