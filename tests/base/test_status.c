@@ -29,7 +29,7 @@ static void says_where_and_what(void **state)
     assert_true(diag.used == strlen(diag.text));
 }
 
-/* A warning stands among the errors and is none; it is not told twice, and is found by its level, not by what it
+/* A warning stands among the errors and is none; it is not reported twice, and is found by its level, not by what it
  * quotes. */
 static void warns(void **state)
 {
@@ -51,7 +51,7 @@ static void warns(void **state)
     assert_int_equal(diag.n_warnings, DIAG_MAX_WARNINGS);
 }
 
-/* What stands in one file is told at another place. */
+/* What stands in one file is reported at another place. */
 static void moves_errors(void **state)
 {
     (void)state;

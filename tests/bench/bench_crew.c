@@ -2,7 +2,7 @@
  *
  * empty: a job without work, handed to a worker process and its answer taken. equal: POINTS alike points of GPT-2 on 32
  * GPUs, by one worker and by two. Other load takes cores away from two workers; so two ratios are printed beside: of
- * processor times, which is what two idle cores would give, but for memory that they share; and how much faster two
+ * processor times, which is what two idle cores would give, except for memory that they share; and how much faster two
  * processes are that only count, in the same minute, as the reference. */
 #include "bench.h"
 
@@ -109,7 +109,7 @@ static struct crew *crew_of(int workers)
 
 int main(void)
 {
-    /* alike but for the seed */
+    /* alike except for the seed */
     static const struct scenario_override set[] = {{"cluster.gpus", "32"},
         {"run.seed", "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, "
                      "27, 28, 29, 30, 31, 32]"}};

@@ -2,7 +2,7 @@
  * same run, which a slower machine does not change: an event of the engine alone, 1000 pending (the hold model).
  *
  * plan: to compile one of 256 micro-steps, an op. folded: one rank with its allocator; ranks: 32 with noise and without
- * an allocator of their own; both an op that a stream runs (not all take an event), the compilation included. */
+ * an allocator for each; both an op that a stream runs (not all take an event), the compilation included. */
 #include "bench.h"
 
 #include "engine/engine.h"

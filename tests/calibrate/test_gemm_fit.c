@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of tied_load's formats the first has no kernels of its own; here the second multiplies batches by slower ones. */
+/* In tied_load both formats are multiplied by the same kernels; here the second multiplies batches by slower ones. */
 static const struct gemm_case other_kernels = {
     .gpu = "made-up", .math = {DTYPE_BF16, DTYPE_TF32}, .second = GEMM_OTHER_KERNELS};
 static const struct gemm_case tied_load = {

@@ -118,7 +118,7 @@ static bool is_kept(const struct logs_fit *fit, const char *key, const char *fil
 }
 
 /* The log of one node says nothing of the network. */
-static void keeps_what_the_logs_do_not_tell(void **state)
+static void keeps_what_the_logs_do_not_determine(void **state)
 {
     struct world *w = *state;
     struct logs_fit fit;
@@ -257,8 +257,8 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(finds_what_the_logs_were_made_with),
-        cmocka_unit_test(keeps_what_the_logs_do_not_tell), cmocka_unit_test(logs_of_several_nodes_are_of_the_network),
-        cmocka_unit_test(writes_files_that_load), cmocka_unit_test(no_share_is_more_than_a_file_may_say),
-        cmocka_unit_test(refusals)};
+        cmocka_unit_test(keeps_what_the_logs_do_not_determine),
+        cmocka_unit_test(logs_of_several_nodes_are_of_the_network), cmocka_unit_test(writes_files_that_load),
+        cmocka_unit_test(no_share_is_more_than_a_file_may_say), cmocka_unit_test(refusals)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -171,8 +171,8 @@ static void what_was_measured_comes_out(void **state)
 }
 
 /* H100's file with what was measured: gemm_floor, too, though the file's has the words of the same fit as its source.
- * Loads limit every product of FP16, so its efficiency is not told and stays; tile_share of TF32 stays, too, and the
- * others are those beside it. */
+ * Loads limit every product of FP16, so its efficiency is not determined and stays; tile_share of TF32 stays, too, and
+ * the others are those beside it. */
 static void the_written_file_has_what_was_measured(void **state)
 {
     (void)state;

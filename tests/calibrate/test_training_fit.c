@@ -231,7 +231,7 @@ static void a_prior_has_an_error(void **state)
     arena_release(&arena);
 }
 
-/* A row that is left out of the fit does not bend it, however wrong it is, and its error is told. */
+/* A row that is left out of the fit does not bend it, however wrong it is, and its error is reported. */
 static void rows_can_be_left_out(void **state)
 {
     (void)state;

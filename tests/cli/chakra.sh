@@ -55,7 +55,7 @@ PY
     [[ $nodes == "$((computes + collectives))" && $computes -gt 100 ]] || fail "$computes of $nodes nodes compute"
 fi
 
-# The same bytes again; what is replayed is the job but for its host.
+# The same bytes again; what is replayed is the job without its host.
 expect 0 "$FLOPCAST" run a.yaml --chakra again --quiet
 cmp traces/a.5.et again/a.5.et || fail "the trace is not deterministic"
 expect 0 "$FLOPCAST" replay traces --topology dgx-1v-ib

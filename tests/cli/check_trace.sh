@@ -100,7 +100,7 @@ says out "nsys.sqlite: NVIDIA A100-SXM4-80GB, GPU 1 of 2 in the file" "copies by
     "3 steps, found by repetition: every 3 kernels, 100.0 % of them alike: 0.100 to 0.100 ms"
 grep -qE "^gemm +2 +0.060$" out || fail "products: $(<out)"
 grep -qE "^  exposed communication +0.010 " out || fail "exposed: $(<out)"
-grep -qE "^all_reduce +- +- +1 +30.0 +- +-$" out || fail "sizes that the profile does not tell: $(grep all_reduce out)"
+grep -qE "^all_reduce +- +- +1 +30.0 +- +-$" out || fail "sizes that the profile does not have: $(grep all_reduce out)"
 
 refused() { # refused TEXT ARGUMENT...
     local text=$1

@@ -28,7 +28,7 @@ expect 0 "$FLOPCAST" topology mine/gpu.yaml
 [[ $(grep -c '\[.*\.yaml:[0-9]*\]$' out) == $(($(wc -l <out) - 1)) ]] || fail "numbers without a place: $(<out)"
 # A file that extends nothing is shown as it was.
 expect 0 "$FLOPCAST" topology "$FLOPCAST_SOURCE_DIR/topologies/gpus/v100-sxm2-32gb.yaml"
-if grep -q '\.yaml:[0-9]*\]$' out; then fail "places in a file of its own: $(<out)"; fi
+if grep -q '\.yaml:[0-9]*\]$' out; then fail "places in a file that extends nothing: $(<out)"; fi
 
 # 'h100' is a cluster and a GPU; the keys say which is meant.
 printf 'extends: h100\nhbm_capacity: {value: 94 GiB, kind: assumed, source: ours}\n' >mine/short.yaml

@@ -28,7 +28,7 @@ says out "nccl_efficiency" "all_gather, 4 x 8  a100-80gb-8x200g"
 expect 0 "$FLOPCAST" plot busbw --db a.db --out busbw.svg
 says busbw.svg "all_gather, 4 x 8"
 
-# A network at a quarter of what the file says has a warning. (At 0.2 the fit stops at a kink, tells that it does not know, and leaves the number as filed.)
+# A network at a quarter of what the file says has a warning. (At 0.2 the fit stops at a kink, reports that the number is not determined, and leaves it as filed.)
 sed 's/^nccl_efficiency: {value: [0-9.]*/nccl_efficiency: {value: 0.25/' slow.yaml >slower.yaml
 "$FLOPCAST" collective all_gather --topology slower.yaml --gpus 32 --bytes 1K:8G >slower.txt
 expect 0 fit one.txt slower.txt --topology topologies/clusters/a100-80gb-8x200g.yaml
@@ -37,11 +37,11 @@ grep -q '^cluster *nccl_efficiency .* 0\.25 .*far from the file' out || fail "$(
 # check says how to come nearer.
 expect 0 "$FLOPCAST" calibrate check slower.txt --topology topologies/clusters/a100-80gb-8x200g.yaml
 says out "calibrate fit nccl LOG... --topology FILE --out"
-# GPUs of another model are told; a file that cannot be written is, too, and nothing is left half.
+# GPUs of another model are reported; so is a file that cannot be written, and no half of it is left.
 sed '1i# gpu: H100' one.txt >other.txt
 expect 0 fit other.txt --topology topologies/clusters/a100-80gb-8x200g.yaml
 says err "other.txt: warning: the log's GPUs are H100, the cluster's A100-SXM4-80GB: is --topology the right one?"
-# Wrong results are not fitted to, nor compared; that there were some is told.
+# Wrong results are not fitted to, nor compared; that there were some is reported.
 awk '$1 == 1024 { $9 = 3 } { print }' one.txt >wrong.txt
 expect 0 fit wrong.txt --topology slow.yaml
 says err "wrong.txt: warning: 1 row with wrong results left out"

@@ -16,7 +16,7 @@ cd elsewhere
 # Every file that comes along is listed, each with its first sentence.
 expect 0 "$installed" files
 says out "in $share" "scenarios/t5_scaling.yaml"
-grep -q "^topologies/gpus/h100-sxm5-80gb.yaml  *h100, h100-sxm, h100-sxm5  *H100-SXM5-80GB$" out || fail "the first sentence is not told: $(grep h100 out)"
+grep -q "^topologies/gpus/h100-sxm5-80gb.yaml  *h100, h100-sxm, h100-sxm5  *H100-SXM5-80GB$" out || fail "the first sentence is missing: $(grep h100 out)"
 listed=$(grep -c '\.yaml ' out)
 there=$(cd "$share" && find scenarios topologies/clusters topologies/nodes topologies/gpus -name '*.yaml' | wc -l)
 [[ $listed == "$there" ]] || fail "$listed files are listed, $there are there"
@@ -49,7 +49,7 @@ says out PTD-002
 expect 0 "$installed" calibrate fit
 says out h100-sxm5-80gb
 
-# A file of that name where one is goes first; one that is nowhere is told by the name that was given.
+# A file of that name where one is goes first; one that is nowhere is reported by the name that was given.
 mkdir -p scenarios/models
 cp "$share/scenarios/models/gpt2.yaml" scenarios/models/gpt2-medium.yaml
 expect 0 "$installed" model scenarios/models/gpt2-medium.yaml

@@ -75,7 +75,7 @@ gpu=$FLOPCAST_SOURCE_DIR/topologies/gpus/a100-sxm4-80gb.yaml
 
 "$FLOPCAST" memory 70B --dtype bf16 --gpu "$gpu" >out
 grep -qxF "cheapest change that makes it fit: --strategy fsdp --gpus 8" out || { cat out; failed=1; }
-# Without one, all that are known are told of.
+# Without --gpu, all known GPUs are listed.
 "$FLOPCAST" memory 70B >out
 grep -q "^H200-SXM-141GB .* too small by" out || { cat out; failed=1; }
 "$FLOPCAST" memory 70B --format json >out

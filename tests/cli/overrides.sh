@@ -17,7 +17,7 @@ expect 0 "$FLOPCAST" run a.yaml --set cluster.gpus=16 --format csv
 filed=$(column step_time_s)
 [[ ${#steps[@]} == 4 && ${steps[0]} == "${steps[2]}" && ${steps[3]} == "$filed" ]] || fail "steps ${steps[*]}, by the file $filed"
 awk -v slow="${steps[1]}" -v fast="${steps[3]}" 'BEGIN { exit !(slow > 2 * fast) }' || fail "steps ${steps[*]}"
-# The same from the command line; a column tells the points apart, and so do the names of curves.
+# The same from the command line; a column distinguishes the points, and so do the names of curves.
 expect 0 "$FLOPCAST" run a.yaml --set cluster.gpus=16 --set 'node.nic_bandwidth=[1Gb/s, 100Gb/s]' --db a.db
 says out "cluster.node.nic_bandwidth" "125 MB/s" "12.5 GB/s"
 [[ $(ask 'SELECT count(*), count(DISTINCT varied) FROM v_varied' | tr '\t' ' ') == "2 2" ]] || fail "v_varied: $(ask 'SELECT * FROM v_varied')"

@@ -49,7 +49,7 @@ expect 0 "$FLOPCAST" run a.yaml --db ahead.db --quiet --set train.precision=fp32
 [[ $(ask "SELECT time_s < 0 FROM timeline WHERE sample = 0" ahead.db) == 1 ]] || fail "the host does not run ahead here"
 expect 0 "$FLOPCAST" plot memory_timeline --db ahead.db --out memory_timeline.svg
 [[ $(grep -o '<text>-\?[0-9]*\.[0-9]' memory_timeline.svg | head -n 1) == '<text>0.0' ]] || fail "where the axis begins"
-# What a sweep varies tells curves and bars apart, whatever it is; files by their names.
+# What a sweep varies distinguishes curves and bars, whatever it is; files by their names.
 sed 's/^name: .*/name: another/' "$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml" | sed 's#\.\./nodes#topologies/nodes#' >another.yaml
 expect 0 "$FLOPCAST" run a.yaml --db c.db --quiet --set "train.attention=[naive, flash]" --set train.lora_rank=2 \
     --set "cluster.topology=[topologies/clusters/dgx-1v-ib.yaml, another.yaml]"

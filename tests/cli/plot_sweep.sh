@@ -5,7 +5,7 @@ set -euo pipefail
 . "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
 scenario a.yaml
 quick=(--quiet --set noise.kernel_jitter=0 --set noise.host_jitter=0 --set noise.network_jitter=0 --set noise.gpu_speed_spread=0)
-# 2 x 2 x 2 points, one of which goes along with another: the buckets' size tells nothing that the batch does not.
+# 2 x 2 x 2 points, one of which goes along with another: the buckets' size shows nothing that the batch does not.
 expect 0 "$FLOPCAST" run a.yaml --db a.db "${quick[@]}" --set "cluster.gpus=[8, 16]" --set "train.micro_batch=[2, 4]" \
     --set "train.attention=[naive, flash]"
 
@@ -33,7 +33,7 @@ says f.svg "where gpus = 16 AND train.attention = 'flash'"
 # Without sizes of clusters to compare the axis is what differs.
 draw scaling --db a.db --where "gpus = 8 AND attention = 'naive'"
 says f.svg "TFLOPS per GPU over train.micro_batch"
-# What goes along with the axis tells no curve from another: strong scaling is one curve.
+# What varies together with the axis makes no further curves: strong scaling is one curve.
 sed '$a sweep: [{cluster.gpus: [8, 16, 32], train.micro_batch: [8, 4, 2]}]' a.yaml >strong.yaml
 expect 0 "$FLOPCAST" run strong.yaml --db strong.db "${quick[@]}"
 draw scaling --db strong.db

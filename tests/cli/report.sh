@@ -112,7 +112,7 @@ if command -v gnuplot >/dev/null; then
     says one.html 'aria-label="Figure speed of stages' 'aria-label="Figure breakdown of stages' 'aria-label="Figure memory of stages'
     says report.html 'aria-label="Figure memory_timeline of plain'
     says report.html 'id="run1-scaling-gnuplot_canvas"' "<title>kernels: " " TFLOPS per GPU, GPUs 16: " 'aria-label="Figure breakdown of plain'
-    if grep -q 'onmouse\|gnuplot_plot_1<' report.html; then fail "what gnuplot writes for a script of its own is left"; fi
+    if grep -q 'onmouse\|gnuplot_plot_1<' report.html; then fail "what gnuplot writes for its own script is left"; fi
 fi
 
 # In a browser, where there is one: as wide as the window, on a desk and on a phone, and the tables sort.

@@ -13,7 +13,7 @@ says out "TFLOPS" "8 -> 32 GPUs: simulated" "that this is a test"
 [[ $(grep -c '^tiny.json  DDP' out) == 3 ]] || fail "not three rows: $(<out)"
 [[ ! -s err ]] || fail "chatter on stderr: $(<err)"
 
-# What is swept and has no column of its own gets one.
+# What is swept gets a column where no other shows it.
 scenario b.yaml 'sweep: [{ddp.gradient_as_bucket_view: [true, false]}, {cluster.gpus: [8, 16]}]'
 expect 0 "$FLOPCAST" run b.yaml
 says out "ddp.gradient_as_bucket_view" "batch 2, ddp.gradient_as_bucket_view false, 8 -> 16 GPUs"
@@ -46,7 +46,7 @@ says out "published  deviation" "% of peak" "% of reserved" "published peaks of 
 [[ $(awk '/^tiny.json/ { print $7, $(NF - 2), $NF; exit }' out) == "$(awk '{ printf "%+.1f %+.1f %+.1f", 100 * $1, 100 * $2, 100 * $3; exit }' deviations)" ]] ||
     fail "the table says $(<out), the CSV $(<deviations)"
 
-# Column swept tells the points of a sweep apart, whatever is swept.
+# Column swept distinguishes the points of a sweep, whatever is swept.
 expect 0 "$FLOPCAST" run oom.yaml --format csv --set "train.attention=[naive, flash]" --set "cluster.gpus=[8, 16]"
 tr -d '\r' <out >swept.csv
 # A column's values, counted from the end: names before may have commas.
@@ -89,7 +89,7 @@ grep -qE "^  stage [01] of 2 \(from 0\) needs [0-9.]+ GiB, has [0-9.]+ GiB: [0-9
 grep -qE "^  also short: stage [01] by [0-9.]+ GiB$" out || fail "the other stage: $(<out)"
 expect 0 "$FLOPCAST" run oom.yaml "${oom[@]}" --set "cluster.gpus=[8, 16]" # DDP lacks as much on any number
 says out "out of memory: tiny.json DDP, batch 16384, on 8, 16 GPUs"
-[[ $(grep -c "out of memory" out) == 1 ]] || fail "one reason, told twice: $(<out)"
+[[ $(grep -c "out of memory" out) == 1 ]] || fail "one reason, reported twice: $(<out)"
 
 # JSON: one array over all files.
 expect 0 "$FLOPCAST" run a.yaml oom.yaml --format json "${oom[@]}"
@@ -119,7 +119,7 @@ grep -qE "^memory of this machine that its simulation takes: at most [0-9.]+ MiB
 expect 0 "$FLOPCAST" run a.yaml --quiet
 [[ ! -s out ]] || fail "--quiet prints: $(<out)"
 
-# Any mistake in any file: all mistakes are told, nothing runs, no database is made.
+# Any mistake in any file: all mistakes are reported, nothing runs, no database is made.
 scenario bad.yaml 'nosuch: 1' 'noise: {gpu_speed_spread: 5}'
 scenario worse.yaml 'report: none'
 expect 2 "$FLOPCAST" run a.yaml bad.yaml worse.yaml --db new.db
@@ -158,7 +158,7 @@ expect 0 "$FLOPCAST" run a.yaml --db a.db
 [[ $(ask "SELECT json_extract(config, '\$.train.micro_batch.origin') FROM point WHERE status = 'oom'") == --set* ]] ||
     fail "the origin of a value is lost"
 
-# A column for what has no column of its own: ZeRO's stage is in the strategy's name.
+# A column only for what no other column shows: ZeRO's stage is in the strategy's name.
 expect 0 "$FLOPCAST" run a.yaml --set strategy=deepspeed --set "deepspeed.zero_optimization.stage=[1, 2]"
 says out "ZeRO-1" "ZeRO-2"
 if grep -q "deepspeed.zero_optimization.stage" out; then

@@ -90,7 +90,7 @@ expect 2 import
 says err "a file is missing"
 expect 1 import "$data/accelerate_fsdp.yaml" --out no/such/folder.yaml
 says err "cannot write"
-# What does not go together is told where it stands in the scenario.
+# What does not go together is reported where it stands in the scenario.
 expect 2 import "$data/llama3_8b.toml" --topology h100-8x400g --gpus 12 --out odd.yaml
 says err "odd.yaml:"
 expect 2 "$FLOPCAST" scenario export

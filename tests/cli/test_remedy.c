@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* A GPU of so many bytes in a cluster without end. */
+/* A GPU with `capacity` bytes in a cluster of any size. */
 static struct memory_job job_of(double capacity, int strategy, int64_t gpus)
 {
     struct memory_job job = {.dtype = PRECISION_BF16_MIXED, .strategy = strategy, .point.options = scenario_default()};

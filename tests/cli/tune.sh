@@ -141,7 +141,7 @@ says out "nothing fits: take more or larger GPUs" "candidates: 0 ran"
 expect 0 "$FLOPCAST" tune a.yaml --set strategy=ddp --set train.activation_checkpointing=none --max-batch 2 --limit 1 \
     --set cluster.node.gpu.hbm_capacity=859MB
 says out "none of the 1 tried fits; 1 left out by --limit: take a larger one, or a smaller --max-batch"
-# What --set says of the options searched stays; what the strategy refuses is counted, or told when nothing else is left.
+# What --set says of the options searched stays; what the strategy refuses is counted, or reported when nothing else is left.
 expect 0 "$FLOPCAST" tune a.yaml --max-batch 4 --set strategy=ddp
 says out "9 candidates: 9 ran" "--set strategy=ddp"
 expect 0 "$FLOPCAST" tune "$FLOPCAST_SOURCE_DIR/scenarios/internevo_zero1.yaml" --set cluster.gpus=8 --max-batch 1

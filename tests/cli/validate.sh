@@ -74,7 +74,7 @@ expect 2 "$FLOPCAST" validate --measurements runs.csv --format csv
 says err "runs.csv:3:precision:1:1: error: bf16_mixed multiplies in bf16"
 [[ $(grep -c ',ok,' out) == 1 ]] || fail "row a must run: $(<out)"
 
-# A name that means nothing to us is told, and that no measurement is left then.
+# A name that means nothing to us is reported, and that no measurement is left then.
 sed 's/tokens_per_s_per_gpu/measured/' runs.csv >unmeasured.csv
 expect 0 "$FLOPCAST" validate --measurements unmeasured.csv --where "id = 'a'"
 says err "unmeasured.csv: warning: column 'measured' is not read" "no column says what was measured, so nothing is compared; add tokens_per_s_per_gpu"
@@ -86,7 +86,7 @@ if command -v gnuplot >/dev/null; then # without a source the model names the po
     says own.svg "tiny.json (1)"
 fi
 
-# A cell that the row's strategy does not read is told, and the row runs.
+# A cell that the row's strategy does not read is reported, and the row runs.
 sed 's/,strategy,/,strategy,zero_stage,/; s/,ddp,/,fsdp,2,/' runs.csv >unread.csv
 expect 0 "$FLOPCAST" validate --measurements unread.csv --where "id = 'a'"
 says err "unread.csv:2:zero_stage:1:1: warning: 'deepspeed.zero_optimization.stage' is not read where 'strategy' is fsdp"
@@ -103,7 +103,7 @@ id,model,topology,gpus,strategy,precision,optimizer,micro_batch,tokens_per_s_per
 x,$FLOPCAST_SOURCE_DIR/scenarios/models/resnet50.yaml,$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml,8,ddp,fp32,sgd_momentum,32,300
 END
 expect 0 "$FLOPCAST" validate --measurements images.csv
-# Tables as spreadsheets write them: with a mark before the text; with semicolons, which is told once.
+# Tables as spreadsheets write them: with a mark before the text; with semicolons, which is reported once.
 (printf '\xef\xbb\xbf' && cat runs.csv) >marked.csv
 expect 0 "$FLOPCAST" validate --measurements marked.csv --where "id = 'a'"
 tr , ';' <runs.csv >semicolons.csv
@@ -151,7 +151,7 @@ mapfile -t speeds < <(tr -d '\r' <out | awk -F, 'NR == 1 { for (i = 1; i <= NF; 
 awk -F, -v OFS=, -v speeds="${speeds[*]}" 'BEGIN { split(speeds, speed, " ") } NR > 1 { $NF = speed[NR - 1] } { print }' own/training.csv >own/new.csv && mv own/new.csv own/training.csv
 expect 0 "$FLOPCAST" calibrate fit training --measured own --out found
 [[ $(grep -c . <(sed -n 's/^gemm_sustained: {value: 0\.[4-8][0-9]*, kind: fitted, .*used_in_fit: rtx-4090-24gb.yaml"}$/x/p' found/rtx-4090-24gb.yaml)) == 1 ]] || fail "$(grep gemm_sustained found/rtx-4090-24gb.yaml) $(<out)"
-# Names of flopcast's own files work for the table and the base; a base that is not there is told once, not of every row.
+# Names of flopcast's own files work for the table and the base; a base that is not there is reported once, not for every row.
 expect 0 "$FLOPCAST" validate --measurements results/measured/training.csv --base results/measured/training.yaml --where "id = 'PTD-019'"
 says out "PyTorch DDP benchmark"
 expect 2 "$FLOPCAST" validate --measurements runs.csv --base absent.yaml

@@ -59,7 +59,7 @@ expect 2 "$FLOPCAST" validate --from kept.csv --page bare.md
 says err "bare.md: error: has no lines '<!-- begin: written by flopcast validate --page -->' and '<!-- end -->'"
 [[ $(<bare.md) == "no markers" ]] || fail "a page without markers was changed"
 
-# A table that has changed since is told.
+# A table that has changed since is reported.
 sed -i 's/^b,Lab Two\(.*\),2,128/b,Lab Two\1,4,128/' second.csv
 expect 0 "$FLOPCAST" validate --from kept.csv
 says err "second.csv: warning: 0 rows not in 'kept.csv', 1 with other settings there"

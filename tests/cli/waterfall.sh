@@ -43,7 +43,7 @@ if command -v gnuplot >/dev/null; then
     expect 0 "$FLOPCAST" plot breakdown --db b.db --out b.svg
     printed "$(sentence b.svg 'tiny.json DDP, batch 32, 32 GPUs: kernels alone take .* go to [^.]*\.')"
     says b.svg "<text>latency<" "<text>stragglers<" "<text>bandwidth and contention<"
-    # All curves of the newest command and no older one's, each with what tells it from the others.
+    # All curves of the newest command and no older one's, each with what distinguishes it from the others.
     expect 0 "$FLOPCAST" waterfall a.yaml --set train.micro_batch=32 --set "train.seq_len=[128, 64]" --from 8 --to 16 --db a.db
     says out "batch 32, train.seq_len 128, 8 -> 16 GPUs" "batch 32, train.seq_len 64, 8 -> 16 GPUs"
     expect 0 "$FLOPCAST" plot waterfall --db a.db --out a.svg

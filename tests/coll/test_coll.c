@@ -190,7 +190,7 @@ static void lone_ranks_gather_by_pat(void **state)
     struct coll_shape shape = shape_of(16, 8);
     struct coll_cost cost = cost_of(COLL_ALL_GATHER, COLL_PAT, COLL_SIMPLE, 1e6, shape, &test_hw);
     near(cost.latency_s, 8e-6 + 4 * 20e-6 / 3.5 + 16 * 2.8e-6);
-    near(cost.max_rate_Bps, 0.75 * 10e9); /* of its own NIC */
+    near(cost.max_rate_Bps, 0.75 * 10e9); /* of the rank's NIC */
     assert_int_equal(
         coll_choose(COLL_ALL_GATHER, 1e5, shape, &test_hw, (struct coll_force){COLL_ANY, COLL_SIMPLE}).algorithm,
         COLL_PAT);
@@ -237,7 +237,7 @@ static void peer_copies_hold_no_sms(void **state)
     assert_true(copy.sms > 0);
 }
 
-/* 32 channels (24, rounded up to a power of two) on 8 ranks: at least 4 for a peer, 16 at most, so many that none has
+/* 32 channels (24, rounded up to a power of two) on 8 ranks: at least 4 for a peer, 16 at most, as many as leave none
  * more than 16 MiB. Of NVLinks that carry 1 TB/s a peer gets what its channels do: 4 of them up to 64 MiB, 8 up to 128,
  * 16 from there on. 4 KiB are one part. A pair has all 32. */
 static void few_channels_bound_one_peer(void **state)
@@ -257,7 +257,7 @@ static void few_channels_bound_one_peer(void **state)
         32 * p2p_channel_Bps); /* 8 for each of 7 others would be 56; there are 32 */
 }
 
-/* Of 32 channels a peer among 16 ranks on 2 nodes gets at least 2 and 8 at most, so many that none has more than a
+/* Of 32 channels a peer among 16 ranks on 2 nodes gets at least 2 and 8 at most, as many as leave none more than a
  * chunk, 128 KiB; and never more than there are parts of 64 KiB. */
 static void few_channels_cross_to_one_peer(void **state)
 {

@@ -22,7 +22,7 @@ static const struct hw mesh = {.gpu.arch = "Volta",
 
 /* Links of 140 GB/s spread over 7 peers, 20 each: a ring of k of 8 GPUs has (k - 1) x 20 GB/s, behind a switch all 140.
  * An all_reduce of 8 GB by k puts 2 (k - 1) / k of it on the links; Simple: base and hops are 0 here. */
-static void a_part_has_the_links_of_its_own(void **state)
+static void a_part_has_only_its_links(void **state)
 {
     (void)state;
     struct hw hw = mesh;
@@ -50,7 +50,7 @@ static void one_gpu_a_node_is_not_bound_by_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_part_has_the_links_of_its_own),
+        cmocka_unit_test(a_part_has_only_its_links),
         cmocka_unit_test(one_gpu_a_node_is_not_bound_by_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

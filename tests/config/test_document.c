@@ -142,7 +142,7 @@ static const struct {
     {"? {a: b}\n: 1\n", "f:1:3: error: a key must be a word, not a list or a mapping\n"},
     {"{\"\": 1}", "f:1:2: error: no key before ':'\n"},
     {"{a: 1, : 2}", "f:1:8: error: a value was expected here\n"},
-    /* anchors, aliases, tags: each is told */
+    /* anchors, aliases, tags: each is reported */
     {"a: &x 1\nb: *x\nc: !!int 3\nd: &y [1]\ne: !t {f: 1}\n",
         "f:1:4: error: anchor '&x'; write the value out where it is needed\n"
         "f:2:4: error: alias '*x'; write the value out where it is needed\n"
@@ -181,7 +181,7 @@ static const struct {
     {"a: @x\n", "f:1:4: error: this character cannot start a value; put the text in quotes\n"},
     {"a: ]\n", "f:1:4: error: a value was expected here\n"},
     {"{a: 1} b\n", "f:1:8: error: text after the end of the document; check the indentation\n"},
-    /* what came before a break of the syntax is told too */
+    /* what came before a break of the syntax is reported, too */
     {"a: &x 1\na: 2\nb: ]", "f:1:4: error: anchor '&x'; write the value out where it is needed\n"
                             "f:3:4: error: a value was expected here\n"},
 };

@@ -180,7 +180,7 @@ static void mistakes_are_reported(void **state)
 {
     (void)state;
     static const struct {
-        const char *path, *value, *told;
+        const char *path, *value, *expected;
     } cases[] = {
         {"card.link.speed", "1 GB", "--set x:1:1: error: '1 GB' is not a bandwidth"},
         {"card.link.speed", "8", "--set x:1:1: error: '8' has no unit; a bandwidth needs one"},
@@ -201,7 +201,7 @@ static void mistakes_are_reported(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct given given = nothing();
         assign(&given, cases[i].path, cases[i].value);
-        if (!strstr(given.diag.text, cases[i].told))
+        if (!strstr(given.diag.text, cases[i].expected))
             fail_msg("%s=%s: %s", cases[i].path, cases[i].value, given.diag.text);
         end(&given);
     }

@@ -252,7 +252,7 @@ static const struct {
         "f:2:20: error: '2 us' is not a bandwidth (examples: 450 GB/s, 200 Gb/s (bits))\n"},
     {"bandwidth: {value: 2e15 B/s, kind: assumed, source: x}",
         "f:2:20: error: '2e15 B/s' is too large; the most allowed is 1 PB/s\n"},
-    /* more than half of the keys unknown, and more than typing errors explain: another kind of document, told once */
+    /* more than half of the keys unknown, and more than typing errors explain: another kind of document, one error */
     {"a: 1\nb: 1\nc: 1\nd: 1", "f:2:1: error: this does not look like a sample: 4 of its 5 keys are unknown there, the "
                                "first is 'a' (known: " SAMPLE_KEYS ")\n"},
     {"a: 1\nb: 1", "f:2:1: error: unknown key 'a' in a sample (known: " SAMPLE_KEYS ")\n"

@@ -63,7 +63,7 @@ static inline void end(struct fixture *f)
     arena_release(&f->arena);
 }
 
-/* A kernel of so many milliseconds that only moves bytes, or only computes (on the vector units). */
+/* A kernel of `ms` milliseconds that only moves bytes, or only computes (on the vector units). */
 static inline int mover(struct fixture *f, int stream, double ms, double host_s)
 {
     return plan_kernel(&f->builder, stream, "move", kernel_stream(KERNEL_COPY, ms * 1e9, 0, 0), host_s);

@@ -2,7 +2,7 @@
  *
  * The launch queue holds 1024; when it is full, the host goes on at 512. Issuing the first kernels costs the host
  * nothing and each of the SLOW last ones 20 us, twenty times as long as they take: the step ends when the last one,
- * issued 20 us after the one before, has run, so it tells when the host was woken. */
+ * issued 20 us after the one before, has run, so the time of the step shows when the host was woken. */
 #include "exec/exec.h"
 
 #include <stdarg.h>

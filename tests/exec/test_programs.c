@@ -103,8 +103,8 @@ static void an_end_of_a_message_takes_its_bytes_once(void **state)
 
 enum { STAGES = 4, MICRO_BATCHES = 3 };
 
-/* Stage s of a forward pipeline: receive, compute 2 ms, send for each micro-batch, receives and sends on queues of
- * their own; then the first and the last stage reduce 40 MB, and all compute 1 ms. */
+/* Stage s of a forward pipeline: receive, compute 2 ms, send for each micro-batch, receives and sends on separate
+ * queues; then the first and the last stage reduce 40 MB, and all compute 1 ms. */
 static void pipeline_stage(struct fixture *f, int stage, int ends)
 {
     int receive = plan_queue(&f->builder, "recv", QUEUE_COMM),

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A database on a medium that is read-only: plot reads it, run refuses it. Needs a mount of its own, since root writes everywhere else.
+# A database on a medium that is read-only: plot reads it, run refuses it. Needs a separate mount, since root writes everywhere else.
 set -euo pipefail
 # shellcheck source=/dev/null
 . "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"

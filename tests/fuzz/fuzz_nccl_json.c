@@ -1,2 +1,2 @@
-/* The same reader as in fuzz_nccl_text, which tells JSON by its first character, with a corpus of its own. */
+/* The same reader as in fuzz_nccl_text, which recognises JSON by its first character, with another corpus. */
 #include "fuzz_nccl_text.c"

@@ -110,7 +110,7 @@ static void take(struct digests *digests, int number, const struct hw *hw)
     arena_release(&arena);
 }
 
-/* How many differ; they are told as they would stand above. */
+/* How many differ; they are printed as they would stand above. */
 static int compare(const char *table, const uint64_t *got, const uint64_t *wanted, int n)
 {
     int differ = 0;

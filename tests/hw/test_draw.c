@@ -163,7 +163,7 @@ static void correlations_that_cannot_be(void **state)
 {
     (void)state;
     static const struct {
-        const char *text, *told;
+        const char *text, *expected;
     } files[] = {
         {FITS("[[0.9], [0.9, -0.9]]"), "not positive definite"}, /* 1 + 2 (0.9)(0.9)(-0.9) - 3 (0.81) < 0 */
         {FITS("[[0.9]]"), "1 lists for 3 parameters; one less than those is wanted"},
@@ -178,8 +178,8 @@ static void correlations_that_cannot_be(void **state)
         struct hw_fits fits;
         gsl_set_error_handler_off();
         assert_int_equal(load(&fits, files[i].text, &arena, &diag), STATUS_INPUT);
-        if (!strstr(diag.text, files[i].told))
-            fail_msg("told: %s", diag.text);
+        if (!strstr(diag.text, files[i].expected))
+            fail_msg("reported: %s", diag.text);
         arena_release(&arena);
     }
 }

@@ -1,4 +1,4 @@
-/* Files that are wrong: each mistake is told with its file, and with what would be right. */
+/* Files that are wrong: each mistake is reported with its file, and with what would be right. */
 #include "hw/hw.h"
 
 #include <setjmp.h>
@@ -57,7 +57,7 @@ static const char *text_of(
 static const char bf16[] = PEAK SOURCED("900 TFLOPS") "    efficiency: " SOURCED("0.9") /* and the two others */
     "    k_overhead: " SOURCED("100") "    load_bandwidth: " SOURCED("9 TB/s");
 
-/* A GPU, but for its memory_sms and its formats. */
+/* A GPU with these lines for memory_sms and formats. */
 static const char *gpu_text(struct arena *arena, const char *memory_sms, const char *formats)
 {
     static const struct line lines[] = {{"sms", "10"}, {"hbm_capacity", "80 GB"}, {"hbm_bandwidth", "1 TB/s"},

@@ -134,7 +134,7 @@ static void mistakes_are_reported_in_their_file(void **state)
     put("circle2.yaml", "name: Y\nextends: circle.yaml\n");
     put("wrong.yaml", "extends: " H100 "\nsms: 5\n");
     static const struct {
-        const char *text, *told;
+        const char *text, *expected;
         int messages;
     } cases[] = {
         {"extends: nowhere.yaml\n", "x.yaml:1:10: error: cannot open 'nowhere.yaml': No such file or directory", 1},
@@ -157,7 +157,7 @@ static void mistakes_are_reported_in_their_file(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         put("x.yaml", cases[i].text);
         struct card *card = load("x.yaml");
-        if (!strstr(card->diag.text, cases[i].told) || card->diag.n_errors != cases[i].messages)
+        if (!strstr(card->diag.text, cases[i].expected) || card->diag.n_errors != cases[i].messages)
             fail_msg("%s: %d messages: %s", cases[i].text, card->diag.n_errors, card->diag.text);
         release(card);
     }

@@ -111,8 +111,8 @@ static void test_what_is_borrowed_from_a_fit_is_what_the_fit_says(void **state)
     arena_release(&arena);
 }
 
-/* What training showed on one card, as another one of the same silicon is to have it. At a power limit of its own a
- * card's clock goes with the cube root of it. */
+/* What training showed on one card, as another one of the same silicon is to have it. Where that card has another power
+ * limit, its clock goes with the cube root of the limit. */
 static void check_silicon(const struct hw_gpu *gpu, const char *path, const struct hw_gpu *fitted)
 {
     double clock = cbrt(gpu->tdp.value / fitted->tdp.value);

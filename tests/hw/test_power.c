@@ -114,8 +114,8 @@ static void defaults_have_sources(void **state)
         size_t at = 0;
         const struct config_field *field = config_field_at(&hw_override_table, hw_power_defaults[n].key, &at);
         assert_non_null(field);
-        const char *told = arena_printf(&arena, "Default: %g", hw_power_defaults[n].number.value);
-        assert_non_null(strstr(field->help, told)); /* `flopcast help gpus` */
+        const char *expected = arena_printf(&arena, "Default: %g", hw_power_defaults[n].number.value);
+        assert_non_null(strstr(field->help, expected)); /* `flopcast help gpus` */
         arena_release(&arena);
         assert_non_null(hw_power_defaults[n].number.source);
         assert_true(hw_power_defaults[n].number.std_error > 0);

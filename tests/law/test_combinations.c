@@ -1,6 +1,6 @@
 /* Whatever is combined with whatever: models of every family and the options of strategies, drawn independently. What
  * strategy_check has nothing against is a lawful plan, and exec runs it to its end. The seed is fixed: a case that
- * fails here fails again. Its settings are told, or its number where a BUG ends the test. */
+ * fails here fails again. Its settings are printed, or its number where a BUG ends the test. */
 #include "scenario/scenario.h"
 
 #include <stdarg.h>
@@ -20,7 +20,7 @@ enum { CASES = 6000, EXECUTED = 8 }; /* every eighth is */
 
 static struct drawn current = {.number = -1}; /* of which nobody knows yet that it holds */
 
-static void tell(const struct drawn *drawn)
+static void print_case(const struct drawn *drawn)
 {
     struct scenario scenario = scenario_default();
     scenario.strategy = drawn->options;
@@ -29,11 +29,11 @@ static void tell(const struct drawn *drawn)
     config_write_json(stderr, &scenario_table, &scenario, NULL);
 }
 
-static int tell_current(void **state)
+static int print_current(void **state)
 {
     (void)state;
     if (current.number >= 0)
-        tell(&current);
+        print_case(&current);
     return 0;
 }
 
@@ -116,5 +116,5 @@ static void every_combination_is_a_lawful_plan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_combination_is_a_lawful_plan)};
-    return cmocka_run_group_tests(tests, NULL, tell_current);
+    return cmocka_run_group_tests(tests, NULL, print_current);
 }

@@ -68,7 +68,7 @@ static void folding_changes_nothing(void **state)
     }
 }
 
-/* Every second of a step is told: computing, waiting for a collective, for the host, or for something else. */
+/* Every second of a step is accounted for: computing, waiting for a collective, for the host, or for something else. */
 static void the_parts_add_up_to_the_step(void **state)
 {
     (void)state;
@@ -245,7 +245,7 @@ static void node_local_owners_lose_less(void **state)
 }
 
 /* MPT-13b on 8 GPUs of 40 GB, where cudaMalloc fails. Ranks that are not folded stand still where the one that stands
- * for all does; with noise each has a ledger of its own, they drain at other times than their neighbours, and all wait
+ * for all does; with noise each has a separate ledger, they drain at other times than their neighbours, and all wait
  * for whichever does. */
 static struct exec_result thirteen(bool limited, const char *fold, const char *spread, struct arena *arena)
 {

@@ -1,8 +1,8 @@
 /* Peak memory and out of memory beside what others published: torchtitan, InternEvo, MosaicML, the FSDP paper's Figures
  * 6a and 8c. No number is fitted to these rows, but which formats and kernels a stack has (the scenarios' assumptions)
  * was decided with them in sight. The table is printed; what must hold: the median error, and that every published run
- * fits and every published out of memory is one (but for one run at the limit). The paper's T5 figures fall by 5 bytes
- * a parameter with more GPUs, less than FP32 parameters and Adam's moments take (12), so its runs on 8 to 32 GPUs come
+ * fits and every published out of memory is one (except one run at the limit). The paper's T5 figures fall by 5 bytes a
+ * parameter with more GPUs, less than FP32 parameters and Adam's moments take (12), so its runs on 8 to 32 GPUs come
  * out too large; its GPT-175B falls by 15.6. */
 #include "scenario/scenario.h"
 

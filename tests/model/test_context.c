@@ -231,8 +231,9 @@ static void merging_moves_fp32(void **state)
     arena_release(&r.arena);
 }
 
-/* In order, the last of c ranks multiplies its m queries by half of its own m keys and by all of each rank before: m^2
- * (c - 1 / 2), balanced ones by m^2 c / 2. What counts as the model's FLOP stays. */
+/* Each of c ranks has m queries and m keys. If the ranks have their parts in order, the last one multiplies its queries
+ * by half of its keys, as the mask hides the others, and by all keys of the c - 1 ranks before it: m^2 (c - 1 / 2)
+ * products. If the parts are balanced, each rank has m^2 c / 2 of them. What counts as the model's FLOP stays. */
 static void the_last_rank_has_most_of_the_mask(void **state)
 {
     (void)state;

@@ -264,8 +264,8 @@ static void shared_expert_runs_beside_the_exchanges(void **state)
     }
 }
 
-/* A mask, and for each of 8 experts a look-up that the host waits for, 2 BATCH LENGTH / 8 rows, and products of its
- * own; the stack's gradient is complete with the first expert, the last in backward. */
+/* A mask, and for each of 8 experts a look-up that the host waits for, 2 BATCH LENGTH / 8 rows, and separate products;
+ * the stack's gradient is complete with the first expert, the last in backward. */
 static void the_loop_waits_for_every_expert(void **state)
 {
     (void)state;

@@ -61,7 +61,7 @@ static void expect_bytes(const struct model_op *ops, int n, const char *name, do
 
 /* tensorwise: each operand is read for its largest value and once more to be cast, 2 bytes each; products that sum over
  * rows take copies of what was cast, a byte each way. q, k and v have one input, which is cast once. */
-static void tensors_are_scaled_by_a_pass_of_their_own(void **state)
+static void tensors_are_scaled_by_a_separate_pass(void **state)
 {
     (void)state;
     struct run r = block_of(float8(FP8_TENSORWISE));
@@ -287,7 +287,7 @@ static void a_cast_keeps_gathers_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tensors_are_scaled_by_a_pass_of_their_own),
+        cmocka_unit_test(tensors_are_scaled_by_a_separate_pass),
         cmocka_unit_test(weights_may_come_in_fp8),
         cmocka_unit_test(rows_are_scaled_as_they_are_cast),
         cmocka_unit_test(recipes_do_the_same_work),

@@ -178,7 +178,7 @@ static void sums_over_rows_are_eager(void **state)
 
 /* Megatron-Core's block of a Llama with its projections fused: a kernel each for what Python writes in many. Attention
  * takes fewer key heads as they are; values are copied, so that backward needs nothing of what the projection gave. */
-static void transformer_engine_has_kernels_of_its_own(void **state)
+static void transformer_engine_has_other_kernels(void **state)
 {
     (void)state;
     struct model_shape shape = small_llama;
@@ -210,7 +210,7 @@ int main(void)
         cmocka_unit_test(products_stay_and_the_rest_shrinks),
         cmocka_unit_test(what_is_not_compiled_is_eager),
         cmocka_unit_test(adapters_keep_no_more),
-        cmocka_unit_test(transformer_engine_has_kernels_of_its_own),
+        cmocka_unit_test(transformer_engine_has_other_kernels),
         cmocka_unit_test(sums_over_rows_are_eager),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

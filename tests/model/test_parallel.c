@@ -72,7 +72,7 @@ static void assert_order(const struct model_op *at, const char *const *names, in
 }
 
 /* LinearWithGradAccumulationAndAsyncCommunication.backward: gather the input, dgrad beside; reduce-scatter the input's
- * gradient, wgrad beside. Without sequence the same but for the input, which is there. */
+ * gradient, wgrad beside. Without sequence the same, except that the input is there. */
 static void collectives_run_beside_products(void **state)
 {
     (void)state;

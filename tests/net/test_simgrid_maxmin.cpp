@@ -1,5 +1,5 @@
 // The rates of net/maxmin.h against those of SimGrid 3.32 (its model CM02 without latency: plain max-min sharing) on
-// 1,000 random networks, each in a zone of its own. All flows start at 0 s; after a second what is left of each says
+// 1,000 random networks, each in a separate zone. All flows start at 0 s; after a second what is left of each says
 // its rate. SimGrid knows no weights through its interface, and a rate cap here is a private link there.
 #include <simgrid/s4u.hpp>
 

@@ -140,7 +140,7 @@ static void mistakes_are_reported_where_they_are_made(void **state)
 {
     (void)state;
     static const struct {
-        const char *key, *value, *told;
+        const char *key, *value, *expected;
     } cases[] = {
         {"cluster.node.nic_bandwith", "1 GB/s", "unknown key 'nic_bandwith' in a node; did you mean 'nic_bandwidth'?"},
         {"nic_bandwidth", "1 GB/s", "did you mean 'cluster.node.nic_bandwidth'?"},
@@ -168,9 +168,9 @@ static void mistakes_are_reported_where_they_are_made(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct scenario_override set = {cases[i].key, cases[i].value};
         struct loaded *loaded = load_text(BASE, &set, 1);
-        if (!strstr(loaded->diag.text, cases[i].told))
+        if (!strstr(loaded->diag.text, cases[i].expected))
             fail_msg("%s=%s: %s", cases[i].key, cases[i].value, loaded->diag.text);
-        assert_int_equal(loaded->status == STATUS_OK, strstr(cases[i].told, "warning") != NULL);
+        assert_int_equal(loaded->status == STATUS_OK, strstr(cases[i].expected, "warning") != NULL);
         unload(loaded);
     }
     struct loaded *loaded = load_text(BASE "gpu:\n  hbm_capacity: 24\n  nics: 4\n", NULL, 0);

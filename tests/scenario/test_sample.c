@@ -73,7 +73,7 @@ static void know_all(struct scenario_point *point)
 #define HOST_COSTS                                                                                                     \
     "host: {kernel_issue: 10 us, backward_issue: 5 us, collective_issue: 30 us, unit_hook: 100 us, step: 1 ms}\n"
 
-/* A machine of which everything is known, without noise, has no band but for what the model leaves out. */
+/* A machine of which everything is known, without noise, has no band except for what the model leaves out. */
 static void without_errors_and_noise_no_band(void **state)
 {
     (void)state;
@@ -140,8 +140,8 @@ static void what_a_stack_states_of_the_host_is_drawn_by_its_error(void **state)
     end(sampled);
 }
 
-/* Samples without noise times what noise costs are the samples with noise, but for the luck of a seed; and where there
- * is no noise, they are the same to the last bit. */
+/* Samples without noise times what noise costs are the samples with noise, except for the luck of a seed; and where
+ * there is no noise, they are the same to the last bit. */
 static void quick_samples_are_as_the_slow_ones(void **state)
 {
     (void)state;

@@ -39,7 +39,8 @@ static void candidates(void **state)
     assert_int_equal(count(BASE "sweep: [{cluster.gpus: [32]}]\n", 4, 0), 144);
     /* One GPU: nothing to share out. */
     assert_int_equal(count(BASE "sweep: [{cluster.gpus: [1]}]\n", 4, 0), 9);
-    /* What is searched anyway adds nothing when the scenario sweeps it; what is not is a search of its own. */
+    /* What is searched anyway adds nothing when the scenario sweeps it; what is not makes a separate search for each
+     * value. */
     assert_int_equal(count(BASE "sweep: [{train.micro_batch: [1, 2]}, {strategy: [ddp, fsdp]}]\n", 4, 0), 90);
     assert_int_equal(count(BASE "sweep: [{train.seq_len: [64, 128]}]\n", 4, 0), 180);
     /* 32 sequences on 8 GPUs: batches 1, 2, 4 accumulated 4, 2, 1 times; 8 would be too many, 12 divide by none. */

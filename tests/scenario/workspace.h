@@ -1,4 +1,4 @@
-/* A folder of its own for a test, with a small cluster and model to refer to, and scenarios loaded from text. */
+/* A separate folder for a test, with a small cluster and model to refer to, and scenarios loaded from text. */
 #ifndef FLOPCAST_TESTS_SCENARIO_WORKSPACE_H
 #define FLOPCAST_TESTS_SCENARIO_WORKSPACE_H
 

@@ -71,7 +71,8 @@ static void put_runs(const char *path, int n)
     _exit(ok ? 0 : 1);
 }
 
-/* The disk lost all but the first page after the database was opened: that is told, and not that there is no run. */
+/* The disk lost all but the first page after the database was opened: that is reported, and not that there is no
+ * run. */
 static void lost_pages(void **state)
 {
     struct sample sample;

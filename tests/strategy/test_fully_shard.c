@@ -90,7 +90,7 @@ static const struct plan *fully_shard(struct compiled *compiled)
 }
 
 /* fully_shard needs no record_stream: parameters are copied out on the compute stream, which frees them (0 waits); the
- * input of a reduce-scatter, copied in there, is kept (reduce_scatter_state) until the compute stream has been told to
+ * input of a reduce-scatter, copied in there, is kept (reduce_scatter_state) until the compute stream has been made to
  * wait for it, before the next one is made or when backward ends. So each but the last is waited for by the copy_in
  * that follows. Three blocks and the root: 7 sets of parameters (the root's for both passes), 4 inputs. */
 static void fully_shard_frees_on_the_compute_stream(void **state)
@@ -129,7 +129,7 @@ static int first_named(const struct plan *plan, enum op_kind kind, const char *n
 }
 
 /* fully_shard holds the host nowhere. In forward what was gathered is kept until the next unit's is about to be copied
- * out; only then the streams of gathers are told to wait for the older copy. So block 1's gather, issued after block
+ * out; only then the streams of gathers are made to wait for the older copy. So block 1's gather, issued after block
  * 0's copy, waits for the root's copy, not for block 0's. */
 static void gathers_wait_for_the_copy_before_the_last(void **state)
 {
@@ -161,7 +161,7 @@ static int last_named(const struct plan *plan, int end, enum op_kind kind, const
 
 /* FSDP1's _post_backward_hook runs when autograd has joined the flat gradient: reshard, the gather of BACKWARD_POST,
  * the reduction. It holds what autograd computed, of which FP32 reduction makes a copy, to its end; then it goes to the
- * post-backward stream, which has been told to wait for the reduction. */
+ * post-backward stream, which has been made to wait for the reduction. */
 static void the_order_of_fsdp1s_post_backward_hook(void **state)
 {
     (void)state;

@@ -59,9 +59,9 @@ static void broadcasts_by_owner(void **state)
     }
 }
 
-/* By size, the largest tensor, the embedding of tokens (vocab x d, 2 bytes an element), is a part of its own where
- * there are ranks enough. In the model's order 8 ranks have 40 / 8 + 1 = 6 tensors each, the first: the embeddings of
- * tokens and positions, and of block 0 the norm before attention (2 d) and c_attn (3 d x d and 3 d). */
+/* By size, the largest tensor, the embedding of tokens (vocab x d, 2 bytes an element), is a separate part where there
+ * are ranks enough. In the model's order 8 ranks have 40 / 8 + 1 = 6 tensors each, the first: the embeddings of tokens
+ * and positions, and of block 0 the norm before attention (2 d) and c_attn (3 d x d and 3 d). */
 static void parts(void **state)
 {
     (void)state;

@@ -51,7 +51,7 @@ static void units_are_padded_to_the_ranks(void **state)
     drop(&compiled);
 }
 
-/* Autocast without MixedPrecision: the same gathers in FP32, and gradients as they are or, told so, in 16 bit. */
+/* Autocast without MixedPrecision: the same gathers in FP32, and gradients as they are or as reduce_dtype says. */
 static void autocast_gathers_fp32(void **state)
 {
     (void)state;
@@ -336,7 +336,7 @@ static void images_that_cannot_be_decoded(void **state)
 }
 
 /* T5's decoder hands out keys and values of both attentions, 2 x (8 + 8) rows x 4 heads x 32 in BF16 a sequence.
- * Autograd keeps the copies that torch.matmul made of them: without checkpointing, too, they are memory of their own,
+ * Autograd keeps the copies that torch.matmul made of them: without checkpointing, too, they are separate memory,
  * unless one sequence needs no copies. */
 static void the_cache_lives_beside_autograds_copies(void **state)
 {

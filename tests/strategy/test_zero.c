@@ -64,7 +64,7 @@ static void large_gradients_are_not_copied(void **state)
     }
 }
 
-/* Bytes of this category at their fullest, but for buffers of this name and what lives for the whole run. */
+/* Bytes of this category at their fullest, without buffers of this name and what lives for the whole run. */
 static double most_of(const struct plan *plan, int category, const char *name)
 {
     double live = 0, most = 0;

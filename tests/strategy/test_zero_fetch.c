@@ -85,9 +85,9 @@ static void what_the_host_pays_a_rank(void **state)
     }
 }
 
-/* With a bucket of one element each use brings the next matrix along, which is one gather each as before, but for the
- * first; the bucket that holds a block's four (12 d^2 = 49,152) makes fewer. Nothing is gathered ahead while as many
- * are live as may be, be it none. */
+/* With a bucket of one element each use brings the next matrix along, which is one gather each as before, except for
+ * the first; the bucket that holds a block's four (12 d^2 = 49,152) makes fewer. Nothing is gathered ahead while as
+ * many are live as may be, be it none. */
 static void prefetch_ends_at_the_bucket_or_the_live(void **state)
 {
     (void)state;
@@ -139,10 +139,10 @@ static double bytes_named(const struct plan *plan, const char *name)
     return sum;
 }
 
-/* stage3.py of 0.6 and later (__add_grad_to_ipg_bucket, __avg_scatter_grads) works on gradients on a stream of its own
+/* stage3.py of 0.6 and later (__add_grad_to_ipg_bucket, __avg_scatter_grads) works on gradients on a separate stream
  * when overlap_comm is on (null is on): copies into the bucket run there. All gradients (16 bits) are joined in another
  * order for the one reduce_scatter, in a buffer of as many bytes (reduce_scatter_coalesced); before 0.6 none are. */
-static void gradients_have_a_stream_of_their_own(void **state)
+static void gradients_have_a_separate_stream(void **state)
 {
     (void)state;
     for (int i = 0; i < 3; i++) {
@@ -170,7 +170,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(collectives_by_the_year),
         cmocka_unit_test(what_the_host_pays_a_rank),
-        cmocka_unit_test(gradients_have_a_stream_of_their_own),
+        cmocka_unit_test(gradients_have_a_separate_stream),
         cmocka_unit_test(prefetch_ends_at_the_bucket_or_the_live),
         cmocka_unit_test(released_parameters_are_not_live),
     };

@@ -1,4 +1,4 @@
-/* Tables of runs: rows to scenarios, errors and ratios by hand, mistakes told where they stand. */
+/* Tables of runs: rows to scenarios, errors and ratios by hand, mistakes reported where they stand. */
 #include "../scenario/workspace.h"
 
 #include "../near.h"
@@ -148,7 +148,7 @@ static void a_fit_is_a_file(void **state)
     drop(loaded);
 }
 
-/* The tokens of a job of 8 GPUs, milliseconds, GiB: told where they stand, with what the column is in. */
+/* The tokens of a job of 8 GPUs, milliseconds, GiB: reported where they stand, with the unit of the column. */
 static void figures_in_another_unit_are_reported(void **state)
 {
     (void)state;
@@ -171,12 +171,12 @@ static void figures_in_another_unit_are_reported(void **state)
     struct loaded_table *loaded = load(text);
     validate_run(&loaded->table, NULL, NULL, NULL, &loaded->diag);
     validate_check_units(&loaded->table, &loaded->diag);
-    const char *told = loaded->diag.text;
-    assert_null(strstr(told, "runs.csv:2:"));
-    assert_non_null(strstr(told, "runs.csv:3:1: warning: tokens_per_s_per_gpu is "));
-    assert_non_null(strstr(told, "more than the GPU can compute; the column is in tokens a second of one GPU"));
-    assert_non_null(strstr(told, ", 1000 times what is predicted; the column is in seconds"));
-    assert_non_null(strstr(told, "runs.csv:4:1: warning: peak_allocated_bytes is "));
+    const char *reported = loaded->diag.text;
+    assert_null(strstr(reported, "runs.csv:2:"));
+    assert_non_null(strstr(reported, "runs.csv:3:1: warning: tokens_per_s_per_gpu is "));
+    assert_non_null(strstr(reported, "more than the GPU can compute; the column is in tokens a second of one GPU"));
+    assert_non_null(strstr(reported, ", 1000 times what is predicted; the column is in seconds"));
+    assert_non_null(strstr(reported, "runs.csv:4:1: warning: peak_allocated_bytes is "));
     assert_int_equal(loaded->diag.n_errors, 0);
     drop(loaded);
 }
@@ -289,7 +289,7 @@ static void mistakes(void **state)
 {
     (void)state;
     static const struct {
-        const char *csv, *told;
+        const char *csv, *expected;
     } tables[] = {
         {"id,model,topology,gpu\na,tiny.json,cluster.yaml,8\n",
             "runs.csv: error: column 'gpu' means nothing here; did you mean 'gpus'?\n"
@@ -313,21 +313,21 @@ static void mistakes(void **state)
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         struct loaded_table *loaded = load(tables[i].csv);
         assert_false(loaded->ok);
-        if (strncmp(loaded->diag.text, tables[i].told, strlen(tables[i].told)) != 0)
-            fail_msg("told: %s", loaded->diag.text);
+        if (strncmp(loaded->diag.text, tables[i].expected, strlen(tables[i].expected)) != 0)
+            fail_msg("reported: %s", loaded->diag.text);
         drop(loaded);
     }
 }
 
-/* A row that makes no scenario is told with file, line and column, and the others run. */
+/* A row that makes no scenario is reported with file, line and column, and the others run. */
 static void a_row_that_makes_no_scenario_is_named(void **state)
 {
     (void)state;
     struct loaded_table *loaded = load(HEAD "a,s,tiny.json,cluster.yaml,12,2,1,5,,no,,\n"
                                             "b,s,tiny.json,cluster.yaml,8,2,1,5,,no,,\n");
     assert_true(loaded->ok);
-    const char told[] = "runs.csv:2:gpus:1:1: error: 12 GPUs leave a node";
-    assert_memory_equal(loaded->diag.text, told, strlen(told));
+    const char expected[] = "runs.csv:2:gpus:1:1: error: 12 GPUs leave a node";
+    assert_memory_equal(loaded->diag.text, expected, strlen(expected));
     assert_int_equal(loaded->table.rows.at[0].status, VALIDATE_NOT_SIMULATED);
     assert_memory_equal(loaded->table.rows.at[0].reason, "12 GPUs leave a node", 20);
     validate_run(&loaded->table, NULL, NULL, NULL, &loaded->diag);
@@ -344,7 +344,7 @@ static void a_row_is_named_for_the_base(void **state)
                                        "b,tiny.json,cluster.yaml,-8,1,128,\n"
                                        "c,tiny.json,none.yaml,8,1,128,\n"
                                        "d,tiny.json,cluster.yaml,8,1,128,torchtitn\n");
-    static const char told[] =
+    static const char expected[] =
         "runs.csv:2:seq_len:1:1: error: 2048 tokens, but model 'tiny.json' has 1024 learned positions; use at most "
         "that many or give max_positions\n"
         "runs.csv:3:gpus:1:1: error: '-8' is too small; the least allowed is 1\n"
@@ -352,7 +352,7 @@ static void a_row_is_named_for_the_base(void **state)
         "table\n"
         "runs.csv:5:stack:1:1: error: cannot open 'torchtitn': No such file or directory; paths are relative to the "
         "table; did you mean 'torchtitan'?\n";
-    assert_string_equal(loaded->diag.text, told);
+    assert_string_equal(loaded->diag.text, expected);
     drop(loaded);
     write_text("base.yaml", "name: base\ntrain: {seq_len: 128, precision: bf16_mixed}\nstrategy: ddp\n");
     write_text("runs.csv", "id,model,topology,gpus,micro_batch\na,tiny.json,cluster.yaml,8,1\n");
