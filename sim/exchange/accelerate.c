@@ -86,11 +86,7 @@ static enum status read_named(struct configuration *config, const char *path, st
 
 enum status accelerate_read(struct configuration *config, const char *path, struct diag *diag)
 {
-    struct config_doc *doc = NULL;
-    enum status status = config_load(&doc, path, diag);
-    if (status == STATUS_OK)
-        status = rules_apply_document(config, doc, rules, N_RULES, diag);
-    config_free(doc);
+    enum status status = rules_apply_file(config, path, rules, N_RULES, diag);
     return status == STATUS_OK ? read_named(config, path, diag) : status;
 }
 

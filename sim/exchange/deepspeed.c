@@ -72,12 +72,7 @@ enum { N_RULES = sizeof rules / sizeof *rules };
 
 enum status deepspeed_read(struct configuration *config, const char *path, struct diag *diag)
 {
-    struct config_doc *doc = NULL;
-    enum status status = config_load(&doc, path, diag);
-    if (status == STATUS_OK)
-        status = rules_apply_document(config, doc, rules, N_RULES, diag);
-    config_free(doc);
-    return status;
+    return rules_apply_file(config, path, rules, N_RULES, diag);
 }
 
 static void finish_precision(struct configuration *config)

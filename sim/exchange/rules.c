@@ -242,6 +242,17 @@ enum status rules_apply_document(
     return walk.worst;
 }
 
+enum status rules_apply_file(
+    struct configuration *config, const char *path, const struct rule *rules, int n, struct diag *diag)
+{
+    struct config_doc *doc = NULL;
+    enum status status = config_load(&doc, path, diag);
+    if (status == STATUS_OK)
+        status = rules_apply_document(config, doc, rules, n, diag);
+    config_free(doc);
+    return status;
+}
+
 int64_t setting_int(struct configuration *config, const char *name, int64_t otherwise, struct diag *diag)
 {
     const struct configuration_setting *setting = setting_find(config, name);

@@ -29,6 +29,9 @@ enum status rules_apply(struct configuration *config, const struct rule *rules, 
 /* Adds all leaves of a document as settings and applies the table. */
 enum status rules_apply_document(
     struct configuration *config, const struct config_doc *doc, const struct rule *rules, int n, struct diag *diag);
+/* The same of a file of YAML or JSON. */
+enum status rules_apply_file(
+    struct configuration *config, const char *path, const struct rule *rules, int n, struct diag *diag);
 
 /* The last setting of a name; NULL: there is none. */
 struct configuration_setting *setting_find(struct configuration *config, const char *name);
