@@ -97,12 +97,7 @@ static enum status search(struct tune *tune, const struct tune_command *command,
         return STATUS_IO;
     struct store_outcomes *outcomes = store ? store_outcomes_begin(store, stop_asked) : NULL;
     int said = 0;
-    struct scenario_share share = {.crew = command->crew,
-        .kept = store_outcomes_kept(outcomes),
-        .shard = command->shard.shard,
-        .shards = command->shard.shards,
-        .plan = workers_say,
-        .plan_self = &said};
+    struct scenario_share share = workers_share(command->crew, store_outcomes_kept(outcomes), &command->shard, &said);
     tune->share = &share;
     enum status status = find(tune, command, diag), stored = store_outcomes_end(outcomes, diag);
     tune->share = NULL;

@@ -288,12 +288,7 @@ static void simulate(const struct validate_command *command, struct validate_tab
 {
     struct store_outcomes *outcomes = store ? store_outcomes_begin(store, stop_asked) : NULL;
     int said = 0;
-    struct scenario_share share = {.crew = command->crew,
-        .kept = store_outcomes_kept(outcomes),
-        .shard = command->shard.shard,
-        .shards = command->shard.shards,
-        .plan = workers_say,
-        .plan_self = &said};
+    struct scenario_share share = workers_share(command->crew, store_outcomes_kept(outcomes), &command->shard, &said);
     table->share = &share;
     struct validate_sampling sampling = {uncertainty, command->samples};
     if (command->open)
