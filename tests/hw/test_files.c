@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "../near.h"
+#include "clusters.h"
 
 #include <stdlib.h>
 #include <glob.h>
@@ -25,8 +26,9 @@ static struct hw load(struct arena *arena, const char *path)
 }
 
 /* What every cluster must satisfy, whatever its numbers are. */
-static void check(const struct hw *hw)
+static void check(const char *path, struct hw *hw)
 {
+    (void)path;
     const struct hw_gpu *gpu = &hw->gpu;
     assert_true(gpu->memory_sms.value <= gpu->sms.value);
     assert_true(hw->node.nccl_channels.value < gpu->sms.value); /* a collective leaves SMs to compute */
@@ -42,16 +44,7 @@ static void check(const struct hw *hw)
 static void test_all_clusters_load(void **state)
 {
     (void)state;
-    glob_t paths;
-    assert_int_equal(glob(CLUSTERS "*.yaml", 0, NULL, &paths), 0);
-    assert_true(paths.gl_pathc > 10);
-    for (size_t i = 0; i < paths.gl_pathc; i++) {
-        struct arena arena = ARENA_INIT;
-        struct hw hw = load(&arena, paths.gl_pathv[i]);
-        check(&hw);
-        arena_release(&arena);
-    }
-    globfree(&paths);
+    each_cluster(check);
 }
 
 static struct hw_gpu load_gpu(struct arena *arena, const char *path)

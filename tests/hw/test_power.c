@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "../near.h"
+#include "clusters.h"
 
-#include <glob.h>
 #include <string.h>
 
 #define NUMBER(value) ((struct quantity){(value), 0, QUANTITY_ASSUMED, "test", NULL})
@@ -76,32 +76,27 @@ static void ports_of_networks(void **state)
 }
 
 /* Whatever a file leaves out: idle <= waiting <= busy <= limit, and PUE is a plain factor. */
+static void check_power(const char *path, struct hw *hw)
+{
+    (void)path;
+    struct hw_power power = hw_power_of(hw);
+    assert_true(power.idle_w > 0 && power.idle_w <= power.waiting_w);
+    assert_true(power.waiting_w <= power.busy_w && power.busy_w <= power.limit_w);
+    for (double share = 0; share <= 1; share += 0.25) {
+        double gpu = hw_power_gpu(&power, share);
+        assert_true(gpu >= power.idle_w && gpu <= power.limit_w);
+    }
+    hw->cluster.pue = NUMBER(1);
+    struct hw_power in_the_hall = hw_power_of(hw);
+    hw->cluster.pue = NUMBER(1.2);
+    power = hw_power_of(hw);
+    assert_near(hw_power_at_meter(&power, 100), 1.2 * hw_power_at_meter(&in_the_hall, 100), SAME);
+}
+
 static void all_clusters(void **state)
 {
     (void)state;
-    glob_t paths;
-    assert_int_equal(glob(FLOPCAST_SOURCE_DIR "/topologies/clusters/*.yaml", 0, NULL, &paths), 0);
-    assert_true(paths.gl_pathc > 10);
-    for (size_t i = 0; i < paths.gl_pathc; i++) {
-        struct arena arena = ARENA_INIT;
-        struct diag diag = DIAG_INIT;
-        struct hw hw;
-        assert_int_equal(hw_load(&hw, paths.gl_pathv[i], &arena, &diag), STATUS_OK);
-        struct hw_power power = hw_power_of(&hw);
-        assert_true(power.idle_w > 0 && power.idle_w <= power.waiting_w);
-        assert_true(power.waiting_w <= power.busy_w && power.busy_w <= power.limit_w);
-        for (double share = 0; share <= 1; share += 0.25) {
-            double gpu = hw_power_gpu(&power, share);
-            assert_true(gpu >= power.idle_w && gpu <= power.limit_w);
-        }
-        hw.cluster.pue = NUMBER(1);
-        struct hw_power in_the_hall = hw_power_of(&hw);
-        hw.cluster.pue = NUMBER(1.2);
-        power = hw_power_of(&hw);
-        assert_near(hw_power_at_meter(&power, 100), 1.2 * hw_power_at_meter(&in_the_hall, 100), SAME);
-        arena_release(&arena);
-    }
-    globfree(&paths);
+    each_cluster(check_power);
 }
 
 /* Every default has an error and says where it is from; the help of its key has the same number. */
