@@ -1,29 +1,15 @@
 /* The search: which candidates there are, that pruning is sound, that the settings give back the candidate. */
-#include "workspace.h"
-
-#include "../near.h"
-#include "scenario/tune.h"
+#include "candidates.h"
 
 #define QUIET "noise: {gpu_speed_spread: 0, kernel_jitter: 0, network_jitter: 0, host_jitter: 0}\n"
 
-static struct tune search(struct loaded *loaded, struct tune_options options)
-{
-    struct tune tune;
-    assert_int_equal(loaded->diag.n_errors, 0);
-    tune_candidates(&tune, &loaded->set, &options, &loaded->arena);
-    assert_int_equal(tune_run(&tune, &options, NULL, NULL, &loaded->diag), STATUS_OK);
-    return tune;
-}
-
 static int count(const char *text, int64_t max_batch, int64_t global_batch)
 {
-    struct tune tune;
     struct loaded *loaded = load_text(text, NULL, 0);
     assert_string_equal(loaded->diag.text, "");
-    tune_candidates(&tune, &loaded->set, &(struct tune_options){max_batch, global_batch, 0, 0}, &loaded->arena);
+    struct tune tune = candidates_of(loaded, (struct tune_options){max_batch, global_batch, 0, 0});
     int n = tune.candidates.n;
-    vec_free(&tune.candidates);
-    unload(loaded);
+    drop(&tune, loaded);
     return n;
 }
 
@@ -50,16 +36,13 @@ static void candidates(void **state)
 
 static int count_set(const struct scenario_override *set, int n, int64_t max_batch, int *refused)
 {
-    struct tune tune;
-    struct loaded *loaded = load_text(BASE, set, n);
-    assert_int_equal(loaded->diag.n_errors, 0); /* the file's own strategy does not read all of it: a warning */
-    tune_candidates(&tune, &loaded->set, &(struct tune_options){max_batch, 0, 0, 0}, &loaded->arena);
+    struct loaded *loaded = load_text(BASE, set, n); /* the file's strategy does not read all of set: a warning */
+    struct tune tune = candidates_of(loaded, (struct tune_options){max_batch, 0, 0, 0});
     int candidates = tune.candidates.n;
     *refused = tune.n_refused;
     if (*refused)
         assert_non_null(strstr(tune.refusal, "LOMO"));
-    vec_free(&tune.candidates);
-    unload(loaded);
+    drop(&tune, loaded);
     return candidates;
 }
 
@@ -92,14 +75,12 @@ static void global_batch_is_kept(void **state)
 {
     (void)state;
     struct loaded *loaded = load_text(BASE, NULL, 0);
-    struct tune tune;
-    tune_candidates(&tune, &loaded->set, &(struct tune_options){8, 32, 0, 0}, &loaded->arena);
+    struct tune tune = candidates_of(loaded, (struct tune_options){8, 32, 0, 0});
     for (int i = 0; i < tune.candidates.n; i++) {
         const struct train_options *train = &tune.candidates.at[i].point.options.strategy.train;
         assert_int_equal(train->micro_batch * train->grad_accum * 8, 32);
     }
-    vec_free(&tune.candidates);
-    unload(loaded);
+    drop(&tune, loaded);
 }
 
 /* Without one, gradients accumulate as the scenario says. */
@@ -107,14 +88,12 @@ static void accumulation_of_the_scenario_is_kept(void **state)
 {
     (void)state;
     struct loaded *loaded = load_text(BASE "sweep: [{train.grad_accum: [3]}]\n", NULL, 0);
-    struct tune tune;
     assert_string_equal(loaded->diag.text, "");
-    tune_candidates(&tune, &loaded->set, &(struct tune_options){4, 0, 0, 0}, &loaded->arena);
+    struct tune tune = candidates_of(loaded, (struct tune_options){4, 0, 0, 0});
     assert_int_equal(tune.candidates.n, 90);
     for (int i = 0; i < tune.candidates.n; i++)
         assert_int_equal(tune.candidates.at[i].point.options.strategy.train.grad_accum, 3);
-    vec_free(&tune.candidates);
-    unload(loaded);
+    drop(&tune, loaded);
 }
 
 /* What is pruned is out of memory when it is simulated after all. Batches to 2^14: the logits alone, 2^14 x 128 x 1000
@@ -123,23 +102,14 @@ static void assert_sound(const char *text, const struct scenario_override *overr
 {
     struct loaded *loaded = load_text(text, overrides, n);
     struct tune tune = search(loaded, (struct tune_options){1 << 14, 0, 1000, 0});
-    assert_true(tune.count[TUNE_PRUNED] > 0 && tune.count[TUNE_RAN] > 0);
+    assert_true(tune.count[TUNE_RAN] > 0);
     for (int i = 0; i < tune.candidates.n; i++) {
-        struct tune_candidate *candidate = &tune.candidates.at[i];
-        struct arena scratch = ARENA_INIT;
-        struct scenario_result result;
-        if (candidate->state == TUNE_RAN)
-            if (candidate->quiet.peak_bytes < candidate->least_bytes)
-                fail_msg("candidate %d: %g bytes, at least %g", i, candidate->quiet.peak_bytes, candidate->least_bytes);
-        if (candidate->state != TUNE_PRUNED)
-            continue;
-        assert_int_equal(scenario_simulate(&result, &candidate->point, &scratch, &loaded->diag), STATUS_OK);
-        if (result.exec.status != EXEC_OOM)
-            fail_msg("pruned, but runs: candidate %d", i);
-        arena_release(&scratch);
+        const struct tune_candidate *at = &tune.candidates.at[i];
+        if (at->state == TUNE_RAN && at->quiet.peak_bytes < at->least_bytes)
+            fail_msg("candidate %d: %g bytes, at least %g", i, at->quiet.peak_bytes, at->least_bytes);
     }
-    vec_free(&tune.candidates);
-    unload(loaded);
+    assert_pruned_are_oom(&tune, &loaded->diag);
+    drop(&tune, loaded);
 }
 
 static void pruning_is_sound(void **state)
@@ -158,24 +128,14 @@ static void pruning_is_sound_with_offload(void **state)
     assert_sound(BASE QUIET, offload, 3);
 }
 
-/* A candidate's settings over the same file give the same step, to the picosecond. */
 static void settings_give_back_the_candidate(void **state)
 {
     (void)state;
     struct loaded *loaded = load_text(BASE QUIET "sweep: [{cluster.gpus: [16]}]\n", NULL, 0);
     struct tune tune = search(loaded, (struct tune_options){2, 64, 1000, 0});
     assert_int_equal(tune.count[TUNE_RAN], 78); /* 13 x 3 x batches 1, 2 */
-    for (int i = 0; i < tune.candidates.n; i++) {
-        struct tune_settings set = tune_settings(&tune.candidates.at[i], &loaded->arena);
-        struct loaded *again = load_text(BASE QUIET, set.list, set.n);
-        struct scenario_result result;
-        assert_string_equal(again->diag.text, "");
-        assert_int_equal(scenario_simulate(&result, &again->set.points[0], &again->arena, &again->diag), STATUS_OK);
-        assert_near(result.exec.step_time_s, tune.candidates.at[i].quiet.step_time_s, 0);
-        unload(again);
-    }
-    vec_free(&tune.candidates);
-    unload(loaded);
+    assert_settings_give_back(&tune, 1, BASE QUIET);
+    drop(&tune, loaded);
 }
 
 /* Dollars where there is a price; GPU-hours of those that have none, apart. */
@@ -234,8 +194,7 @@ static void noise_decides(void **state)
         assert_true(final->noisy.step_time_s >= final->quiet.step_time_s);
         arena_release(&scratch);
     }
-    vec_free(&tune.candidates);
-    unload(loaded);
+    drop(&tune, loaded);
 }
 
 /* A finalist stands for those that differ in prefetch alone, to no effect: NO_SHARD prefetches nothing. */
@@ -252,8 +211,7 @@ static void finalists_represent_those_alike(void **state)
     assert_int_equal(tune_rank(order, &tune, TUNE_BY_SPEED), 1);
     for (int i = 0; i < 3; i++)
         assert_int_equal(tune.candidates.at[i].represents, order[0]);
-    vec_free(&tune.candidates);
-    unload(loaded);
+    drop(&tune, loaded);
 }
 
 /* One GPU has no communicator: half of what NCCL would take for one is no reason to prune. */
@@ -276,8 +234,7 @@ static void nccl_takes_nothing_on_one_gpu(void **state)
         for (int i = 0; i < tune.candidates.n; i++)
             pruned += tune.candidates.at[i].state == TUNE_PRUNED;
         assert_true(gpus == 1 ? pruned == 0 : pruned > 0);
-        vec_free(&tune.candidates);
-        unload(loaded);
+        drop(&tune, loaded);
     }
 }
 
@@ -301,8 +258,7 @@ static void cost(void **state)
     assert_near(first->quiet.gpu_hours_per_gtokens, hours, 1e-9 * hours);
     assert_near(first->quiet.usd_per_gtokens, 2 * hours, 1e-9 * hours);
     assert_near(first->quiet.kwh_per_gtokens, 0.6 * hours, 1e-9 * hours);
-    vec_free(&tune.candidates);
-    unload(loaded);
+    drop(&tune, loaded);
 }
 
 int main(void)

@@ -1,8 +1,5 @@
 /* The search over layouts: what is a candidate, that bounds are bounds, that pruning by them changes no answer. */
-#include "workspace.h"
-
-#include "../near.h"
-#include "scenario/tune.h"
+#include "candidates.h"
 
 #include <math.h>
 
@@ -43,20 +40,12 @@ static struct loaded *begin(const char *text, const struct scenario_override *se
     return loaded;
 }
 
-static struct tune candidates_of(struct loaded *loaded, const struct tune_options *options)
-{
-    struct tune tune;
-    tune_candidates(&tune, &loaded->set, options, &loaded->arena);
-    return tune;
-}
-
 static int count(const struct scenario_override *set, int n_set)
 {
     struct loaded *loaded = begin(TINY("global_batch: 16"), set, n_set);
-    struct tune tune = candidates_of(loaded, &(struct tune_options){.max_batch = 1});
+    struct tune tune = candidates_of(loaded, (struct tune_options){.max_batch = 1});
     int n = tune.candidates.n;
-    vec_free(&tune.candidates);
-    unload(loaded);
+    drop(&tune, loaded);
     return n;
 }
 
@@ -94,16 +83,14 @@ static void the_global_batch_is_kept(void **state)
     } cases[] = {{TINY("global_batch: 32"), 0, 32}, {TINY("global_batch: 32"), 64, 64}, {TINY("grad_accum: 3"), 0, 48}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct loaded *loaded = begin(cases[i].text, NULL, 0);
-        struct tune tune =
-            candidates_of(loaded, &(struct tune_options){.max_batch = 8, .global_batch = cases[i].asked});
+        struct tune tune = candidates_of(loaded, (struct tune_options){.max_batch = 8, .global_batch = cases[i].asked});
         assert_true(tune.candidates.n > 20);
         for (int k = 0; k < tune.candidates.n; k++) {
             const struct strategy_options *strategy = &tune.candidates.at[k].point.options.strategy;
             assert_int_equal(strategy_batch(&strategy->train).samples * strategy_data_ranks(&strategy->parallelism, 16),
                 cases[i].batch);
         }
-        vec_free(&tune.candidates);
-        unload(loaded);
+        drop(&tune, loaded);
     }
 }
 
@@ -112,7 +99,7 @@ static void the_global_batch_is_kept(void **state)
 static void assert_bounds(const char *text, const struct scenario_override *set, int n_set, double least_share)
 {
     struct loaded *loaded = begin(text, set, n_set);
-    struct tune tune = candidates_of(loaded, &(struct tune_options){.max_batch = 2});
+    struct tune tune = candidates_of(loaded, (struct tune_options){.max_batch = 2});
     double share = 0;
     assert_true(tune.candidates.n >= 6);
     for (int i = 0; i < tune.candidates.n; i++) {
@@ -136,8 +123,7 @@ static void assert_bounds(const char *text, const struct scenario_override *set,
     }
     if (share < least_share)
         fail_msg("bounds are %g of the times", share);
-    vec_free(&tune.candidates);
-    unload(loaded);
+    drop(&tune, loaded);
 }
 
 static void bounds_are_bounds(void **state)
@@ -172,15 +158,13 @@ static void pruning_changes_no_answer(void **state)
     for (int all = 0; all < 2; all++) {
         struct loaded *loaded = begin(HEAD("wide.json", "8", "global_batch: 32, attention: flash"), set, 2);
         struct tune_options options = {.max_batch = 4, .max_simulations = 10000, .keep = all ? 10000 : KEEP};
-        struct tune tune = candidates_of(loaded, &options);
-        assert_int_equal(tune_run(&tune, &options, NULL, NULL, &loaded->diag), STATUS_OK);
+        struct tune tune = search(loaded, options);
         assert_true(tune.candidates.n < 1000 && tune_rank(order[all], &tune, TUNE_BY_SPEED) >= KEEP);
         for (int i = 0; i < KEEP; i++)
             step_s[all][i] = tune.candidates.at[order[all][i]].quiet.step_time_s;
         ran[all] = tune.count[TUNE_RAN];
         assert_true(all ? tune.count[TUNE_SLOWER] == 0 : tune.count[TUNE_SLOWER] > 0);
-        vec_free(&tune.candidates);
-        unload(loaded);
+        drop(&tune, loaded);
     }
     assert_true(ran[0] < ran[1]);
     for (int i = 0; i < KEEP; i++) {
@@ -189,50 +173,25 @@ static void pruning_changes_no_answer(void **state)
     }
 }
 
-/* What is pruned by its bytes is out of memory when it is simulated. */
 static void pruning_by_bytes_is_sound(void **state)
 {
     (void)state;
     static const struct scenario_override set[] = {
         {"train.seq_len", "4096"}, {"cluster.node.gpu.hbm_capacity", "10 GB"}, {"train.micro_batch", "1"}};
     struct loaded *loaded = begin(HEAD("wide.json", "8", "global_batch: 16, attention: flash"), set, 3);
-    struct tune tune = candidates_of(loaded, &(struct tune_options){.max_batch = 1});
-    int pruned = 0;
-    for (int i = 0; i < tune.candidates.n; i++) {
-        struct arena scratch = ARENA_INIT;
-        struct scenario_result result;
-        if (tune.candidates.at[i].state != TUNE_PRUNED)
-            continue;
-        pruned++;
-        assert_int_equal(scenario_simulate(&result, &tune.candidates.at[i].point, &scratch, &loaded->diag), STATUS_OK);
-        assert_int_equal(result.exec.status, EXEC_OOM);
-        arena_release(&scratch);
-    }
-    assert_true(pruned > 0 && pruned < tune.candidates.n);
-    vec_free(&tune.candidates);
-    unload(loaded);
+    struct tune tune = candidates_of(loaded, (struct tune_options){.max_batch = 1});
+    assert_pruned_are_oom(&tune, &loaded->diag);
+    drop(&tune, loaded);
 }
 
-/* A candidate's settings over the same file give the same step, to the picosecond. */
 static void settings_give_back_the_layout(void **state)
 {
     (void)state;
-    struct tune_options options = {.max_batch = 2, .max_simulations = 10000, .keep = 10000};
-    struct loaded *loaded = begin(HEAD("experts.json", "16", "global_batch: 16, attention: flash"), NULL, 0);
-    struct tune tune = candidates_of(loaded, &options);
-    assert_int_equal(tune_run(&tune, &options, NULL, NULL, &loaded->diag), STATUS_OK);
-    for (int i = 0; i < tune.candidates.n; i += 5) {
-        struct tune_settings set = tune_settings(&tune.candidates.at[i], &loaded->arena);
-        struct loaded *again =
-            load_text(HEAD("experts.json", "16", "global_batch: 16, attention: flash"), set.list, set.n);
-        struct scenario_result result;
-        assert_string_equal(again->diag.text, "");
-        assert_int_equal(scenario_simulate(&result, &again->set.points[0], &again->arena, &again->diag), STATUS_OK);
-        assert_near(result.exec.step_time_s, tune.candidates.at[i].quiet.step_time_s, 0);
-        unload(again);
-    }
-    vec_free(&tune.candidates);
-    unload(loaded);
+    static const char text[] = HEAD("experts.json", "16", "global_batch: 16, attention: flash");
+    struct loaded *loaded = begin(text, NULL, 0);
+    struct tune tune = search(loaded, (struct tune_options){.max_batch = 2, .max_simulations = 10000, .keep = 10000});
+    assert_settings_give_back(&tune, 5, text);
+    drop(&tune, loaded);
 }
 
 int main(void)
