@@ -15,4 +15,12 @@ static inline const struct model_op *kernel_named(const struct model_op *kernels
     return NULL;
 }
 
+static inline int count_named(const struct model_op *ops, int n, const char *name)
+{
+    int found = 0;
+    for (int i = 0; i < n; i++)
+        found += strcmp(ops[i].name, name) == 0;
+    return found;
+}
+
 #endif

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-static int count_named(const struct model_op *ops, int n_ops, enum model_op_kind kind, const char *name)
+static int count_kind(const struct model_op *ops, int n_ops, enum model_op_kind kind, const char *name)
 {
     int found = 0;
     for (int i = 0; i < n_ops; i++)
@@ -46,10 +46,10 @@ static void deepep_sends_tokens_not_copies(void **state)
         const struct coll_routing *routing = next_comm(r.experts->forward, r.experts->n_forward, &at)->comm.routing;
         assert_true(routing->experts == 8 && routing->per_token == 2 && routing->width == 1 && routing->sms == 20);
         assert_int_equal(up_rows(&r), (int64_t)(load * tokens * k / 2));
-        assert_int_equal(count_named(r.experts->forward, r.experts->n_forward, MODEL_HOST_WAIT, "num_recv"), 1);
+        assert_int_equal(count_kind(r.experts->forward, r.experts->n_forward, MODEL_HOST_WAIT, "num_recv"), 1);
         /* DeepEP's rows are put in the order of experts by another kernel, which reads what arrived */
         assert_int_equal(
-            count_named(r.experts->forward, r.experts->n_forward, MODEL_KERNEL, "mlp.unpermute"), 2 * deepep);
+            count_kind(r.experts->forward, r.experts->n_forward, MODEL_KERNEL, "mlp.unpermute"), 2 * deepep);
         for (int a = 0; a < r.experts->n_activations && deepep; a++)
             if (strcmp(r.experts->activations[a].name, "mlp.dispatch") == 0)
                 assert_near((double)r.experts->activations[a].bytes, ceil(load * tokens * reached) * d * 2, 0);
@@ -70,7 +70,7 @@ static void deepep_reaches_all_ranks_of_an_expert(void **state)
     w.parallel.tensor = w.parallel.expert_tensor = 2;
     w.parallel.sequence = true;
     lay_out(&r, small_moe, w);
-    assert_int_equal(count_named(r.experts->forward, r.experts->n_forward, MODEL_COMM, "gather_rows"), 0);
+    assert_int_equal(count_kind(r.experts->forward, r.experts->n_forward, MODEL_COMM, "gather_rows"), 0);
     for (int i = 0; i < r.experts->n_forward; i++)
         if (r.experts->forward[i].kind == MODEL_COMM && r.experts->forward[i].comm.routing) {
             assert_int_equal(r.experts->forward[i].comm.axes, EP | TP);
@@ -91,7 +91,7 @@ static void capacity_limits_rows(void **state)
     w.expert_capacity = 1.25;
     lay_out(&r, small_moe, w);
     assert_int_equal(up_rows(&r), (int64_t)(1.25 * tokens * k / 2));
-    assert_int_equal(count_named(r.experts->forward, r.experts->n_forward, MODEL_HOST_WAIT, "tolist"), 1);
+    assert_int_equal(count_kind(r.experts->forward, r.experts->n_forward, MODEL_HOST_WAIT, "tolist"), 1);
     arena_release(&r.arena);
     w.pad_to_capacity = true;
     w.expert_imbalance = 1;
@@ -102,7 +102,7 @@ static void capacity_limits_rows(void **state)
         {"mlp.dispatch_probs/all_to_all", COLL_ALL_TO_ALL, EP, rows * 4},
         {"mlp.combine/all_to_all", COLL_ALL_TO_ALL, EP, rows * d * 2}};
     SENDS(r.experts->forward, r.experts->n_forward, forward);
-    assert_int_equal(count_named(r.experts->forward, r.experts->n_forward, MODEL_HOST_WAIT, ""), 0);
+    assert_int_equal(count_kind(r.experts->forward, r.experts->n_forward, MODEL_HOST_WAIT, ""), 0);
     arena_release(&r.arena);
     w.pad_to_capacity = false;
     w.expert_capacity = 0.5;
@@ -207,8 +207,8 @@ static void a_loss_balances_experts(void **state)
         w.aux_loss = true;
         lay_out(&r, small_moe, w);
         const struct model_program *with = r.experts;
-        assert_int_equal(count_named(with->forward, with->n_forward, MODEL_KERNEL, "router.aux_loss"), 6);
-        assert_int_equal(count_named(with->backward, with->n_backward, MODEL_KERNEL, "router.aux_loss"), 3);
+        assert_int_equal(count_kind(with->forward, with->n_forward, MODEL_KERNEL, "router.aux_loss"), 6);
+        assert_int_equal(count_kind(with->backward, with->n_backward, MODEL_KERNEL, "router.aux_loss"), 3);
         assert_int_equal(with->n_backward, without.experts->n_backward + 3);
         assert_int_equal(with->n_forward, without.experts->n_forward + 6 + (tensor > 1 ? 2 : 0));
         for (int i = 0; i < with->n_forward; i++) {

@@ -44,14 +44,6 @@ static const struct model_program *program_of(const struct run *r)
     return r->segments.at[1].program;
 }
 
-static int count_named(const struct model_op *ops, int n, const char *name)
-{
-    int found = 0;
-    for (int i = 0; i < n; i++)
-        found += strcmp(ops[i].name, name) == 0;
-    return found;
-}
-
 static void expect_bytes(const struct model_op *ops, int n, const char *name, double reads, double writes)
 {
     const struct model_op *op = kernel_named(ops, n, name);

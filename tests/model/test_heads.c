@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "../shapes.h"
+#include "kernel_named.h"
 
 enum { BATCH = 2, LENGTH = 24, BF16_BYTES = 2 };
 
@@ -39,15 +40,8 @@ static const struct model_program *block_of(struct run *r, const struct model_sh
 }
 
 /* Kernels of that name, and what they read and write. */
-static int count(const struct model_op *kernels, int n, const char *name)
-{
-    int found = 0;
-    for (int i = 0; i < n; i++)
-        found += strcmp(kernels[i].name, name) == 0;
-    return found;
-}
-#define FORWARD_COUNT(p, name) count((p)->forward, (p)->n_forward, name)
-#define BACKWARD_COUNT(p, name) count((p)->backward, (p)->n_backward, name)
+#define FORWARD_COUNT(p, name) count_named((p)->forward, (p)->n_forward, name)
+#define BACKWARD_COUNT(p, name) count_named((p)->backward, (p)->n_backward, name)
 
 static double moved(const struct model_op *kernels, int n)
 {
