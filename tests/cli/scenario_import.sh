@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# `flopcast scenario import`: real configurations become scenarios that run, and what was not understood is named.
+# `flopcast scenario import`: configurations as projects publish them become scenarios that run, and what was not understood is named.
 #   ds_config_zero3.json                huggingface/transformers tests/deepspeed/ds_config_zero3.json
 #   bing_bert_bsz64k_lamb_seq128.json   deepspeedai/DeepSpeedExamples training/bing_bert/deepspeed_bsz64k_lamb_config_seq128.json
 #   accelerate_*.yaml                   what `accelerate config` writes
 #   llama3_8b.toml                      pytorch/torchtitan torchtitan/models/llama3/train_configs/llama3_8b.toml, 2025
 #   train_gpt3_175b_distributed.sh      NVIDIA/Megatron-LM examples/gpt3/train_gpt3_175b_distributed.sh
 #   tr11-176B-ml.slurm                  bigscience-workshop/bigscience train/tr11-176B-ml/tr11-176B-ml.slurm (BLOOM)
-# All of them are written down from memory of these repositories.
+# They were written after these files from memory, and not compared with the repositories: settings and lines may differ.
 set -euo pipefail
 # shellcheck source=/dev/null
 . "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"

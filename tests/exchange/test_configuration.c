@@ -1,4 +1,5 @@
-/* What settings of other frameworks become. Real files are imported and run by tests/cli/scenario_import.sh. */
+/* What settings of other frameworks become. Whole files, written after published ones, are imported and run by
+ * tests/cli/scenario_import.sh. */
 #include "exchange/configuration.h"
 
 #include <setjmp.h>
