@@ -306,8 +306,8 @@ static void set_weights(struct chunk_run *run, enum coll_algorithm algorithm, st
         run->inter_weight /= coll_nic_share(shape, run->hw);
 }
 
-/* Seconds from the start to the last arrival; HUGE_VAL beyond PS_HORIZON. bytes: as in coll.h. */
-static double chunks_collective_s(enum coll_kind kind, enum coll_algorithm algorithm, double bytes,
+/* The connections of a collective before its first message. bytes: as in coll.h. */
+static struct chunk_run *chunks_lay(enum coll_kind kind, enum coll_algorithm algorithm, double bytes,
     struct coll_group group, const struct hw *hw, const struct chunk_options *options)
 {
     BUG_IF(
@@ -315,8 +315,6 @@ static double chunks_collective_s(enum coll_kind kind, enum coll_algorithm algor
     BUG_IF(algorithm != COLL_RING && algorithm != COLL_TREE && algorithm != COLL_COLLNET_CHAIN,
         "no chunk-level mode of %s", coll_algorithm_names[algorithm]);
     BUG_IF(kind > COLL_BROADCAST, "no chunk-level mode of %s", coll_kind_names[kind]);
-    if (group.size == 1)
-        return 0;
     struct chunk_run *run = xcalloc(1, sizeof *run);
     run->hw = hw;
     run->group = group;
@@ -332,6 +330,16 @@ static double chunks_collective_s(enum coll_kind kind, enum coll_algorithm algor
         collnet_chain(run, shape);
     else
         ring(run, kind);
+    return run;
+}
+
+/* Seconds from the start to the last arrival; HUGE_VAL beyond PS_HORIZON. bytes: as in coll.h. */
+static double chunks_collective_s(enum coll_kind kind, enum coll_algorithm algorithm, double bytes,
+    struct coll_group group, const struct hw *hw, const struct chunk_options *options)
+{
+    if (group.size == 1)
+        return 0;
+    struct chunk_run *run = chunks_lay(kind, algorithm, bytes, group, hw, options);
     for (int i = 0; i < run->edges.n; i++)
         send_next(run, i);
     engine_run(&run->engine);
