@@ -134,6 +134,12 @@ struct mesh_group mesh_pair(const struct mesh *mesh, enum mesh_axis axis, int fi
         .offset = first * stride};
 }
 
+bool mesh_group_same(const struct mesh_group *a, const struct mesh_group *b)
+{
+    return a->size == b->size && a->stride == b->stride && a->width == b->width && a->period == b->period &&
+           a->offset == b->offset;
+}
+
 bool mesh_group_is_valid(const struct mesh_group *group, int ranks)
 {
     return group->size >= 1 && group->stride >= 1 && group->width >= 1 && group->width <= group->stride &&

@@ -73,6 +73,7 @@ struct mesh_group mesh_group(const struct mesh *mesh, unsigned axes);
 /* The ranks at two places on one axis, as Megatron's embedding group has it: first and last pipeline stage. */
 struct mesh_group mesh_pair(const struct mesh *mesh, enum mesh_axis axis, int first, int second);
 
+bool mesh_group_same(const struct mesh_group *a, const struct mesh_group *b);
 bool mesh_group_is_valid(const struct mesh_group *group, int ranks);
 int mesh_group_instances(const struct mesh_group *group, int ranks);
 int mesh_group_first(const struct mesh_group *group, int instance); /* its lowest rank */

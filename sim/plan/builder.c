@@ -90,17 +90,11 @@ struct plan_cell plan_cell_of(const struct plan_program *program, int op)
     return low > 0 ? program->cells.at[low - 1] : (struct plan_cell){.pass = NULL};
 }
 
-static bool same_ranks(const struct mesh_group *a, const struct mesh_group *b)
-{
-    return a->size == b->size && a->stride == b->stride && a->width == b->width && a->period == b->period &&
-           a->offset == b->offset;
-}
-
 int plan_group_of(struct plan_builder *builder, const char *name, struct mesh_group ranks)
 {
     struct plan *plan = builder->plan;
     for (int i = 0; i < plan->groups.n; i++)
-        if (same_ranks(&plan->groups.at[i].ranks, &ranks))
+        if (mesh_group_same(&plan->groups.at[i].ranks, &ranks))
             return i;
     vec_push(&plan->groups, (struct plan_group){name, ranks});
     return plan->groups.n - 1;
@@ -338,11 +332,18 @@ int plan_ops(const struct plan *plan)
     return n;
 }
 
+/* Of a program in a mean over ranks, as many programs together; stages have 1 each. */
+static double weight_of(const struct plan *plan, int program)
+{
+    return (double)plan_program_ranks(plan, program) * plan->n_programs / plan->mesh.ranks;
+}
+
 double plan_model_flop(const struct plan *plan, enum attention_flop counts)
 {
     double sum = 0;
     for (int p = 0; p < plan->n_programs; p++)
-        sum += plan->programs[p].model_flop - (counts == ATTENTION_FLOP_CAUSAL ? plan->programs[p].masked_flop : 0);
+        sum += weight_of(plan, p) *
+               (plan->programs[p].model_flop - (counts == ATTENTION_FLOP_CAUSAL ? plan->programs[p].masked_flop : 0));
     return sum / plan->n_programs;
 }
 
@@ -350,7 +351,8 @@ double plan_hardware_flop(const struct plan *plan, enum attention_flop counts)
 {
     double sum = 0;
     for (int p = 0; p < plan->n_programs; p++)
-        sum += plan->programs[p].hardware_flop + (counts == ATTENTION_FLOP_FULL ? plan->programs[p].skipped_flop : 0);
+        sum += weight_of(plan, p) *
+               (plan->programs[p].hardware_flop + (counts == ATTENTION_FLOP_FULL ? plan->programs[p].skipped_flop : 0));
     return sum / plan->n_programs;
 }
 

@@ -1,10 +1,11 @@
 /* A plan: one training step of a job as programs, which exec runs. Strategies compile to plans; EXPLAIN prints them.
  *
  * A program is what one class of ranks runs: there is one under data parallelism, one a stage under pipeline
- * parallelism. Every rank of the class runs the same const program, step after step; a rank is a few cursors into it.
- * The host thread of a rank walks the ops in order, paying host_s for each; device ops are appended to their queue (a
- * CUDA stream) as they are issued and start when the queue has reached them and all ops they wait for are done
- * (cudaStreamWaitEvent). Waits may name an op of the previous step, and always one of the same program.
+ * parallelism, one a kind of GPU in a job of two kinds (plan_join). Every rank of the class runs the same const
+ * program, step after step; a rank is a few cursors into it. The host thread of a rank walks the ops in order, paying
+ * host_s for each; device ops are appended to their queue (a CUDA stream) as they are issued and start when the queue
+ * has reached them and all ops they wait for are done (cudaStreamWaitEvent). Waits may name an op of the previous step,
+ * and always one of the same program.
  *
  * Programs meet in two ways. The k-th collective of a group in one member's program is the k-th in every other
  * member's. The k-th send of a channel (an axis and a distance on it) of a rank is the k-th receive of that channel of
@@ -177,8 +178,10 @@ struct plan_program {
 
 struct plan {
     struct mesh mesh;
-    int n_programs;              /* 1, or the size of program_axis */
+    int n_programs;              /* 1, the size of program_axis, or 2 of plan_join */
     enum mesh_axis program_axis; /* of several programs a rank runs that of its coordinate there */
+    int second_from;             /* plan_join: the first rank of program 1; else 0 */
+    int second_kernels;          /* and the first of its kernels */
     struct plan_program *programs;
     VEC(struct plan_queue) queues;
     VEC(struct plan_group) groups;
@@ -192,12 +195,23 @@ struct plan {
 
 static inline int plan_program_of(const struct plan *plan, int rank)
 {
+    if (plan->second_from > 0)
+        return rank >= plan->second_from;
     return plan->n_programs == 1 ? 0 : mesh_coordinate(&plan->mesh, rank, plan->program_axis);
 }
 /* The lowest rank that runs a program. */
 static inline int plan_first_rank(const struct plan *plan, int program)
 {
+    if (plan->second_from > 0)
+        return program * plan->second_from;
     return plan->n_programs == 1 ? 0 : program * plan->mesh.stride[plan->program_axis];
+}
+/* How many ranks run a program. */
+static inline int plan_program_ranks(const struct plan *plan, int program)
+{
+    if (plan->second_from > 0)
+        return program ? plan->mesh.ranks - plan->second_from : plan->second_from;
+    return plan->mesh.ranks / plan->n_programs;
 }
 static inline bool plan_queue_is_comm(const struct plan *plan, int queue)
 {
@@ -269,6 +283,13 @@ void plan_free(struct plan_builder *builder, int buffer, plan_wait last_use);
 int plan_last_op(const struct plan_builder *builder, int queue); /* PLAN_NO_OP when none yet */
 void plan_end(struct plan_builder *builder);
 void plan_release(struct plan *plan); /* the arrays */
+
+/* One job on two kinds of GPU: of two plans of one program for the same mesh, all ranks before second_from run that of
+ * *plan, the others that of *second, which is released. Both have the same queues and groups; kernels, buffers and
+ * bytes that stay among ranks of one program may differ. */
+void plan_join(struct plan *plan, struct plan *second, int second_from);
+/* Whether ranks of both kinds are together in a process group; *all: in every one of these groups. */
+bool plan_group_meets_kinds(const struct plan *plan, int group, bool *all);
 
 /* ---- looking at a plan ---- */
 
