@@ -124,11 +124,18 @@ static void set_parties(struct sim *sim, struct communicator *comm)
     }
 }
 
+/* Of a communicator with these ranks, the lowest and the highest. */
+static uint8_t kind_of(const struct sim *sim, int lowest, int highest)
+{
+    int first = plan_program_of(sim->plan, lowest), last = plan_program_of(sim->plan, highest);
+    return (uint8_t)(sim->n_kinds == 1 ? KIND_FIRST : first == last ? first : KIND_BOTH);
+}
+
 static void setup_group(struct sim *sim, int g)
 {
     const struct mesh_group *ranks = &sim->plan->groups.at[g].ranks;
     int first = mesh_group_first(ranks, 0);
-    for (int i = 1; i < ranks->size; i++)
+    for (int i = 1; i < ranks->size && sim->n_kinds == 1; i++)
         sim->group_meets_stages[g] |=
             plan_program_of(sim->plan, first + i * ranks->stride) != plan_program_of(sim->plan, first);
     for (int i = sim->group_first[g]; i < sim->group_first[g + 1]; i++) {
@@ -137,6 +144,7 @@ static void setup_group(struct sim *sim, int g)
             .channel = -1,
             .members = {mesh_group_first(ranks, i - sim->group_first[g]), ranks->stride, ranks->size},
             .n_parties = sim->folded ? 0 : ranks->size};
+        comm->kind = kind_of(sim, comm->members.first, comm->members.first + (ranks->size - 1) * ranks->stride);
         if (sim->index_of)
             set_parties(sim, comm);
     }
@@ -155,46 +163,67 @@ static void setup_channel(struct sim *sim, int c)
 {
     const struct plan_channel *channel = &sim->plan->channels.at[c];
     for (int r = 0; r < sim->plan->mesh.ranks; r++) {
+        int to = mesh_neighbour(&sim->plan->mesh, r, channel->axis, channel->delta);
         sim->communicators[sim->channel_first[c] + r] = (struct communicator){.group = -1,
             .channel = c,
             .from = r,
-            .to = mesh_neighbour(&sim->plan->mesh, r, channel->axis, channel->delta),
+            .to = to,
+            .kind = kind_of(sim, r, to),
             .n_parties = is_simulated(sim, r) ? 2 : 0};
     }
 }
 
-static struct coll_cost cost_of(const struct sim *sim, enum coll_kind kind, double bytes,
+/* Times are those on hw; algorithm and protocol are NCCL's choice on the other. */
+struct machine_pair {
+    const struct hw *hw, *chosen;
+};
+
+static struct coll_cost cost_of(const struct sim *sim, const struct machine_pair *on, enum coll_kind kind, double bytes,
     const struct coll_routing *routing, struct coll_shape shape)
 {
-    const struct hw *chosen_on = sim->options->chosen_on ? sim->options->chosen_on : sim->hw;
-    struct coll_cost cost = coll_of(kind, bytes, routing, shape, chosen_on);
-    if (chosen_on != sim->hw && routing)
-        cost = coll_routed(bytes, routing, shape, sim->hw);
-    else if (chosen_on != sim->hw)
-        cost = coll_choose(kind, bytes, shape, sim->hw, (struct coll_force){(int)cost.algorithm, (int)cost.protocol});
+    struct coll_cost cost = coll_of(kind, bytes, routing, shape, on->chosen);
+    if (on->chosen != on->hw && routing)
+        cost = coll_routed(bytes, routing, shape, on->hw);
+    else if (on->chosen != on->hw)
+        cost = coll_choose(kind, bytes, shape, on->hw, (struct coll_force){(int)cost.algorithm, (int)cost.protocol});
     if (sim->options->no_latency)
         cost.latency_s = 0;
     return cost;
 }
 
-static void setup_costs(struct sim *sim)
+static void setup_costs_on(struct sim *sim, const struct machine_pair *on, struct coll_cost *of_collectives,
+    struct coll_cost (*of_messages)[2])
 {
     const struct plan *plan = sim->plan;
-    sim->coll_costs = ARENA_ARRAY(sim->arena, struct coll_cost, plan->collectives.n);
     for (int c = 0; c < plan->collectives.n; c++) {
         const struct plan_collective *collective = &plan->collectives.at[c];
         struct coll_group members = sim->communicators[sim->group_first[collective->group]].members;
-        sim->coll_costs[c] = cost_of(sim, collective->kind, collective->bytes, collective->routing,
+        of_collectives[c] = cost_of(sim, on, collective->kind, collective->bytes, collective->routing,
             coll_shape(members, hw_gpus_per_node(sim->hw)));
     }
-    sim->message_costs = arena_alloc(sim->arena, sizeof *sim->message_costs * (size_t)(plan->messages.n + 1));
     for (int m = 0; m < plan->messages.n; m++)
         for (int nodes = 1; nodes <= 2; nodes++) {
-            struct coll_cost *cost = &sim->message_costs[m][nodes - 1];
-            *cost = cost_of(sim, COLL_SEND_RECV, plan->messages.at[m].bytes, NULL,
+            struct coll_cost *cost = &of_messages[m][nodes - 1];
+            *cost = cost_of(sim, on, COLL_SEND_RECV, plan->messages.at[m].bytes, NULL,
                 (struct coll_shape){.ranks = 2, .nodes = nodes, .per_node = 3 - nodes});
             cost->hbm_bytes /= 2; /* each GPU reads or writes; in nccl-tests' send_recv it does both */
         }
+}
+
+static void setup_costs(struct sim *sim)
+{
+    const struct plan *plan = sim->plan;
+    const struct hw *chosen_on = sim->options->chosen_on;
+    int collectives = plan->collectives.n, messages = plan->messages.n;
+    sim->coll_costs = ARENA_ARRAY(sim->arena, struct coll_cost, sim->n_kinds * collectives);
+    sim->message_costs = arena_alloc(sim->arena, sizeof *sim->message_costs * (size_t)(sim->n_kinds * messages + 1));
+    for (int k = 0; k < sim->n_kinds; k++) {
+        struct hw chosen;
+        if (chosen_on)
+            chosen = k == KIND_SECOND ? hw_of_second(chosen_on) : k == KIND_BOTH ? hw_of_both(chosen_on) : *chosen_on;
+        const struct machine_pair on = {sim->kinds[k], chosen_on ? &chosen : sim->kinds[k]};
+        setup_costs_on(sim, &on, sim->coll_costs + k * collectives, sim->message_costs + k * messages);
+    }
 }
 
 /* Siblings are communicators of one program: of a message its sender's, else that of the first member. */
@@ -369,9 +398,11 @@ static struct communicator *find(const struct sim *sim, const struct rank *rank,
 /* What a member's op costs in this communicator. */
 static const struct coll_cost *cost_here(const struct sim *sim, const struct communicator *comm, int32_t index)
 {
+    const struct plan *plan = sim->plan;
     if (!is_message(comm))
-        return &sim->coll_costs[index];
-    return &sim->message_costs[index][comm->from / sim->fabric.gpus != comm->to / sim->fabric.gpus];
+        return &sim->coll_costs[comm->kind * plan->collectives.n + index];
+    return &sim->message_costs[comm->kind * plan->messages.n + index]
+                              [comm->from / sim->fabric.gpus != comm->to / sim->fabric.gpus];
 }
 
 void communicator_arrive(struct sim *sim, int rank_index, int32_t op_index)

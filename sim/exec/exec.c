@@ -40,6 +40,8 @@ static void setup_links(struct sim *sim)
 /* Whether one rank can stand for all of its program: every communicator must meet links like those of its siblings. */
 static bool can_fold(const struct sim *sim)
 {
+    if (!kinds_fold(sim))
+        return false;
     if (fabric_is_uniform(&sim->fabric))
         return true;
     for (int g = 0; g < sim->plan->groups.n; g++) {
@@ -56,10 +58,10 @@ static bool can_fold(const struct sim *sim)
 static void setup_kernels(struct sim *sim)
 {
     const struct plan *plan = sim->plan;
-    const struct hw_gpu *gpu = &sim->hw->gpu;
     struct sm_state free = {0, ARENA_ARRAY(sim->arena, double, plan->kernels.n)};
     sim->kernel_costs = ARENA_ARRAY(sim->arena, struct kernel_cost, plan->kernels.n);
     for (int k = 0; k < plan->kernels.n; k++) {
+        const struct hw_gpu *gpu = kernel_gpu(sim, k);
         struct kernel_time time = kernel_time(&plan->kernels.at[k], gpu, kernel_whole_gpu(gpu));
         free.compute_s[k] = time.compute_s;
         sim->kernel_costs[k] = (struct kernel_cost){time.memory_s, time.floor_s, time.start_s};
@@ -265,7 +267,7 @@ static void check_ended(const struct sim *sim)
 static bool by_slowest(const struct sim *sim, const double *speeds)
 {
     return sim->options->fold == FOLD_SLOWEST && !sim->folded && !sim->place && speeds && !sim->uneven &&
-           fabric_is_uniform(&sim->fabric) && sim->fabric.first_leaf == sim->fabric.n_links;
+           sim->n_kinds == 1 && fabric_is_uniform(&sim->fabric) && sim->fabric.first_leaf == sim->fabric.n_links;
 }
 
 void sim_begin(struct sim *sim, bool keeps_ledgers)
@@ -309,6 +311,8 @@ void sim_end(struct sim *sim)
     sim->result->ranks_simulated = sim->n_ranks;
     sim->result->folded = sim->folded;
     sim->result->program_stride = sim->plan->mesh.stride[sim->plan->program_axis];
+    if (sim->n_kinds > 1 && sim->folded)
+        sim->result->stands_for = kinds_first_ranks(sim);
 }
 
 static void simulate(struct sim *sim, bool keeps_ledgers)
@@ -337,12 +341,13 @@ struct sim *sim_open(struct exec_result *out, const struct plan *plan, const str
 {
     *out = (struct exec_result){.status = EXEC_OK,
         .n_programs = plan->n_programs,
+        .kinds = plan->second_from > 0,
         .programs = ARENA_ARRAY(arena, struct exec_program, plan->n_programs)};
     struct sim *sim = xcalloc(1, sizeof *sim);
     sim->plan = plan;
-    sim->hw = hw;
     sim->options = options;
     sim->arena = arena;
+    kinds_set(sim, hw);
     sim->result = out;
     sim->n_queues = plan->queues.n;
     sim->host_factor = sim->simulated_share = 1;

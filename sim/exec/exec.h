@@ -88,8 +88,8 @@ struct exec_options {
     int n_trace_ranks;
     struct degrade_events link_events, gpu_events; /* of this hardware and number of ranks; borrowed */
     bool no_latency;                               /* collectives cost their bytes only; see scenario/explain.h */
-    const struct hw *chosen_on; /* algorithms and protocols are NCCL's choice on this hardware; borrowed. NULL: on the
-                                   job's own */
+    const struct hw *chosen_on; /* algorithms and protocols are NCCL's choice on this hardware, which has a second kind
+                                   of node where the job has; borrowed. NULL: on that of the job */
     bool no_contention;         /* kernels run beside collectives as if alone */
     bool one_by_one;            /* for tests: an event for every kernel; times are the same */
     bool no_memory; /* HBM is not followed: no peaks, never out of memory; half of the time of a folded run */
@@ -223,7 +223,9 @@ struct exec_result {
     double events;
     bool folded;
     int program_stride;                  /* between the first ranks of programs */
-    const int *stands_for;               /* FOLD_SLOWEST: by rank, the one whose timeline it has; else NULL */
+    bool kinds;                          /* programs are those of two kinds of GPU, not of stages */
+    const int *stands_for;               /* FOLD_SLOWEST, and folded with two kinds: by rank, the one whose timeline it
+                                            has; else NULL */
     int ranks_simulated;                 /* one for each program when folded */
     struct exec_memory_sample *timeline; /* of the fullest program, in the arena */
     int n_timeline;
@@ -233,6 +235,11 @@ struct exec_result {
     int n_host_spans;
     ps_t last_step_start, last_step_end; /* of the last measured step */
 };
+
+static inline bool exec_has_stages(const struct exec_result *result)
+{
+    return result->n_programs > 1 && !result->kinds;
+}
 
 /* The rank whose spans stand for a rank's. */
 static inline int exec_simulated_rank(const struct exec_result *result, int rank)

@@ -12,7 +12,7 @@ static const struct plan_program *program_of(const struct sim *sim, int rank)
 static int64_t fixed_bytes(const struct sim *sim, int program)
 {
     double fixed[HBM_CATEGORY_COUNT] = {0};
-    exec_fixed_memory(fixed, sim->plan, program, sim->hw);
+    exec_fixed_memory(fixed, sim->plan, program, program_hw(sim, program));
     return (int64_t)(fixed[HBM_CONTEXT] + fixed[HBM_NCCL]);
 }
 
@@ -89,8 +89,8 @@ static void setup_one(struct sim *sim, int rank)
 {
     struct ledger *ledger = &sim->ledgers[rank];
     const struct plan_program *program = program_of(sim, rank);
-    hbm_init(&ledger->hbm, (int64_t)sim->hw->gpu.hbm_capacity.value, fixed_bytes(sim, sim->ranks[rank].program),
-        &sim->options->allocator);
+    hbm_init(&ledger->hbm, (int64_t)program_hw(sim, sim->ranks[rank].program)->gpu.hbm_capacity.value,
+        fixed_bytes(sim, sim->ranks[rank].program), &sim->options->allocator);
     ledger->blocks = ARENA_ARRAY(sim->arena, int32_t, program->buffers.n);
     for (int i = 0; i < program->setup.n; i++)
         setup_buffer(sim, rank, program->setup.at[i]);
@@ -130,9 +130,10 @@ static void give_back(struct sim *sim, int rank, const struct plan_op *op)
         hbm_reuse(&ledger->hbm, block);
 }
 
-static ps_t calls_of(const struct sim *sim, struct hbm *hbm)
+static ps_t calls_of(const struct sim *sim, int rank)
 {
-    const struct hw_gpu *gpu = &sim->hw->gpu;
+    const struct hw_gpu *gpu = &program_hw(sim, sim->ranks[rank].program)->gpu;
+    struct hbm *hbm = &sim->ledgers[rank].hbm;
     double spent_s = (double)hbm->mallocs * gpu->cuda_malloc.value + (double)hbm->frees * gpu->cuda_free.value;
     hbm->mallocs = hbm->frees = 0;
     return ps_from_s(spent_s);
@@ -166,7 +167,7 @@ bool ledger_op(struct sim *sim, int rank, int32_t op_index, bool drained, ps_t *
         return false;
     if (!found)
         fail(sim, rank, &program_of(sim, rank)->buffers.at[op->index]);
-    *calls = calls_of(sim, &ledger->hbm);
+    *calls = calls_of(sim, rank);
     if (*calls > 0 || drained)
         vec_push(&ledger->stops, (struct ledger_stop){step, op_index, drained, *calls});
     ledger->measured_retries += measuring(sim, step) ? ledger->hbm.retries - retries : 0;
@@ -214,7 +215,7 @@ static void program_result(const struct sim *sim, int p)
     struct exec_memory *memory = &sim->result->programs[p].memory;
     const struct ledger *ledger = slowest(sim, p);
     const struct ledger *first = &sim->ledgers[stand_in(sim, plan_first_rank(sim->plan, p))];
-    memory->capacity_bytes = sim->hw->gpu.hbm_capacity.value;
+    memory->capacity_bytes = program_hw(sim, p)->gpu.hbm_capacity.value;
     memory->peak_allocated_bytes = (double)ledger->hbm.peak_allocated;
     memory->peak_reserved_bytes = (double)ledger->hbm.peak_reserved;
     memory->alloc_retries = (double)ledger->hbm.retries;
@@ -222,15 +223,21 @@ static void program_result(const struct sim *sim, int p)
     memory->alloc_stall_s = s_from_ps(ledger->stall) / (double)sim->options->steps;
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
         memory->peak_category_bytes[c] = (double)ledger->hbm.at_peak[c];
-    exec_fixed_memory(memory->peak_category_bytes, sim->plan, p, sim->hw);
+    exec_fixed_memory(memory->peak_category_bytes, sim->plan, p, program_hw(sim, p));
     if (!sim->out_of_memory) {
         timeline_result(sim, first, &sim->result->programs[p]);
         return;
     }
     struct exec_peak peak;
-    exec_program_peak(&peak, sim->plan, p, sim->hw);
+    exec_program_peak(&peak, sim->plan, p, program_hw(sim, p));
     memory->required_bytes = peak.total_bytes;
     memcpy(memory->required_category_bytes, peak.category_bytes, sizeof peak.category_bytes);
+}
+
+static double left_bytes(const struct sim *sim, int program)
+{
+    const struct exec_memory *memory = &sim->result->programs[program].memory;
+    return memory->capacity_bytes - memory->peak_reserved_bytes;
 }
 
 /* The program without which the job would not fit. */
@@ -238,8 +245,7 @@ static int fullest(const struct sim *sim)
 {
     int most = 0;
     for (int p = 1; p < sim->plan->n_programs; p++)
-        if (sim->result->programs[p].memory.peak_reserved_bytes >
-            sim->result->programs[most].memory.peak_reserved_bytes)
+        if (left_bytes(sim, p) < left_bytes(sim, most))
             most = p;
     return sim->out_of_memory ? sim->oom_program : most;
 }

@@ -56,7 +56,7 @@ void exec_program_peak(struct exec_peak *out, const struct plan *plan, int p, co
         change(&count, &program->buffers.at[program->setup.at[i]], 1);
     count_step(&count, program, true);
     count_step(&count, program, false);
-    *out = (struct exec_peak){.host_bytes = program->host_bytes};
+    *out = (struct exec_peak){.host_bytes = program->host_bytes, .capacity_bytes = hw->gpu.hbm_capacity.value};
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++) {
         out->category_bytes[c] = (double)count.at_peak[c];
         out->largest_category[c] = (double)count.largest[c];
@@ -68,11 +68,12 @@ void exec_program_peak(struct exec_peak *out, const struct plan *plan, int p, co
 
 void exec_peak(struct exec_peak *out, const struct plan *plan, const struct hw *hw)
 {
+    const struct hw second = hw_of_second(hw);
     exec_program_peak(out, plan, 0, hw);
     for (int p = 1; p < plan->n_programs; p++) {
         struct exec_peak peak;
-        exec_program_peak(&peak, plan, p, hw);
-        if (peak.total_bytes > out->total_bytes)
+        exec_program_peak(&peak, plan, p, plan->second_from > 0 ? &second : hw);
+        if (peak.total_bytes - peak.capacity_bytes > out->total_bytes - out->capacity_bytes)
             *out = peak;
     }
 }

@@ -19,12 +19,13 @@ struct exec_peak {
     double category_bytes[HBM_CATEGORY_COUNT];   /* of these, at that moment */
     double largest_category[HBM_CATEGORY_COUNT]; /* each category at its own fullest moment */
     double host_bytes;                           /* pinned host memory */
+    double capacity_bytes;                       /* HBM of the GPU */
 };
 
-/* Of the ranks of a program. Over two steps: what the first one makes and keeps (optimizer state) is there in all
- * of the second. */
+/* Of the ranks of a program, hw being their hardware. Over two steps: what the first one makes and keeps (optimizer
+ * state) is there in all of the second. */
 void exec_program_peak(struct exec_peak *out, const struct plan *plan, int program, const struct hw *hw);
-/* Of the program that needs most. */
+/* Of the program that needs most of its GPU's HBM. */
 void exec_peak(struct exec_peak *out, const struct plan *plan, const struct hw *hw);
 
 /* What is there all the time beside tensors on ranks of a program: sets the entries of HBM_CONTEXT and HBM_NCCL. */

@@ -211,30 +211,31 @@ void queue_on_event(void *self, const struct event *event)
 static double memory_slowdown(struct sim *sim, const struct rank *rank, double hbm_Bps)
 {
     struct slowdown *last = &sim->last_slowdown;
-    if (last->sm_state == rank->sm_state && last->hbm_Bps == hbm_Bps)
+    const struct hw_gpu *gpu = &program_hw(sim, rank->program)->gpu;
+    if (last->gpu == gpu && last->sm_state == rank->sm_state && last->hbm_Bps == hbm_Bps)
         return last->factor;
-    const struct hw_gpu *gpu = &sim->hw->gpu;
     struct kernel_share share = kernel_whole_gpu(gpu);
     struct kernel_work byte = kernel_stream(KERNEL_COPY, 1e9, 0, 0); /* any size: only the ratio counts */
     double alone_s = kernel_time(&byte, gpu, share).memory_s;
     share.sms = fmax(1, share.sms - sim->sm_states.at[rank->sm_state].sms);
     share.hbm_Bps = hbm_Bps;
-    *last = (struct slowdown){rank->sm_state, hbm_Bps, kernel_time(&byte, gpu, share).memory_s / alone_s};
+    *last = (struct slowdown){gpu, rank->sm_state, hbm_Bps, kernel_time(&byte, gpu, share).memory_s / alone_s};
     return last->factor;
 }
 
 /* The state of a GPU on which collectives hold this number of SMs, met now or before. */
 static int find_state(struct sim *sim, double sms)
 {
-    const struct hw_gpu *gpu = &sim->hw->gpu;
     for (int s = 1; s < sim->sm_states.n; s++)
         if (sim->sm_states.at[s].sms == sms)
             return s;
-    struct kernel_share share = kernel_whole_gpu(gpu);
-    share.sms = fmax(1, share.sms - sms);
     struct sm_state state = {sms, ARENA_ARRAY(sim->arena, double, sim->plan->kernels.n)};
-    for (int k = 0; k < sim->plan->kernels.n; k++)
+    for (int k = 0; k < sim->plan->kernels.n; k++) {
+        const struct hw_gpu *gpu = kernel_gpu(sim, k);
+        struct kernel_share share = kernel_whole_gpu(gpu);
+        share.sms = fmax(1, share.sms - sms);
         state.compute_s[k] = kernel_time(&sim->plan->kernels.at[k], gpu, share).compute_s;
+    }
     vec_push(&sim->sm_states, state);
     return sim->sm_states.n - 1;
 }
@@ -253,7 +254,7 @@ static void set_sm_state(struct sim *sim, struct rank *rank)
     bool slowed = rank->sm_state && !sim->options->no_contention;
     rank->compute_s = sim->sm_states.at[slowed ? rank->sm_state : 0].compute_s;
     rank->memory_slowdown = slowed ? memory_slowdown(sim, rank, hbm_Bps) : 1;
-    rank->traffic = slowed ? kernel_traffic(&sim->hw->gpu, hbm_Bps) : 1;
+    rank->traffic = slowed ? kernel_traffic(&program_hw(sim, rank->program)->gpu, hbm_Bps) : 1;
     rank->slows_starts = slowed;
 }
 

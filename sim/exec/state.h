@@ -29,6 +29,7 @@ struct sm_state {
 
 /* What memory_slowdown() of queue.c has found last; state 0 needs none. */
 struct slowdown {
+    const struct hw_gpu *gpu;
     int sm_state;
     double hbm_Bps, factor;
 };
@@ -144,6 +145,7 @@ struct communicator {
     int channel;  /* of the plan */
     int from, to; /* ranks; a channel's */
     struct coll_group members;
+    uint8_t kind;  /* KIND_FIRST, ... */
     int flow;      /* in net */
     int n_parties; /* members that are simulated: all, or one of each program when folded, which are: */
     int *programs;
@@ -196,9 +198,15 @@ struct machine {
     int unfinished; /* of several jobs: those that have measured steps before them */
 };
 
+/* Whose hardware kernels and collectives are timed by in a job on two kinds of node: the first's, the second's, or, for
+ * process groups with ranks on both, hw_of_both(). A program's kind is its number. */
+enum { KIND_FIRST, KIND_SECOND, KIND_BOTH, KIND_COUNT };
+
 struct sim {
     const struct plan *plan;
-    const struct hw *hw;
+    const struct hw *hw;                /* of the cluster; its first kind of node */
+    const struct hw *kinds[KIND_COUNT]; /* n_kinds of them, the first is hw */
+    int n_kinds;                        /* KIND_FIRST only: 1; else KIND_COUNT */
     const struct exec_options *options;
     struct arena *arena;
     struct machine *machine;
@@ -228,8 +236,8 @@ struct sim {
     struct kernel_cost *kernel_costs;
     VEC(struct sm_state) sm_states;
     struct slowdown last_slowdown;
-    struct coll_cost *coll_costs;
-    struct coll_cost (*message_costs)[2]; /* inside a node, between two */
+    struct coll_cost *coll_costs;         /* of each kind, of each collective */
+    struct coll_cost (*message_costs)[2]; /* of each kind, of each message: inside a node, between two */
     /* step ends */
     ps_t *step_end;  /* latest over ranks */
     int *step_ranks; /* how many have ended it */
@@ -258,6 +266,16 @@ static inline const struct plan_op *op_of(const struct rank *rank, int32_t op)
 static inline const struct plan_op *queue_op(const struct rank *rank, const struct queue *queue)
 {
     return op_of(rank, queue->ops[queue->position]);
+}
+
+static inline const struct hw *program_hw(const struct sim *sim, int program)
+{
+    return sim->kinds[sim->n_kinds > 1 ? program : KIND_FIRST];
+}
+/* Programs do not share kernels in a job of two kinds. */
+static inline const struct hw_gpu *kernel_gpu(const struct sim *sim, int kernel)
+{
+    return &program_hw(sim, kernel >= sim->plan->second_kernels)->gpu;
 }
 
 /* The place among the simulated ranks of the one that stands for a rank of the job; -1: none does. */
@@ -369,6 +387,12 @@ static inline double queue_isolated_ps(const struct sim *sim, const struct rank 
     double compute_s = sim->sm_states.at[0].compute_s[kernel] / rank->speed;
     return (kernel_busy_s(compute_s, cost->memory_s) + cost->floor_s) * jitter * (double)PS_PER_S;
 }
+
+/* kinds.c: jobs on nodes of two kinds */
+void kinds_set(struct sim *sim, const struct hw *hw);
+/* Of each process group all instances have ranks of both kinds, or none has: one rank of each kind does for all. */
+bool kinds_fold(const struct sim *sim);
+int *kinds_first_ranks(const struct sim *sim); /* by rank the first of its kind */
 
 /* slowest.c: by the speeds of all ranks, what is said of FOLD_SLOWEST above. */
 void slowest_choose(struct sim *sim, double *speeds);

@@ -67,14 +67,25 @@ const char *fabric_link_name(char *buffer, size_t n, const struct fabric *fabric
     return fabric_cable_name(buffer, n, fabric, link, 0);
 }
 
+/* The hardware that a link of a node belongs to; switches are the same for both kinds. */
+static const struct hw *kind_of(const struct fabric *fabric, int link)
+{
+    if (!fabric->second || link >= fabric->first_leaf)
+        return fabric->hw;
+    bool gpu = link < fabric->first_nic;
+    int node = gpu ? link / fabric->gpus : (link - fabric->first_nic) / 2 / fabric->nics;
+    return node >= fabric->hw->second_from / fabric->gpus ? fabric->second : fabric->hw;
+}
+
 enum coll_bound fabric_link_bound(const struct fabric *fabric, int link)
 {
-    return link >= fabric->first_leaf ? COLL_BOUND_NETWORK : coll_link_bound(fabric->hw, link >= fabric->first_nic);
+    return link >= fabric->first_leaf ? COLL_BOUND_NETWORK
+                                      : coll_link_bound(kind_of(fabric, link), link >= fabric->first_nic);
 }
 
 static double whole_Bps(const struct fabric *fabric, int link)
 {
-    const struct hw *hw = fabric->hw;
+    const struct hw *hw = kind_of(fabric, link);
     struct quantity cable = hw->cluster.network.cable_bandwidth;
     if (link < fabric->first_nic)
         return coll_gpu_Bps(hw);
@@ -88,6 +99,11 @@ void fabric_build(
     struct fabric *out, const struct hw *hw, int ranks, const struct degrade_events *events, struct arena *arena)
 {
     *out = (struct fabric){.hw = hw, .ranks = ranks, .gpus = hw_gpus_per_node(hw)};
+    if (hw->second_from > 0) {
+        struct hw *second = arena_alloc(arena, sizeof *second);
+        *second = hw_of_second(hw);
+        out->second = second;
+    }
     count_links(out);
     out->capacity_Bps = ARENA_ARRAY(arena, double, out->n_links);
     out->weight = ARENA_ARRAY(arena, double, out->n_links);

@@ -30,11 +30,11 @@
 #include <stdbool.h>
 
 struct fabric {
-    const struct hw *hw;
-    int ranks, nodes, gpus; /* gpus: a node */
-    int nics;               /* links out (and as many in) of a node */
-    int leaves, leaf_links; /* leaf_links: up (and as many down) of a leaf */
-    int pods, pod_links;    /* the same of a pod; 0 when there is no level above */
+    const struct hw *hw, *second; /* second: of the nodes of the second kind; NULL: there are none */
+    int ranks, nodes, gpus;       /* gpus: a node */
+    int nics;                     /* links out (and as many in) of a node */
+    int leaves, leaf_links;       /* leaf_links: up (and as many down) of a leaf */
+    int pods, pod_links;          /* the same of a pod; 0 when there is no level above */
     int first_nic, first_leaf, first_pod, n_links;
     double *capacity_Bps; /* of each link, 0: failed */
     bool degraded;        /* some capacity is, at some time, not what the cluster file gives */
