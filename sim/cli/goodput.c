@@ -3,6 +3,7 @@
 #include "base/files.h"
 #include "cli/cli.h"
 #include "scenario/energy.h"
+#include "scenario/kinds.h"
 #include "strategy/states.h"
 
 #include <math.h>
@@ -139,7 +140,8 @@ static void simulate_point(struct goodput_point *out, const struct goodput_comma
     out->tflops_per_gpu = result->tflops_per_gpu;
     out->tokens_per_s = result->tokens_per_s_per_gpu * gpus;
     double spares = (double)out->job.options.hot_spares * point->hw.node.gpus.value;
-    out->usd_per_day = (gpus + spares) * point->hw.gpu.price.value * HOURS_PER_DAY;
+    double price = kinds_mean(point, point->hw.gpu.price.value, point->hw.second_gpu.price.value);
+    out->usd_per_day = (gpus + spares) * price * HOURS_PER_DAY;
     double without_failures = command->tokens.n / out->tokens_per_s / S_PER_DAY;
     out->days = command->days > 0       ? command->days
                 : command->tokens.n > 0 ? fmin(without_failures, GOODPUT_MAX_DAYS)

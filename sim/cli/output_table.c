@@ -377,15 +377,23 @@ static void print_curves(FILE *out, struct view *view)
 static void print_programs(FILE *out, const struct view *view)
 {
     struct table table = {0};
+    bool kinds = false;
     for (int i = 0; i < view->set->n_points; i++) {
         const struct exec_result *exec = &view->results[i].exec;
         for (int p = 0; p < exec->n_programs && exec->n_programs > 1 && exec->status == EXEC_OK; p++) {
             const struct exec_breakdown *part = &exec->programs[p].breakdown;
             const struct exec_memory *memory = &exec->programs[p].memory;
+            const char *fullest = p == exec->fullest ? " (fullest)" : "";
+            kinds |= exec->kinds;
             table_row(&table);
             table_text(&table, "point", "", arena_printf(view->arena, "%.0f GPUs", gpus_of(view, i)));
-            table_number_as(
-                &table, "program", "", arena_printf(view->arena, "%d%s", p, p == exec->fullest ? " (fullest)" : ""));
+            if (exec->kinds) {
+                const struct hw *hw = &view->set->points[i].hw;
+                const char *name = p ? hw->second_gpu.name : hw->gpu.name;
+                table_text(&table, "GPU", "", arena_printf(view->arena, "%s%s", name, fullest));
+                table_number(&table, "batch", "/GPU", 0, view->results[i].micro_batch[p]);
+            } else
+                table_number_as(&table, "program", "", arena_printf(view->arena, "%d%s", p, fullest));
             table_number(&table, "compute", "s", 4, part->compute_s);
             table_number(&table, "exposed comm", "s", 4, part->exposed_comm_s);
             table_number(&table, "host bound", "s", 4, part->host_bound_s);
@@ -394,8 +402,26 @@ static void print_programs(FILE *out, const struct view *view)
             table_number(&table, "reserved", "GiB", 1, memory->peak_reserved_bytes / GiB);
         }
     }
-    fputs(table.rows > 0 ? "\nby program:\n" : "", out);
+    fputs(table.rows == 0 ? "" : kinds ? "\nby kind of GPU:\n" : "\nby program:\n", out);
     table_finish(out, &table);
+}
+
+/* "H100-80GB, 8 x 400 Gb/s, and nodes of a second kind: DGX A100". */
+static const char *cluster_of(const struct view *view)
+{
+    const struct scenario_set *set = view->set;
+    const struct hw *first = &set->points[0].hw;
+    for (int i = 1; i < set->n_points; i++) {
+        const struct hw *hw = &set->points[i].hw;
+        bool second = hw->second_from > 0 && first->second_from > 0;
+        if (strcmp(hw->cluster.name, first->cluster.name) != 0 || (hw->second_from > 0) != (first->second_from > 0) ||
+            (second && strcmp(hw->second_node.name, first->second_node.name) != 0))
+            return "several clusters";
+    }
+    if (first->second_from == 0)
+        return first->cluster.name;
+    return arena_printf(
+        view->arena, "%s, and nodes of a second kind: %s", first->cluster.name, first->second_node.name);
 }
 
 void output_table(FILE *out, const struct scenario_set *set, const struct scenario_result *results)
@@ -405,10 +431,7 @@ void output_table(FILE *out, const struct scenario_set *set, const struct scenar
     const struct scenario *first = &set->points[0].options;
     view_begin(&view);
     fprintf(out, "%s%s%s\n", first->name, first->description ? ": " : "", first->description ? first->description : "");
-    bool same = true;
-    for (int i = 1; i < set->n_points; i++)
-        same = same && strcmp(set->points[i].hw.cluster.name, set->points[0].hw.cluster.name) == 0;
-    fprintf(out, "%s\n\n", same ? set->points[0].hw.cluster.name : "several clusters");
+    fprintf(out, "%s\n\n", cluster_of(&view));
     struct table table = {0};
     for (int i = 0; i < set->n_points; i++)
         add_point(&view, &table, i);

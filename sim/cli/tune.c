@@ -7,6 +7,7 @@
 #include "cli/stop.h"
 #include "cli/workers.h"
 #include "crew/crew.h"
+#include "scenario/kinds.h"
 #include "store/outcome.h"
 
 #include <ctype.h>
@@ -152,6 +153,8 @@ int cmd_tune(int argc, char **argv)
     scenario_load(&set, command.file, command.overrides.list.at, command.overrides.list.n, &command.arena, &diag);
     if (diag.worst == STATUS_OK) /* what the scenario's own strategy does not read, another one of the search may */
         diag = DIAG_INIT;
+    if (diag.worst == STATUS_OK)
+        kinds_refuse(set.points, set.n_points, "flopcast tune", &diag);
     if (diag.worst == STATUS_OK && prices_set(&command.prices, &set, &command.arena, &diag) == STATUS_OK) {
         tune_candidates(&tune, &set, &command.options, &command.arena);
         if (tune.candidates.n == 0)

@@ -102,7 +102,7 @@ enum { PARALLELISMS = sizeof parallelisms / sizeof *parallelisms };
 
 static bool is_parallel(const struct exec_result *result)
 {
-    bool found = result->n_programs > 1;
+    bool found = exec_has_stages(result);
     for (int p = 0; p < PARALLEL_COUNT; p++)
         found = found || (p != PARALLEL_DATA && result->breakdown.comm[p].moving_s > 0);
     return found;
@@ -124,7 +124,7 @@ static void print_parallelism(FILE *out, const struct exec_result *result, struc
     const struct exec_breakdown *part = &result->breakdown;
     if (!is_parallel(result))
         return;
-    if (result->n_programs > 1)
+    if (exec_has_stages(result))
         add_parallelism(&table, "bubble", TABLE_UNKNOWN, part->bubble_s, result->step_time_s);
     for (int i = 0; i < PARALLELISMS; i++) {
         const struct exec_comm_time *comm = &part->comm[parallelisms[i]];
@@ -134,7 +134,7 @@ static void print_parallelism(FILE *out, const struct exec_result *result, struc
     }
     fputs("\nwhat parallelism costs, mean over ranks:\n\n", out);
     table_finish(out, &table);
-    if (result->n_programs > 1) {
+    if (exec_has_stages(result)) {
         int most = 0;
         for (int p = 1; p < result->n_programs; p++)
             if (result->programs[p].breakdown.compute_s > result->programs[most].breakdown.compute_s)
@@ -242,7 +242,7 @@ static void add_parallel_records(struct explained *e, const struct exec_result *
 {
     const struct exec_breakdown *part = &result->breakdown;
     double step_s = result->step_time_s;
-    if (result->n_programs > 1)
+    if (exec_has_stages(result))
         add_row(e, &(struct explained_row){"parallelism", "bubble", TABLE_UNKNOWN, TABLE_UNKNOWN, TABLE_UNKNOWN,
                        TABLE_UNKNOWN, part->bubble_s / step_s, TABLE_UNKNOWN, part->bubble_s, TABLE_UNKNOWN, NULL});
     for (int i = 0; i < PARALLELISMS && is_parallel(result); i++) {

@@ -1,4 +1,5 @@
 #include "scenario/file.h"
+#include "scenario/kinds.h"
 
 #include <inttypes.h>
 
@@ -128,7 +129,7 @@ static void check_allocator(const struct scenario_point *point, struct diag *dia
 }
 
 /* What nobody set is wrong for this strategy: then its name is what was written. */
-static struct source_pos place_of(const void *self, const char *path)
+struct source_pos check_place_of(const void *self, const char *path)
 {
     const struct scenario_point *point = self;
     struct config_origin found = scenario_origin(point, path);
@@ -138,7 +139,7 @@ static struct source_pos place_of(const void *self, const char *path)
 
 void check_point(const struct scenario_point *point, struct diag *diag)
 {
-    const struct strategy_places places = {place_of, point};
+    const struct strategy_places places = {check_place_of, point};
     check_gpus(point, diag);
     check_lengths(point, diag);
     check_adapters(point, diag);
@@ -147,6 +148,7 @@ void check_point(const struct scenario_point *point, struct diag *diag)
     check_steps(point, diag);
     check_pauses(point, diag);
     check_allocator(point, diag);
+    kinds_check(point, diag);
 }
 
 /* Only for a number of GPUs that there is: the links and GPUs of a job are laid out to be looked at. */

@@ -9,6 +9,12 @@
 /* With this many times the NICs' bandwidth, the network is no limit beside NVLink. */
 static const double NO_LIMIT = 1e6;
 
+static void without_limit(struct hw_node *node)
+{
+    node->nic_bandwidth.value *= NO_LIMIT;
+    node->pcie_bandwidth.value *= NO_LIMIT; /* of NICs: hw_derive has done what copies need */
+}
+
 void scenario_remove_cause(struct scenario_point *point, enum scenario_cause cause)
 {
     struct exec_options *exec = &point->options.exec;
@@ -27,8 +33,8 @@ void scenario_remove_cause(struct scenario_point *point, enum scenario_cause cau
         /* The channels of the real NICs: NCCL would lay others for such as these. */
         point->hw.cluster.nccl_channels =
             (struct quantity){.value = coll_channels(true, &point->hw), .kind = QUANTITY_ASSUMED};
-        point->hw.node.nic_bandwidth.value *= NO_LIMIT;
-        point->hw.node.pcie_bandwidth.value *= NO_LIMIT; /* of NICs: hw_derive has done what copies need */
+        without_limit(&point->hw.node);
+        without_limit(&point->hw.second_node);
         point->hw.cluster.oversubscription.value = 1;
         point->hw.cluster.network = (struct hw_network){0}; /* pooled: no switch is a limit */
         point->hw.cluster.nccl_channel_bandwidth = (struct quantity){0};
@@ -40,7 +46,7 @@ void scenario_remove_cause(struct scenario_point *point, enum scenario_cause cau
         return;
     case CAUSE_HOST:
         point->options.strategy.host = (struct host_options){0};
-        point->hw.gpu.step_pause = (struct quantity){0};
+        point->hw.gpu.step_pause = point->hw.second_gpu.step_pause = (struct quantity){0};
         point->options.strategy.train.decode_images = false;
         return;
     case CAUSE_BUBBLE: /* no run is without it */
@@ -89,7 +95,7 @@ enum status scenario_explain(struct scenario_waterfall *out, const struct scenar
     }
     out->small[CAUSE_COUNT] = without_bubble(&results[ROUNDS - 1][0]);
     out->large[CAUSE_COUNT] = without_bubble(&results[ROUNDS - 1][1]);
-    out->stages = results[0][0].exec.n_programs > 1 || results[0][1].exec.n_programs > 1;
+    out->stages = exec_has_stages(&results[0][0].exec) || exec_has_stages(&results[0][1].exec);
     double before = out->small[0] - out->large[0];
     for (int i = 0; i < CAUSE_COUNT; i++) {
         double after = out->small[i + 1] - out->large[i + 1];

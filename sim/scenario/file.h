@@ -81,7 +81,7 @@ void sweep_assign(const struct sweep *sweep, int point, struct scenario *options
 /* ---- inputs.c, published.c ---- */
 
 struct csv_table;
-enum input_kind { INPUT_HW, INPUT_MODEL, INPUT_STACK, INPUT_PUBLISHED };
+enum input_kind { INPUT_HW, INPUT_NODE, INPUT_MODEL, INPUT_STACK, INPUT_PUBLISHED };
 
 /* A file that points refer to. Each is read once, and what is wrong with it is reported once. */
 struct input {
@@ -89,7 +89,7 @@ struct input {
     const char *path;
     int64_t max_positions; /* INPUT_MODEL: in place of the file's; 0: the file's */
     enum status status;
-    struct hw hw; /* by kind, one of these */
+    struct hw hw; /* by kind, one of these; of a node and its GPU nothing else is set */
     struct hw_sources sources;
     struct model model;
     struct stack stack;
@@ -135,6 +135,8 @@ void check_given(const struct scenario_point *point, struct diag *diag);
 /* The loaded point makes sense: GPUs that exist, groups that divide, a precision that the GPU has, options that the
  * strategy can follow. */
 void check_point(const struct scenario_point *point, struct diag *diag);
+/* For struct strategy_places, self being a point: where a setting was set, or what it belongs to was. */
+struct source_pos check_place_of(const void *self, const char *path);
 /* What the texts of degraded links and slow GPUs mean for this job, into its exec options. */
 void load_events(struct scenario_point *point, struct arena *arena, struct diag *diag);
 

@@ -40,14 +40,14 @@ void scenario_identify(struct scenario_identity *out, const struct scenario_poin
 {
     struct scenario options = point->options;
     struct hw_cluster cluster = point->hw.cluster;
-    struct hw_node node = point->hw.node;
+    struct hw_node node = point->hw.node, second = point->hw.second_node;
     uint64_t digests[DIGESTS];
     options.name = options.description = options.assumptions = NULL;
-    options.model_path = options.stack_path = options.cluster.topology = NULL;
+    options.model_path = options.stack_path = options.cluster.topology = options.cluster.second_node = NULL;
     options.cluster.given = (struct hw){0}; /* what is given stands in the hardware */
     options.published = (struct scenario_published_options){0};
     options.goodput = (struct goodput_options){0}; /* a step does not read it */
-    cluster.node_path = node.gpu_path = NULL;
+    cluster.node_path = node.gpu_path = second.gpu_path = NULL;
     digest_begin(digests);
     for (int i = 0; i < DIGESTS; i++) {
         digests[i] = config_digest(digests[i], &scenario_table, &options);
@@ -55,6 +55,10 @@ void scenario_identify(struct scenario_identity *out, const struct scenario_poin
         digests[i] = config_digest(digests[i], &hw_cluster_table, &cluster);
         digests[i] = config_digest(digests[i], &hw_node_table, &node);
         digests[i] = config_digest(digests[i], &hw_gpu_table, &point->hw.gpu);
+        if (point->hw.second_from == 0)
+            continue;
+        digests[i] = config_digest(digests[i], &hw_node_table, &second);
+        digests[i] = config_digest(digests[i], &hw_gpu_table, &point->hw.second_gpu);
     }
     write_text(out, digests);
 }

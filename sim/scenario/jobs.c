@@ -128,6 +128,7 @@ void jobs_unpack_result(struct unpack *from, struct scenario_result *result, str
     result->n_samples = 0;
     exec->spans = NULL;
     exec->host_spans = NULL;
+    exec->stands_for = NULL;
     exec->memory.oom_op = unpack_text(from, arena);
     exec->programs = ARENA_ARRAY(arena, struct exec_program, exec->n_programs);
     bool *same = xcalloc((size_t)exec->n_programs + 1, sizeof *same);

@@ -1,6 +1,7 @@
 #include "scenario/scenario.h"
 
 #include "scenario/jobs.h"
+#include "scenario/kinds.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,11 +21,20 @@ static struct job job_of_point(const struct scenario_point *point)
     return strategy_job(&point->options.strategy, &point->model, &point->hw, (int)point->options.cluster.gpus);
 }
 
+static enum status compile(struct plan *out, double micro_batch[SCENARIO_KINDS], const struct scenario_point *point,
+    struct arena *arena, struct diag *diag)
+{
+    if (point->hw.second_from > 0)
+        return kinds_compile(out, micro_batch, point, arena, diag);
+    struct job job = job_of_point(point);
+    return strategy_compile(out, &job, point->gpus_at, arena, diag);
+}
+
 enum status scenario_compile(
     struct plan *out, const struct scenario_point *point, struct arena *arena, struct diag *diag)
 {
-    struct job job = job_of_point(point);
-    return strategy_compile(out, &job, point->gpus_at, arena, diag);
+    double micro_batch[SCENARIO_KINDS];
+    return compile(out, micro_batch, point, arena, diag);
 }
 
 static double formula_flop(const struct plan *plan, const struct scenario_point *point)
@@ -49,7 +59,8 @@ void scenario_rates(struct scenario_result *out, const struct plan *plan, const 
     if (out->exec.status != EXEC_OK || step_s <= 0)
         return;
     enum attention_flop counts = (enum attention_flop)point->options.attention_flop;
-    double peak = point->hw.gpu.gemm[strategy_math(&point->options.strategy.train)].peak.value;
+    enum dtype math = strategy_math(&point->options.strategy.train);
+    double peak = kinds_mean(point, point->hw.gpu.gemm[math].peak.value, point->hw.second_gpu.gemm[math].peak.value);
     out->mfu = plan_model_flop(plan, ATTENTION_FLOP_CAUSAL) / step_s / peak;
     out->hfu = plan_hardware_flop(plan, ATTENTION_FLOP_CAUSAL) / step_s / peak;
     out->model_tflops_per_gpu = plan_model_flop(plan, counts) / step_s * 1e-12;
@@ -65,7 +76,7 @@ enum status scenario_simulate(
     double start_s = now_s();
     struct plan plan = {0};
     *out = (struct scenario_result){0};
-    enum status status = scenario_compile(&plan, point, arena, diag);
+    enum status status = compile(&plan, out->micro_batch, point, arena, diag);
     if (status == STATUS_OK) {
         out->plan_ops = plan_ops(&plan);
         exec_run(&out->exec, &plan, &point->hw, &point->options.exec, arena);

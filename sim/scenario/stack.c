@@ -148,13 +148,19 @@ static void apply_host(struct scenario_point *point, const struct stack *stack)
     }
 }
 
-void stack_apply(struct scenario_point *point, const struct stack *stack)
+static void apply_rates(struct hw_gpu *gpu, const struct stack *stack)
 {
-    static const char section[] = "settings.";
-    struct hw_gpu *gpu = &point->hw.gpu;
     for (int a = 0; a < HW_ARCHS; a++)
         if (strcmp(gpu->arch, hw_archs[a]) == 0)
             config_take_given(gpu, &stack->rates[a], &rate_table);
+}
+
+void stack_apply(struct scenario_point *point, const struct stack *stack)
+{
+    static const char section[] = "settings.";
+    apply_rates(&point->hw.gpu, stack);
+    if (point->hw.second_from > 0)
+        apply_rates(&point->hw.second_gpu, stack);
     apply_host(point, stack);
     for (int i = 0; i < stack->given.list.n; i++) {
         struct config_origin origin = stack->given.list.at[i];

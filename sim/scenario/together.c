@@ -1,6 +1,7 @@
 #include "scenario/together.h"
 
 #include "base/rng.h"
+#include "scenario/kinds.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -148,6 +149,7 @@ static void check(const struct together_job *jobs, int n_jobs, int nodes, struct
 {
     for (int j = 0; j < n_jobs; j++) {
         const struct scenario_point *point = jobs[j].point;
+        kinds_refuse(point, 1, "flopcast together", diag);
         if (point->options.exec.gpu_events.n > 0 || point->options.exec.link_events.n > 0)
             diag_input(diag, point->gpus_at,
                 "cluster.slow_gpus and cluster.degraded_links cannot be set where several jobs share a cluster");

@@ -44,6 +44,8 @@ static const struct fetch_real reals[] = {
     {"nic_utilisation", RESULT(exec.nic_utilisation)},
     {"events", RESULT(exec.events)},
     {"plan_ops", RESULT(plan_ops)},
+    {"first_micro_batch", RESULT(micro_batch[0])},
+    {"second_micro_batch", RESULT(micro_batch[1])},
 };
 #define OF_PROGRAM(member) offsetof(struct exec_program, member)
 const struct fetch_real fetch_program_reals[] = {
@@ -116,6 +118,7 @@ static void take_point(sqlite3_stmt *statement, struct scenario_result *out, str
     for (int i = 0; i < REALS; i++)
         *(double *)(void *)((unsigned char *)out + reals[i].offset) = sqlite3_column_double(statement, i);
     out->exec.status = (enum exec_status)name_of(statement, STATUS, exec_status_names, EXEC_OOM + 1);
+    out->exec.kinds = out->micro_batch[0] > 0;
     out->exec.ranks_simulated = sqlite3_column_int(statement, RANKS);
     out->exec.digest = digest ? strtoull(digest, NULL, 16) : 0;
     out->exec.memory.oom_category = name_of(statement, OOM_CATEGORY, hbm_category_names, HBM_CATEGORY_COUNT);

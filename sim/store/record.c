@@ -70,8 +70,8 @@ static void add_time(struct record *record, const struct scenario_result *result
     add_real(record, "comm_s", ok, part->comm_s);
     add_real(record, "comm_latency_s", ok, part->comm_latency_s);
     add_real(record, "comm_wait_s", ok, part->comm_wait_s);
-    add_real(record, "bubble_s", ok && result->exec.n_programs > 1, part->bubble_s);
-    add_real(record, "stage_wait_s", ok && result->exec.n_programs > 1, part->stage_wait_s);
+    add_real(record, "bubble_s", ok && exec_has_stages(&result->exec), part->bubble_s);
+    add_real(record, "stage_wait_s", ok && exec_has_stages(&result->exec), part->stage_wait_s);
     add_real(record, "step_time_sd_s", ok, result->exec.step_time_sd_s);
     add_real(record, "model_tflops_per_gpu", ok, result->model_tflops_per_gpu);
     add_real(record, "mfu", ok, result->mfu);
@@ -138,6 +138,10 @@ void record_fill(struct record *out, const struct scenario_point *point, const s
     struct scenario_energy energy = scenario_energy(point, result);
     add_real(out, "gpu_power_w", ok, energy.gpu_power_w);
     add_real(out, "energy_per_token_j", ok, energy.per_token_j);
+    bool kinds = point->hw.second_from > 0;
+    add_text(out, "second_gpu", kinds ? point->hw.second_gpu.name : NULL);
+    add_real(out, "first_micro_batch", kinds, result->micro_batch[0]);
+    add_real(out, "second_micro_batch", kinds, result->micro_batch[1]);
 }
 
 void record_fill_band(struct record *out, const struct scenario_result *result)
