@@ -49,12 +49,66 @@ static void gpt2_ddp_with_noise(void **state)
     check(SCENARIOS "gpt2_ddp_v100.yaml", OVERRIDES(set), UINT64_C(0x1bf742b7111a0479));
 }
 
+/* Small batches: a few micro-batches go through all that a schedule does. */
+static void megatron_interleaved_context(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {{"cluster.gpus", "64"}, {"train.device_batch", "8"}};
+    check(SCENARIOS "llama3_70b_nemo.yaml", OVERRIDES(set), UINT64_C(0x935b2c7cb0ae419f));
+}
+
+static void megatron_experts(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {
+        {"cluster.gpus", "128"}, {"parallelism.expert_tensor", "2"}, {"train.global_batch", "64"}};
+    check(SCENARIOS "mixtral_8x22b.yaml", OVERRIDES(set), UINT64_C(0x9e138dfd6d426f66));
+}
+
+static void deepep(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {
+        {"train.moe_token_dispatcher_type", "flex"}, {"train.expert_spread", "0.5"}, {"train.global_batch", "4096"}};
+    check(SCENARIOS "deepseek_v3.yaml", OVERRIDES(set), UINT64_C(0x76ee7fa76816d621));
+}
+
+static void megatron_deepspeed_pipeline(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {{"cluster.gpus", "96"}, {"train.device_batch", "32"}};
+    check(SCENARIOS "bloom_176b.yaml", OVERRIDES(set), UINT64_C(0x59369156bb92460e));
+}
+
+static void nanotron_with_noise(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {{"cluster.gpus", "16"}, {"parallelism.tensor", "2"},
+        {"parallelism.sequence", "true"}, {"parallelism.pipeline", "2"}, {"nanotron.zero_stage", "1"},
+        {"train.micro_batch", "2"}, {"train.global_batch", "32"}, {"parallelism.p2p_poll", "100 ms"},
+        {"host.collective_check", "0.32 ms"}};
+    check(SCENARIOS "nanotron_8b_layouts.yaml", OVERRIDES(set), UINT64_C(0x75a62a31b562106c));
+}
+
+static void nodes_of_two_kinds_with_noise(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {{"cluster.batch_split", "by_speed"}, {"run.steps", "1"}};
+    check(SCENARIOS "mixed_h100_a100.yaml", OVERRIDES(set), UINT64_C(0x43521790de82461c));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(t5_full_shard_with_noise),
         cmocka_unit_test(gpt2_hybrid_shard_folded),
         cmocka_unit_test(gpt2_ddp_with_noise),
+        cmocka_unit_test(megatron_interleaved_context),
+        cmocka_unit_test(megatron_experts),
+        cmocka_unit_test(deepep),
+        cmocka_unit_test(megatron_deepspeed_pipeline),
+        cmocka_unit_test(nanotron_with_noise),
+        cmocka_unit_test(nodes_of_two_kinds_with_noise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
