@@ -4,15 +4,16 @@ curves = |$curves| - 1
 single = curves == 1 && !plain
 height = canvas(single ? 940 : 620 + 26 * curves)
 eval terminal(height)
-array names = ['checkpoints', 'lost work', 'detection', 'waiting for nodes', 'restart', 'fewer nodes']
-array parts = ['checkpoint', 'lost_work', 'detection', 'waiting', 'restart', 'shrunk']
+array names = ['checkpoints', 'lost work', 'detection', 'waiting for nodes', 'restart', 'fewer nodes', 'slow nodes']
+array parts = ['checkpoint', 'lost_work', 'detection', 'waiting', 'restart', 'shrunk', 'slowed']
 of(c, name) = column("curve") == c ? column(name) : NaN
 below(i) = i == 0 ? 0 : below(i - 1) + column(parts[i])
 stats $points using "low" name 'low' nooutput
 stats $points using "high" name 'high' nooutput
 stats $points using "x" name 'x' nooutput
 stats $points using "shrunk" name 'shrunk' nooutput
-n_parts = shrunk_max > 0 ? 6 : 5 # only elastic jobs shrink
+stats $points using "slowed" name 'slowed' nooutput
+n_parts = slowed_max > 0 ? 7 : shrunk_max > 0 ? 6 : 5 # only elastic jobs shrink, and slow nodes are off by default
 unit = low_min > 98 ? 0.1 : 1 # of the axis
 least = unit * floor((low_min - 0.15 * (100 - low_min)) / unit)
 
@@ -47,7 +48,7 @@ if (single) {
   set ylabel 'not training, % of the time'
   set xlabel word($heading[2], 2)
   set key at graph 1.02,graph 1 left top reverse Left samplen 1 spacing 1.4 invert
-  array shades = [sky, orange, green, yellow, pink, amber]
+  array shades = [sky, orange, green, yellow, pink, amber, grey]
   if (x_max > x_min) {
     plot for [i = 1 : n_parts] $points using "x":(below(i - 1)):(below(i)) with filledcurves linecolor rgb shades[i] fillstyle solid 0.9 noborder title names[i]
   } else {

@@ -15,7 +15,8 @@ SELECT * FROM (SELECT
   100 * detection AS detection,
   100 * waiting AS waiting,
   100 * restart AS restart,
-  100 * shrunk AS shrunk
+  100 * shrunk AS shrunk,
+  100 * coalesce(slowed, 0) AS slowed
 FROM newest, axis)
 WHERE curve <= 12
 ORDER BY curve, x

@@ -9,7 +9,7 @@
 
 static const double PERCENT = 100, S_PER_DAY = 86400, S_PER_HOUR = 3600, KWH_PER_MWH = 1e3, USD_PER_MILLION = 1e6;
 static const char *const time_heads[GOODPUT_TIMES] = {
-    "training", "checkpoints", "lost work", "detection", "waiting for nodes", "restart", "fewer nodes"};
+    "training", "checkpoints", "lost work", "detection", "waiting for nodes", "restart", "fewer nodes", "slow nodes"};
 
 double goodput_time_share(const struct goodput_point *point, int time)
 {
@@ -27,13 +27,15 @@ static double of_cause(const struct goodput_point *point, int cause)
     return sum;
 }
 
-/* Columns of times: the last one is of elastic jobs. */
-static int times_shown(const struct goodput_point *points, int n)
+/* Columns of times: two are of jobs for which they are asked. */
+static bool is_shown(const struct goodput_point *points, int n, int time)
 {
-    for (int i = 0; i < n; i++)
-        if (points[i].job.options.elastic_nodes > 0)
-            return GOODPUT_TIMES;
-    return GOODPUT_SHRUNK;
+    for (int i = 0; i < n; i++) {
+        const struct goodput_options *options = &points[i].job.options;
+        if (time == GOODPUT_SHRUNK ? options->elastic_nodes > 0 : options->slow_node_mtbf_s > 0)
+            return true;
+    }
+    return time != GOODPUT_SHRUNK && time != GOODPUT_SLOWED;
 }
 
 static double all_interruptions(const struct goodput_point *point)
@@ -117,7 +119,9 @@ static void print_waterfall(FILE *out, const struct goodput_point *point)
             : cause == GOODPUT_NO_CAUSE ? TABLE_UNKNOWN
                                         : point->interruptions[cause]);
         double sum = 0;
-        for (int time = GOODPUT_CHECKPOINT; time < times_shown(point, 1); time++) {
+        for (int time = GOODPUT_CHECKPOINT; time < GOODPUT_TIMES; time++) {
+            if (!is_shown(point, 1, time))
+                continue;
             double share = all ? goodput_time_share(point, time) : point->time_share[time][cause];
             table_number(&table, time_heads[time], "%", 2, PERCENT * share);
             sum += share;
@@ -140,9 +144,11 @@ static void print_times(
         table_text(&table, "job", "", vary_name(&vary, &set->points[i], arena));
         table_number(&table, "GPUs", "", 0, (double)set->points[i].options.cluster.gpus);
         table_number(&table, "interruptions", "", 1, known(&points[i], all_interruptions(&points[i])));
-        for (int time = GOODPUT_CHECKPOINT; time < times_shown(points, set->n_points); time++)
-            table_number(
-                &table, time_heads[time], "%", 2, known(&points[i], PERCENT * goodput_time_share(&points[i], time)));
+        for (int time = GOODPUT_CHECKPOINT; time < GOODPUT_TIMES; time++) {
+            double share = known(&points[i], PERCENT * goodput_time_share(&points[i], time));
+            if (is_shown(points, set->n_points, time))
+                table_number(&table, time_heads[time], "%", 2, share);
+        }
     }
     table_finish(out, &table);
     vec_free(&vary.options);

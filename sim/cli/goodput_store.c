@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { CELLS = 17 };
+enum { CELLS = 18 };
 
 static void fill(struct record_cell cells[CELLS], const char *label, int64_t gpus, const struct goodput_point *p)
 {
@@ -23,6 +23,7 @@ static void fill(struct record_cell cells[CELLS], const char *label, int64_t gpu
         cell_real("waiting", p->ok, goodput_time_share(p, GOODPUT_WAITING)),
         cell_real("restart", p->ok, goodput_time_share(p, GOODPUT_RESTART)),
         cell_real("shrunk", p->ok, goodput_time_share(p, GOODPUT_SHRUNK)),
+        cell_real("slowed", p->ok, goodput_time_share(p, GOODPUT_SLOWED)),
         cell_real("step_tflops_per_gpu", p->ok, p->tflops_per_gpu)};
     memcpy(cells, row, sizeof row);
 }

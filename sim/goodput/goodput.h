@@ -18,8 +18,15 @@
  * checkpoint and starts again with them. It trains with fewer nodes at the same speed of a GPU, each step on fewer
  * samples, at intervals of the same time. Only with less than one replica left, and for a switch, it waits.
  *
- * Ignored: slow parts that do not fail, failures that come together (of a rack, of power), infant mortality and ageing,
- * other costs of a step on fewer nodes, steps that are slower after a restart, the first start of the job.
+ * Slow nodes (slow_node_mtbf > 0): a node becomes slow at an exponential time and stays so, and all others wait for the
+ * slowest, so training takes 1 + slow_node_slowdown times as long while any node of the job is slow. A slow node is
+ * found slow_node_detection_time later: the job writes a checkpoint and starts again with a hot spare in its place,
+ * where none is free after replacement_time. Where the job stands still at that moment, the node is replaced in
+ * passing.
+ *
+ * Ignored: a slow node that fails before it is found (it leaves the job only when it is found), failures that come
+ * together (of a rack, of power), infant mortality and ageing, other costs of a step on fewer nodes, steps that are
+ * slower after a restart, the first start of the job.
  *
  * Time in the engine is in nanoseconds here, not picoseconds: its horizon of 46 days is then 126 years. */
 #ifndef FLOPCAST_GOODPUT_GOODPUT_H
@@ -31,7 +38,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What fails, and planned maintenance, which does so on purpose. */
+/* What fails; planned maintenance; nodes that are slow. */
 enum goodput_cause {
     GOODPUT_GPU,
     GOODPUT_NODE, /* host: CPU, memory, disk, power supply, board */
@@ -40,6 +47,7 @@ enum goodput_cause {
     GOODPUT_SOFTWARE, /* of a node's processes */
     GOODPUT_PARTS,
     GOODPUT_MAINTENANCE = GOODPUT_PARTS,
+    GOODPUT_SLOW_NODE,
     GOODPUT_CAUSES
 };
 extern const char *const goodput_cause_names[GOODPUT_CAUSES + 1]; /* "gpu", "node", ... */
@@ -53,6 +61,7 @@ enum goodput_time {
     GOODPUT_WAITING,    /* for a node, as no spare was free */
     GOODPUT_RESTART,    /* processes start, the checkpoint is loaded */
     GOODPUT_SHRUNK,     /* elastic: what the nodes that are away would have trained */
+    GOODPUT_SLOWED,     /* by how much training took longer beside a slow node */
     GOODPUT_TIMES
 };
 extern const char *const goodput_time_names[GOODPUT_TIMES + 1]; /* "training", "checkpoint", "lost_work", ... */
@@ -63,7 +72,9 @@ struct goodput_options {
     double detection_s[GOODPUT_PARTS];
     double maintenance_interval_s; /* mean time between interruptions that are planned; 0: none */
     double hang_share, nccl_timeout_s;
-    int64_t hot_spares, elastic_nodes; /* nodes */
+    double slow_node_mtbf_s;                          /* of a node, until it is slow; 0: none gets slow */
+    double slow_node_slowdown, slow_node_detection_s; /* fraction; detection 0: never found */
+    int64_t hot_spares, elastic_nodes;                /* nodes */
     double replacement_s;
     double restart_s;             /* 0: by the size of the job */
     double checkpoint_interval_s; /* 0: the best */

@@ -18,7 +18,7 @@ static const enum goodput_time time_of_phase[] = {
     [PHASE_RESTART] = GOODPUT_RESTART,
 };
 /* Streams beside those of the parts, whose kind is their enum goodput_cause. */
-enum { STREAM_MAINTENANCE = GOODPUT_MAINTENANCE };
+enum { STREAM_MAINTENANCE = GOODPUT_MAINTENANCE, STREAM_SLOW_NODE = GOODPUT_SLOW_NODE };
 
 struct history {
     struct engine engine;
@@ -26,15 +26,17 @@ struct history {
     struct goodput_run *out;
     struct goodput_costs costs;
     ps_t end, interval; /* all times are ns */
-    struct rng_stream *streams[GOODPUT_PARTS], maintenance_stream;
-    uint32_t on_failure[GOODPUT_PARTS], on_phase, on_written, on_node, on_maintenance, on_end;
+    struct rng_stream *streams[GOODPUT_PARTS], *slow_streams, maintenance_stream;
+    uint32_t on_failure[GOODPUT_PARTS], on_phase, on_written, on_node, on_maintenance, on_end, on_slow, on_found;
     enum phase phase;
     ps_t since;                 /* when the phase began */
     int cause;                  /* of it */
     uint64_t epoch;             /* of the phase: an event of an earlier one means nothing */
     uint64_t writing;           /* of the checkpoint that is written; the same */
     bool is_writing, planned;   /* planned: the job starts again after the checkpoint */
-    bool maintained;            /* for maintenance, else to grow */
+    int planned_for;            /* its cause */
+    ps_t trains_until;          /* in training: the next checkpoint */
+    int64_t slow;               /* nodes of the job that are */
     ps_t done, captured, saved; /* training: so far, in the checkpoint that is written, in the last that was */
     int64_t spares, missing;    /* nodes; missing: it waits for them */
     int64_t away;               /* nodes without which it goes on */
@@ -69,9 +71,12 @@ static void enter(struct history *history, enum phase phase, int cause, double s
     struct goodput_run *out = history->out;
     bool trained = history->phase == PHASE_TRAINING;
     ps_t spent = history->engine.now - history->since;
-    ps_t work = trained && history->size < 1 ? ps_round((double)spent * history->size) : spent;
+    ps_t there = trained && history->size < 1 ? ps_round((double)spent * history->size) : spent;
+    double slowdown = trained && history->slow > 0 ? history->job->options.slow_node_slowdown : 0;
+    ps_t work = slowdown > 0 ? ps_round((double)there / (1 + slowdown)) : there;
     out->time_s[time_of_phase[history->phase]][history->cause] += (double)work / NS_PER_S;
-    out->time_s[GOODPUT_SHRUNK][history->away_cause] += (double)(spent - work) / NS_PER_S;
+    out->time_s[GOODPUT_SHRUNK][history->away_cause] += (double)(spent - there) / NS_PER_S;
+    out->time_s[GOODPUT_SLOWED][GOODPUT_SLOW_NODE] += (double)(there - work) / NS_PER_S;
     history->done += trained ? work : 0;
     history->phase = phase;
     history->since = history->engine.now;
@@ -83,6 +88,7 @@ static void enter(struct history *history, enum phase phase, int cause, double s
 
 static void train(struct history *history)
 {
+    history->trains_until = history->engine.now + history->interval;
     enter(history, PHASE_TRAINING, GOODPUT_NO_CAUSE, (double)history->interval / NS_PER_S);
 }
 
@@ -92,16 +98,14 @@ static void restart(struct history *history, int cause)
     enter(history, PHASE_RESTART, cause, history->costs.restart_s + history->costs.load_s);
 }
 
-static int planned_cause(const struct history *history)
-{
-    return history->maintained ? GOODPUT_MAINTENANCE : history->away_cause;
-}
-
 /* One checkpoint is written at a time: the next waits for it. */
 static void checkpoint(struct history *history)
 {
-    history->planned = history->planned || possible_size(history) > history->size;
-    enter(history, PHASE_CHECKPOINT, history->planned ? planned_cause(history) : GOODPUT_NO_CAUSE,
+    if (!history->planned && possible_size(history) > history->size) {
+        history->planned = true;
+        history->planned_for = history->away_cause;
+    }
+    enter(history, PHASE_CHECKPOINT, history->planned ? history->planned_for : GOODPUT_NO_CAUSE,
         history->is_writing ? -1 : history->costs.stall_s + (history->planned ? history->costs.write_s : 0));
 }
 
@@ -116,10 +120,10 @@ static void end_checkpoint(struct history *history)
         after(history, history->costs.write_s, history->on_written, 0, ++history->writing);
     }
     if (history->planned)
-        restart(history, planned_cause(history));
+        restart(history, history->planned_for);
     else
         train(history);
-    history->planned = history->maintained = false;
+    history->planned = false;
 }
 
 static void phase_ends(void *self, const struct event *event)
@@ -181,7 +185,7 @@ static void lose_work(struct history *history, int cause)
     history->out->time_s[GOODPUT_TRAINING][GOODPUT_NO_CAUSE] -= lost;
     history->out->time_s[GOODPUT_LOST][cause] += lost;
     history->done = history->saved;
-    history->is_writing = history->planned = history->maintained = false;
+    history->is_writing = history->planned = false;
     history->writing++;
 }
 
@@ -248,10 +252,67 @@ static void maintenance_begins(void *self, const struct event *event)
     struct history *history = self;
     history->out->interruptions[GOODPUT_MAINTENANCE]++;
     if (history->phase == PHASE_TRAINING) {
-        history->planned = history->maintained = true;
+        history->planned = true;
+        history->planned_for = GOODPUT_MAINTENANCE;
         checkpoint(history);
     }
     next_maintenance(history);
+}
+
+static void next_slow(struct history *history, uint32_t node)
+{
+    double seconds = rng_exponential(&history->slow_streams[node], history->job->options.slow_node_mtbf_s);
+    after(history, seconds, history->on_slow, node, 0);
+}
+
+static void gets_slow(void *self, const struct event *event)
+{
+    struct history *history = self;
+    double found_s = history->job->options.slow_node_detection_s;
+    if (history->phase == PHASE_TRAINING) /* up to here as before, then the rest of the interval */
+        enter(history, PHASE_TRAINING, GOODPUT_NO_CAUSE,
+            (double)(history->trains_until - history->engine.now) / NS_PER_S);
+    history->slow++;
+    if (found_s > 0)
+        after(history, found_s, history->on_found, event->target, false);
+}
+
+/* arg: whether another node has come in its place. */
+static void slow_is_found(void *self, const struct event *event)
+{
+    struct history *history = self;
+    const struct goodput_options *options = &history->job->options;
+    bool has_come = event->arg;
+    if (!has_come && history->spares == 0) {
+        after(history, options->replacement_s, history->on_found, event->target, true);
+        return;
+    }
+    if (!has_come) {
+        history->spares--;
+        after(history, options->replacement_s, history->on_node, 0, 0);
+    }
+    history->out->interruptions[GOODPUT_SLOW_NODE]++;
+    bool trains = history->phase == PHASE_TRAINING;
+    if ((trains || history->phase == PHASE_CHECKPOINT) && !history->planned) {
+        history->planned = true;
+        history->planned_for = GOODPUT_SLOW_NODE;
+    }
+    if (trains)
+        checkpoint(history);
+    history->slow--;
+    next_slow(history, event->target);
+}
+
+static void begin_slow_nodes(struct history *history, uint64_t seed)
+{
+    int64_t n = history->job->options.slow_node_mtbf_s > 0 ? history->job->parts[GOODPUT_NODE] : 0;
+    history->slow_streams = xcalloc((size_t)n + 1, sizeof *history->slow_streams);
+    history->on_slow = engine_register(&history->engine, gets_slow, history);
+    history->on_found = engine_register(&history->engine, slow_is_found, history);
+    for (int64_t id = 0; id < n; id++) {
+        history->slow_streams[id] = rng_stream(seed, STREAM_SLOW_NODE, (uint64_t)id);
+        next_slow(history, (uint32_t)id);
+    }
 }
 
 static void history_ends(void *self, const struct event *event)
@@ -300,12 +361,14 @@ void goodput_simulate(
     history.on_maintenance = engine_register(&history.engine, maintenance_begins, &history);
     history.on_end = engine_register(&history.engine, history_ends, &history);
     begin_parts(&history, seed);
+    begin_slow_nodes(&history, seed);
     engine_at(&history.engine, history.end, history.on_end, 0, 0);
     train(&history);
     engine_run(&history.engine);
     out->digest = history.engine.digest;
     for (int part = 0; part < GOODPUT_PARTS; part++)
         free(history.streams[part]);
+    free(history.slow_streams);
     engine_release(&history.engine);
 }
 

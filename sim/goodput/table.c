@@ -4,9 +4,9 @@
 #include <string.h>
 
 const char *const goodput_cause_names[GOODPUT_CAUSES + 1] = {
-    "gpu", "node", "link", "switch", "software", "maintenance", NULL};
+    "gpu", "node", "link", "switch", "software", "maintenance", "slow_node", NULL};
 const char *const goodput_time_names[GOODPUT_TIMES + 1] = {
-    "training", "checkpoint", "lost_work", "detection", "waiting", "restart", "shrunk", NULL};
+    "training", "checkpoint", "lost_work", "detection", "waiting", "restart", "shrunk", "slowed", NULL};
 
 /* Beyond these a value is a slip of the pen. */
 enum { MAX_SPARES = 1 << 20 };
@@ -50,6 +50,12 @@ const struct goodput_number goodput_numbers[] = {
     {"checkpoint_copy_bandwidth",
         {405.85e9 * 14 / 8960 / 0.59, 0, QUANTITY_MEASURED,
             "ByteCheckpoint, the same run: blocked for 0.59 s, each GPU with its share", NULL}},
+    {"slow_node_slowdown", {0.1, 0, QUANTITY_MEASURED,
+                               "MegaScale (NSDI 2024): machines that were about 10 % slower; read in a summary", NULL}},
+    {"slow_node_detection_time",
+        {24 * HOUR, 0, QUANTITY_ASSUMED, "no source: somebody looks at the times of steps once a day", NULL}},
+    {"slow_node_mtbf",
+        {0, 0, QUANTITY_ASSUMED, "off: no source says how often a node gets slow, only how many are (0.5 %)", NULL}},
     {"switch_mtbf", {0, 0, QUANTITY_ASSUMED, "counted with links, as the source of link_mtbf counts them", NULL}},
     {0},
 };
@@ -77,6 +83,8 @@ struct goodput_options goodput_default_options(void)
             [GOODPUT_SOFTWARE] = number("software_detection_time")},
         .hang_share = number("hang_share"),
         .nccl_timeout_s = number("nccl_timeout"),
+        .slow_node_slowdown = number("slow_node_slowdown"),
+        .slow_node_detection_s = number("slow_node_detection_time"),
         .hot_spares = (int64_t)number("hot_spares"),
         .replacement_s = number("replacement_time"),
         .checkpoint_bandwidth_Bps = number("checkpoint_bandwidth"),
@@ -135,6 +143,12 @@ static const struct config_field fields[] = {
         .min = 0, .max = MAX_SPARES},
     TIME("replacement_time", replacement_s, "until another node has come where no spare is free"),
     TIME("restart_time", restart_s, "from a whole set of nodes to loading the checkpoint; 0 s: by the job's size"),
+    TIME("slow_node_mtbf", slow_node_mtbf_s, "mean time until a node gets slow, as in 50000 h; 0 s: none does"),
+    {GOODPUT(
+         "slow_node_slowdown", FIELD_NUMBER, slow_node_slowdown, "by how much longer steps take beside a slow node"),
+        .dimension = DIM_FRACTION, .min = 0, .max = 100},
+    TIME("slow_node_detection_time", slow_node_detection_s,
+        "until a slow node is found and replaced after a checkpoint; 0 s: it never is"),
     TIME("maintenance_interval", maintenance_interval_s, "mean time between planned interruptions; 0 s: none"),
     TIME("checkpoint_interval", checkpoint_interval_s, "of training between two checkpoints; 0 s: the best one"),
     {GOODPUT("checkpoint_size", FIELD_NUMBER, checkpoint_bytes,

@@ -171,10 +171,11 @@ static void put_run(struct store *store, const char *scenario, int n, struct dia
 /* Months of training of n points on three curves, over GPUs; n numbers that a point depends on. */
 static void put_studies(struct store *store, int n, struct diag *diag)
 {
-    enum { MONTHS = 17, PARTS = 6 };
+    enum { MONTHS = 18, PARTS = 6, SHARES = 7 };
     struct record_cell *months = xcalloc((size_t)n * MONTHS, sizeof *months);
     struct record_cell *parts = xcalloc((size_t)n * PARTS, sizeof *parts);
-    static const char *const shares[] = {"checkpoint", "lost_work", "detection", "waiting", "restart", "shrunk"};
+    static const char *const shares[SHARES] = {
+        "checkpoint", "lost_work", "detection", "waiting", "restart", "shrunk", "slowed"};
     static const char *const labels[] = {"a", "b", "c"};
     for (int i = 0; i < n; i++) {
         struct record_cell *row = &months[i * MONTHS];
@@ -188,7 +189,7 @@ static void put_studies(struct store *store, int n, struct diag *diag)
         *row++ = cell_real("goodput", true, 0.9 / (1 + 1e-3 * i));
         *row++ = cell_real("goodput_p05", true, 0.8 / (1 + 1e-3 * i));
         *row++ = cell_real("goodput_p95", true, 0.95 / (1 + 1e-3 * i));
-        for (int k = 0; k < 6; k++)
+        for (int k = 0; k < SHARES; k++)
             *row++ = cell_real(shares[k], true, 0.02);
         *row = cell_real("step_tflops_per_gpu", true, 400);
         const struct record_cell part[PARTS] = {cell_text("parameter", "gpu.x"), cell_text("kind", "fitted"),
