@@ -36,11 +36,11 @@ static bool is_called(const char *gpu, const char *name)
     return true;
 }
 
-/* The n-th GPU of the set, where each point has room for those of two kinds; NULL: this kind is not in the job. */
+/* GPUs of the set are numbered, two a point. That of the second kind is the first's where a job has one kind. */
 static struct hw_gpu *nth_gpu(const struct scenario_set *set, int n)
 {
     struct hw *hw = &set->points[n / SCENARIO_KINDS].hw;
-    return n % SCENARIO_KINDS == 0 ? &hw->gpu : hw->second_from > 0 ? &hw->second_gpu : NULL;
+    return n % SCENARIO_KINDS > 0 && hw->second_from > 0 ? &hw->second_gpu : &hw->gpu;
 }
 
 /* The GPUs of the set, each once: those that are called so, or all (name NULL). */
@@ -50,9 +50,9 @@ static const char *gpus_called(const struct scenario_set *set, const char *name,
     *n = 0;
     for (int i = 0; i < SCENARIO_KINDS * set->n_points; i++) {
         const struct hw_gpu *gpu = nth_gpu(set, i);
-        bool known = !gpu;
+        bool known = false;
         for (int k = 0; k < i && !known; k++)
-            known = nth_gpu(set, k) && strcmp(nth_gpu(set, k)->name, gpu->name) == 0;
+            known = strcmp(nth_gpu(set, k)->name, gpu->name) == 0;
         if (!known && (!name || is_called(gpu->name, name)))
             names = arena_printf(arena, "%s%s%s", names, (*n)++ ? ", " : "", gpu->name);
     }
@@ -74,7 +74,7 @@ enum status prices_set(const struct prices *prices, struct scenario_set *set, st
             diag_input(diag, at, "several GPUs of this search are called so: %s; give more of the name", called);
         for (int i = 0; i < SCENARIO_KINDS * set->n_points && n == 1; i++) {
             struct hw_gpu *gpu = nth_gpu(set, i);
-            if (gpu && is_called(gpu->name, price->name))
+            if (is_called(gpu->name, price->name))
                 gpu->price = (struct quantity){price->usd_per_hour, 0, QUANTITY_ASSUMED, from, NULL};
         }
     }

@@ -222,7 +222,8 @@ static void setup_costs(struct sim *sim)
         if (chosen_on)
             chosen = k == KIND_SECOND ? hw_of_second(chosen_on) : k == KIND_BOTH ? hw_of_both(chosen_on) : *chosen_on;
         const struct machine_pair on = {sim->kinds[k], chosen_on ? &chosen : sim->kinds[k]};
-        setup_costs_on(sim, &on, sim->coll_costs + k * collectives, sim->message_costs + k * messages);
+        setup_costs_on(
+            sim, &on, sim->coll_costs + (ptrdiff_t)k * collectives, sim->message_costs + (ptrdiff_t)k * messages);
     }
 }
 

@@ -206,7 +206,6 @@ struct sim {
     const struct plan *plan;
     const struct hw *hw;                /* of the cluster; its first kind of node */
     const struct hw *kinds[KIND_COUNT]; /* n_kinds of them, the first is hw */
-    int n_kinds;                        /* KIND_FIRST only: 1; else KIND_COUNT */
     const struct exec_options *options;
     struct arena *arena;
     struct machine *machine;
@@ -214,18 +213,19 @@ struct sim {
     struct net *net;
     const struct exec_place *place; /* beside other jobs; NULL: the job is alone */
     uint32_t ev_queue, ev_host, ev_latency, ev_comm_end, ev_links, ev_slow;
+    int32_t total_steps; /* beside other jobs the rank goes on after them, and nothing of that is measured */
+    int n_kinds;         /* KIND_FIRST only: 1; else KIND_COUNT */
     int n_queues;
     int n_ranks;             /* simulated: all, or one for each program when folded, or: */
     int *numbers, *index_of; /* FOLD_SLOWEST: those that are simulated; place there of each rank, -1: none. NULL: all */
     double host_factor;      /* FOLD_SLOWEST: of host bursts, as hosts of others may be slower; else 1 */
-    bool hosts_matter;       /* FOLD_SLOWEST: a step waits for hosts, so every rank of a set in lockstep is simulated */
     double simulated_share;  /* FOLD_SLOWEST: of the ranks; else 1 */
+    bool hosts_matter;       /* FOLD_SLOWEST: a step waits for hosts, so every rank of a set in lockstep is simulated */
     bool folded;
     bool siblings; /* folded: the communicators of other ranks of a program do as those of its first rank */
     bool *watched; /* folded: nodes of the programs' first ranks, by whose links the rates are decided; FOLD_SLOWEST: of
                     * the simulated ones; NULL: all nodes */
     int *first_sibling;            /* folded: by group or channel, then program; -1: none */
-    int32_t total_steps;           /* beside other jobs the rank goes on after them, and nothing of that is measured */
     struct program_tables *tables; /* by program */
     struct rank *ranks;
     struct queue *queues;               /* of all ranks, n_queues each */

@@ -27,13 +27,17 @@ static bool same_meetings(const struct plan *a, const struct plan *b)
     return true;
 }
 
+static bool same_collective(const struct plan_collective *a, const struct plan_collective *b)
+{
+    return a->kind == b->kind && a->bytes == b->bytes && a->group == b->group && a->serves == b->serves &&
+           !a->routing && !b->routing;
+}
+
 /* The collective of the first plan that ranks of the second run in the same place, or one more. */
 static int32_t join_collective(struct plan *plan, const struct plan *second, int32_t index)
 {
     const struct plan_collective *wanted = &second->collectives.at[index];
-    const struct plan_collective *known = index < plan->collectives.n ? &plan->collectives.at[index] : NULL;
-    if (known && known->kind == wanted->kind && known->bytes == wanted->bytes && known->group == wanted->group &&
-        known->serves == wanted->serves && !wanted->routing && !known->routing)
+    if (index < plan->collectives.n && same_collective(&plan->collectives.at[index], wanted))
         return index;
     vec_push(&plan->collectives, *wanted);
     return plan->collectives.n - 1;
