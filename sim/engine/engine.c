@@ -23,6 +23,12 @@ uint32_t engine_register(struct engine *engine, engine_handler handle, void *sel
     return engine->n_kinds++;
 }
 
+void engine_prepare(struct engine *engine, uint32_t kind, engine_preparer prepare)
+{
+    engine->kinds[kind].prepare = prepare;
+    engine->prepares = true;
+}
+
 /* Without a branch: no processor predicts which of two events comes first. */
 static bool before(const struct event *a, const struct event *b)
 {
@@ -33,21 +39,25 @@ static bool before(const struct event *a, const struct event *b)
  * back in halves, which waits until every store before it has left the core (a tenth of a run's time, measured). */
 #define IN_REGISTERS static inline __attribute__((always_inline))
 
+/* The first of the events from a first child on that are below the same one. */
+IN_REGISTERS int first_child(const struct event *heap, int n, int child)
+{
+    int least = child;
+    if (child + ARITY <= n) {
+        int left = child + before(&heap[child + 1], &heap[child]);
+        int right = child + 2 + before(&heap[child + 3], &heap[child + 2]);
+        return before(&heap[right], &heap[left]) ? right : left;
+    }
+    while (++child < n)
+        least = before(&heap[child], &heap[least]) ? child : least;
+    return least;
+}
+
 /* From the hole down: the event takes the place above the first children that come after it. */
 IN_REGISTERS void sink(struct event *heap, int n, int hole, struct event event)
 {
-    for (;;) {
-        int child = hole * ARITY + 1;
-        if (child >= n)
-            break;
-        int least = child;
-        if (child + ARITY <= n) {
-            int left = child + before(&heap[child + 1], &heap[child]);
-            int right = child + 2 + before(&heap[child + 3], &heap[child + 2]);
-            least = before(&heap[right], &heap[left]) ? right : left;
-        } else
-            while (++child < n)
-                least = before(&heap[child], &heap[least]) ? child : least;
+    for (int child; (child = hole * ARITY + 1) < n;) {
+        int least = first_child(heap, n, child);
         if (!before(&heap[least], &event))
             break;
         heap[hole] = heap[least];
@@ -119,6 +129,20 @@ static struct event next_in_line(struct engine *engine)
     return event;
 }
 
+/* The event that will run after the first one, unless a handler schedules one before it. The targets of fewer events
+ * stay in the cache. */
+static void prepare_next(const struct engine *engine)
+{
+    enum { FEW = 2048 };
+    if (!engine->prepares || engine->heap.n < FEW)
+        return;
+    int next = first_child(engine->heap.at, engine->heap.n, 1);
+    const struct event *event = &engine->heap.at[next];
+    engine_preparer prepare = engine->kinds[event->kind].prepare;
+    if (prepare)
+        prepare(engine->kinds[event->kind].self, event);
+}
+
 void engine_run(struct engine *engine)
 {
     while (!engine->stopped) {
@@ -127,6 +151,7 @@ void engine_run(struct engine *engine)
             execute(engine, next_in_line(engine));
         } else if (heaped) {
             engine->vacant = true;
+            prepare_next(engine);
             execute(engine, engine->heap.at[0]);
             close_vacancy(engine);
         } else

@@ -6,7 +6,10 @@
  * epoch has moved on. An event later than PS_HORIZON is not kept: it ends the run, which is then overlong.
  *
  * Cost: O(log n) a push and a pop on a 4-ary heap (shallower than a binary one: fewer cache lines a pop); O(1) for an
- * event of the present instant, which waits in line: all events of this instant in the heap were scheduled earlier. */
+ * event of the present instant, which waits in line: all events of this instant in the heap were scheduled earlier.
+ *
+ * Where many events are pending, what one costs is mostly the wait for the memory of its target. So before a handler
+ * runs, the event that is likely to be next is prepared: its kind may have its target's memory brought near. */
 #ifndef FLOPCAST_ENGINE_ENGINE_H
 #define FLOPCAST_ENGINE_ENGINE_H
 
@@ -24,6 +27,8 @@ struct event {
 };
 
 typedef void (*engine_handler)(void *self, const struct event *event);
+/* May prefetch, and change nothing. */
+typedef void (*engine_preparer)(const void *self, const struct event *event);
 
 enum { ENGINE_MAX_KINDS = 64 }; /* nine jobs on one cluster */
 
@@ -34,12 +39,14 @@ struct engine {
     uint64_t digest; /* over (time, kind, target) of all executed events */
     bool stopped;
     bool overlong; /* stopped because an event lay beyond the horizon */
+    bool prepares; /* some kind does */
     bool vacant;   /* the event that runs was the first of the heap, and the next one scheduled takes its place */
     VEC(struct event) heap;
     VEC(struct event) line; /* of the present instant, in the order in which they were scheduled */
     int in_line;            /* the first of them that has not run */
     struct {
         engine_handler handle;
+        engine_preparer prepare; /* NULL: nothing to do */
         void *self;
     } kinds[ENGINE_MAX_KINDS];
     uint32_t n_kinds;
@@ -49,6 +56,7 @@ void engine_init(struct engine *engine);
 void engine_release(struct engine *engine);
 
 uint32_t engine_register(struct engine *engine, engine_handler handle, void *self);
+void engine_prepare(struct engine *engine, uint32_t kind, engine_preparer prepare);
 
 /* BUG when time lies in the past. */
 void engine_at(struct engine *engine, ps_t time, uint32_t kind, uint32_t target, uint64_t arg);

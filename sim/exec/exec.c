@@ -358,6 +358,7 @@ struct sim *sim_open(struct exec_result *out, const struct plan *plan, const str
     sim->engine = &machine->engine;
     sim->net = &machine->net;
     sim->ev_queue = engine_register(sim->engine, queue_on_event, sim);
+    engine_prepare(sim->engine, sim->ev_queue, queue_prepare);
     sim->ev_host = engine_register(sim->engine, host_on_event, sim);
     sim->ev_latency = engine_register(sim->engine, communicator_on_latency, sim);
     sim->ev_comm_end = engine_register(sim->engine, communicator_on_end, sim);

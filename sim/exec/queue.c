@@ -206,6 +206,20 @@ void queue_on_event(void *self, const struct event *event)
     queue_finish(sim, rank_index, queue_index);
 }
 
+static void prefetch(const void *at, size_t bytes)
+{
+    enum { CACHE_LINE = 64 };
+    for (size_t i = 0; i < bytes; i += CACHE_LINE)
+        __builtin_prefetch((const char *)at + i, 1);
+}
+
+void queue_prepare(const void *self, const struct event *event)
+{
+    const struct sim *sim = self;
+    prefetch(&sim->queues[event->target], sizeof *sim->queues);
+    prefetch(&sim->ranks[event->target / (uint32_t)sim->n_queues], sizeof *sim->ranks);
+}
+
 /* Of the time of a kernel that HBM limits, by what collectives beside it take. When a collective starts, all its ranks
  * ask for the same. */
 static double memory_slowdown(struct sim *sim, const struct rank *rank, double hbm_Bps)

@@ -357,6 +357,7 @@ void queue_retime(struct sim *sim, int rank); /* after sms_held, hbm_Bps or the 
 /* The GPU's speed changes now. */
 void queue_set_share(struct sim *sim, int rank, double share);
 void queue_on_event(void *self, const struct event *event);
+void queue_prepare(const void *self, const struct event *event);
 /* The event at the end of a running kernel, or when the op that a queue waits for has been issued. */
 void queue_arm(struct sim *sim, int rank, int queue, ps_t end);
 /* The running kernel of a queue has ended at `end`. */
