@@ -25,9 +25,8 @@ static void find_kernels(struct sim *sim, int rank_index)
         struct ahead_kernel *kernel = &ahead->kernels[ahead->n++];
         kernel->undrawn = queue->noise.counter;
         kernel->jitter = queue_draw_jitter(sim, queue);
-        kernel->start_s = queue_start_s(sim, rank, op->index);
-        kernel->duration_ps = queue_kernel_ps(sim, rank, op->index, kernel->jitter, kernel->start_s);
-        kernel->end = now += ps_round(kernel->duration_ps);
+        double start_s = queue_start_s(sim, rank, op->index);
+        kernel->end = now += ps_round(queue_kernel_ps(sim, rank, op->index, kernel->jitter, start_s));
     }
 }
 
@@ -55,16 +54,15 @@ static void begin_next(struct sim *sim, struct rank *rank)
     struct queue *queue = &rank->queues[STREAM_COMPUTE];
     const struct ahead_kernel *next = &rank->ahead.kernels[rank->ahead.at++];
     queue->position++;
+    int32_t kernel = queue_op(rank, queue)->index;
     queue->started = queue->end;
     queue->end = next->end;
     queue->left = 1;
     queue->spent_ps = 0;
     queue->jitter = next->jitter;
-    queue->start_s = next->start_s;
-    queue->duration_ps = next->duration_ps;
+    queue->start_s = queue_start_s(sim, rank, kernel);
     queue->alone_ps =
-        ps_round(rank->slows_starts ? queue_isolated_ps(sim, rank, queue_op(rank, queue)->index, next->jitter)
-                                    : next->duration_ps);
+        rank->slows_starts ? ps_round(queue_isolated_ps(sim, rank, kernel, next->jitter)) : queue->end - queue->started;
 }
 
 void ahead_settle(struct sim *sim, int rank_index)

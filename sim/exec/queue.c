@@ -9,6 +9,12 @@ void queue_arm(struct sim *sim, int rank_index, int queue_index, ps_t end)
         ++sim->ranks[rank_index].queues[queue_index].epoch);
 }
 
+/* Of the whole running kernel at the current speed. */
+static double running_ps(const struct sim *sim, const struct rank *rank, const struct queue *queue)
+{
+    return queue_kernel_ps(sim, rank, queue_op(rank, queue)->index, queue->jitter, queue->start_s);
+}
+
 static void start_kernel(struct sim *sim, int rank_index, int queue_index, const struct plan_op *op)
 {
     struct rank *rank = &sim->ranks[rank_index];
@@ -23,9 +29,7 @@ static void start_kernel(struct sim *sim, int rank_index, int queue_index, const
     double alone_ps = queue_isolated_ps(sim, rank, op->index, queue->jitter);
     queue->alone_ps = ps_round(alone_ps);
     queue->start_s = queue_start_s(sim, rank, op->index);
-    queue->duration_ps =
-        rank->sm_state ? queue_kernel_ps(sim, rank, op->index, queue->jitter, queue->start_s) : alone_ps;
-    queue->end = queue->started + ps_round(queue->duration_ps);
+    queue->end = queue->started + ps_round(rank->sm_state ? running_ps(sim, rank, queue) : alone_ps);
     if (queue_index == STREAM_COMPUTE)
         ahead_look(sim, rank_index);
     else
@@ -272,25 +276,40 @@ static void set_sm_state(struct sim *sim, struct rank *rank)
     rank->slows_starts = slowed;
 }
 
-void queue_retime(struct sim *sim, int rank_index)
+/* The kernels that run have come this far at the speed that they had until now. */
+static void account_progress(struct sim *sim, int rank_index)
 {
     struct rank *rank = &sim->ranks[rank_index];
     ahead_settle(sim, rank_index);
-    set_sm_state(sim, rank);
     ahead_forget(sim, rank_index);
     for
         EACH_QUEUE(q, rank->running)
         {
             struct queue *queue = &rank->queues[q];
-            const struct plan_op *op = queue_op(rank, queue);
             double elapsed = (double)(sim->engine->now - queue->started);
-            queue->left = fmax(0, queue->left - elapsed / queue->duration_ps);
+            queue->left = fmax(0, queue->left - elapsed / running_ps(sim, rank, queue));
             queue->spent_ps += elapsed;
             queue->started = sim->engine->now;
-            queue->duration_ps = queue_kernel_ps(sim, rank, op->index, queue->jitter, queue->start_s);
-            queue->end = sim->engine->now + ps_round(queue->left * queue->duration_ps);
+        }
+}
+
+static void schedule_ends(struct sim *sim, int rank_index)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    for
+        EACH_QUEUE(q, rank->running)
+        {
+            struct queue *queue = &rank->queues[q];
+            queue->end = sim->engine->now + ps_round(queue->left * running_ps(sim, rank, queue));
             queue_arm(sim, rank_index, (int)q, queue->end);
         }
+}
+
+void queue_retime(struct sim *sim, int rank_index)
+{
+    account_progress(sim, rank_index);
+    set_sm_state(sim, &sim->ranks[rank_index]);
+    schedule_ends(sim, rank_index);
 }
 
 /* The whole of the running kernel of a queue, as if no collective were there. */
@@ -304,11 +323,11 @@ static double running_isolated_ps(const struct sim *sim, const struct rank *rank
 void queue_set_share(struct sim *sim, int rank_index, double share)
 {
     struct rank *rank = &sim->ranks[rank_index];
-    ahead_settle(sim, rank_index); /* what has ended had the old speed */
+    account_progress(sim, rank_index);
     double old_speed = rank->speed;
     rank->share = share;
     rank->speed = rank->drawn_speed * share;
-    queue_retime(sim, rank_index);
+    schedule_ends(sim, rank_index);
     for
         EACH_QUEUE(q, rank->running)
         {

@@ -56,14 +56,13 @@ struct queue {
     ps_t idle_comm;  /* compute queue: idle_in_collectives() of then */
     int32_t last_op; /* that ended last; what follows is of it */
     ps_t last_began;
-    ps_t last_moved;    /* of a collective: when its last member had arrived */
-    ps_t started;       /* running op: (re)start at the current speed */
-    ps_t end;           /* running kernel: when it ends unless its speed changes */
-    double left;        /* running op: share of its work not done at started */
-    double duration_ps; /* running op: of the whole op at the current speed */
-    ps_t alone_ps;      /* running op: of the whole op without collectives beside it */
-    double jitter;      /* running op */
-    double spent_ps;    /* running op: time at earlier speeds */
+    ps_t last_moved; /* of a collective: when its last member had arrived */
+    ps_t started;    /* running op: (re)start at the current speed */
+    ps_t end;        /* running kernel: when it ends unless its speed changes */
+    double left;     /* running op: share of its work not done at started */
+    ps_t alone_ps;   /* running op: of the whole op without collectives beside it */
+    double jitter;   /* running op */
+    double spent_ps; /* running op: time at earlier speeds */
     struct rng_stream noise;
 };
 
@@ -74,7 +73,7 @@ struct ahead {
     int event; /* of how many the end of the last is the event; 0: of the kernel before them */
     struct ahead_kernel {
         ps_t end;
-        double duration_ps, jitter, start_s;
+        double jitter;
         uint64_t undrawn; /* where the noise stood before this one drew from it */
     } kernels[AHEAD];
 };
