@@ -143,15 +143,6 @@ struct kernel_time kernel_time(const struct kernel_work *work, const struct hw_g
     };
 }
 
-double kernel_busy_s(double compute_s, double memory_s)
-{
-    double longer = fmax(compute_s, memory_s), shorter = fmin(compute_s, memory_s);
-    if (shorter == 0) /* nothing to overlap with; also of a kernel that does nothing */
-        return longer;
-    double share = shorter / longer, square = share * share;
-    return longer * sqrt(sqrt(1 + square * square));
-}
-
 double kernel_traffic(const struct hw_gpu *gpu, double hbm_Bps)
 {
     return 1 + gpu->overlap_traffic.value * fmin(1, hbm_Bps / gpu->hbm_bandwidth.value);

@@ -35,6 +35,8 @@
 
 #include "hw/hw.h"
 
+#include <math.h>
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -112,7 +114,15 @@ double kernel_traffic(const struct hw_gpu *gpu, double hbm_Bps);
 struct kernel_time kernel_time(const struct kernel_work *work, const struct hw_gpu *gpu, struct kernel_share share);
 
 /* How long the SMs and HBM need together, which would need so long alone; compute_s > 0 or memory_s > 0. */
-double kernel_busy_s(double compute_s, double memory_s);
+static inline double kernel_busy_s(double compute_s, double memory_s)
+{
+    double longer = compute_s > memory_s ? compute_s : memory_s;
+    double shorter = compute_s > memory_s ? memory_s : compute_s;
+    if (shorter == 0) /* nothing to overlap with; also of a kernel that does nothing */
+        return longer;
+    double share = shorter / longer, square = share * share;
+    return longer * sqrt(sqrt(1 + square * square));
+}
 
 /* busy(compute, memory) x traffic + floor, and start where SMs are held, seconds. BUG when the GPU has no peak for
  * work->math (check with kernel_supported). */
