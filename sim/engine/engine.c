@@ -53,10 +53,24 @@ IN_REGISTERS int first_child(const struct event *heap, int n, int child)
     return least;
 }
 
+/* Which child the way down takes is not known yet; the events below all of them lie side by side, so they are fetched
+ * whichever it is. The top of the heap is in the cache. */
+IN_REGISTERS void prefetch_below(const struct event *heap, int n, int child)
+{
+    enum { TOP = 8192, CACHE_LINE = 64, A_LINE = CACHE_LINE / sizeof(struct event) };
+    int first = child * ARITY + 1;
+    if (first < TOP || first >= n)
+        return;
+    int end = first + ARITY * ARITY < n ? first + ARITY * ARITY : n;
+    for (int i = first; i < end; i += A_LINE)
+        __builtin_prefetch(&heap[i]);
+}
+
 /* From the hole down: the event takes the place above the first children that come after it. */
 IN_REGISTERS void sink(struct event *heap, int n, int hole, struct event event)
 {
     for (int child; (child = hole * ARITY + 1) < n;) {
+        prefetch_below(heap, n, child);
         int least = first_child(heap, n, child);
         if (!before(&heap[least], &event))
             break;
