@@ -179,7 +179,7 @@ static enum status put_spans(struct put *put, int64_t point_id, const struct exe
             cell_real("moving_s", true, s_from_ps(span->moving - exec->last_step_start)),
             cell_real("end_s", true, s_from_ps(span->end - exec->last_step_start)),
             cell_real("alone_s", !span->is_collective, s_from_ps(span->alone)), cell_text("host", NULL),
-            some_int("program", exec->n_programs > 1, span->program),
+            some_int("program", exec_has_stages(exec), span->program),
             some_int("micro_batch", of_cell, span->cell.micro_batch), some_int("chunk", of_cell, span->cell.chunk),
             cell_text("pass", span->cell.pass)};
         status = insert_row(put->store, &put->span, cells, sizeof cells / sizeof *cells, put_what, diag);

@@ -35,6 +35,8 @@ tail -1 two.csv | grep -q ",A100-SXM4-80GB,5,3," || fail "$(tail -1 two.csv)"
 "$FLOPCAST" run two.yaml --trace two.json --trace-ranks 0,8 >/dev/null
 grep -q "rank 0 / node 0 GPU 0 (H100-SXM5-80GB)" two.json || fail "rank 0's GPU"
 grep -q "rank 8 / node 1 GPU 0 (A100-SXM4-80GB)" two.json || fail "rank 8's GPU"
+"$FLOPCAST" run two.yaml --trace two.json --trace-ranks 0,8 --db trace.db >/dev/null
+[[ $(sqlite3 trace.db "SELECT count(DISTINCT rank), count(program) FROM span") == "2|0" ]] || fail "kinds are no stages of a pipeline"
 "$FLOPCAST" run two.yaml --plan >plan
 grep -q "^program 1, for each of 8 ranks: " plan || fail "plan: $(head -2 plan)"
 
