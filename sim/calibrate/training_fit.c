@@ -200,6 +200,8 @@ static double varied(const struct training_parameter *p)
 
 static double value_of(const struct training_parameter *p, double x)
 {
+    if (!isfinite(x)) /* a step of a fit that rows do not determine; solve() finds out by the errors */
+        return p->filed.value;
     return p->share ? 1 / (1 + exp(-x)) : p->filed.value * fmin(MOST, fmax(LEAST, exp(x) / p->filed.value));
 }
 
