@@ -27,9 +27,9 @@
  * link that nodes share; else every rank is simulated. Step times are within 1 % of those of every rank, most within
  * 0.1 % (results/NOTES.md; tests/law/test_slowest.c).
  *
- * Nodes of two kinds (struct hw): kernels, contention and HBM of a program are those of its GPU, and a communicator with
- * ranks on both kinds is that of hw_of_both(). One rank of each kind is simulated for all where each process group has
- * ranks of both kinds in all of its instances, or in none; else every rank is, also by FOLD_SLOWEST.
+ * Nodes of two kinds (struct hw): kernels, contention and HBM of a program are those of its GPU, and a communicator
+ * with ranks on both kinds is that of hw_of_both(). One rank of each kind is simulated for all where each process group
+ * has ranks of both kinds in all of its instances, or in none; else every rank is, also by FOLD_SLOWEST.
  *
  * Timeline: for the ranks asked for, every kernel and collective of the last measured step is recorded (exec_span), and
  * what the host thread did in it (exec_host_span). Off by default; it changes nothing of what is simulated.
