@@ -92,7 +92,8 @@ stopped() { # stopped SIGNAL STATUS
     for part in 3 2 1; do # of the time that a sweep takes; on a busy machine a third of it may pass before the program listens
         rm -f "$1.db" "$1.db-wal" "$1.db-shm"
         status=0
-        timeout --preserve-status -s "$1" "$(printf '%d.%06d' $((took / part / 1000000)) $((took / part % 1000000)))" \
+        # --foreground: the signal comes once; else timeout sends it to its group, too, and the second one ends the program at once.
+        timeout --foreground --preserve-status -s "$1" "$(printf '%d.%06d' $((took / part / 1000000)) $((took / part % 1000000)))" \
             "$FLOPCAST" run "$file" "${sweep[@]}" --db "$1.db" >out 2>err || status=$?
         if ((status == 0)); then return; fi # it was faster than the first time
         [[ ! -s err ]] || break
