@@ -27,15 +27,16 @@ static double of_cause(const struct goodput_point *point, int cause)
     return sum;
 }
 
-/* Columns of times: two are of jobs for which they are asked. */
+/* Columns of times: two are shown where a job is elastic, or has nodes that get slow. */
 static bool is_shown(const struct goodput_point *points, int n, int time)
 {
+    bool shown = time != GOODPUT_SHRUNK && time != GOODPUT_SLOWED;
     for (int i = 0; i < n; i++) {
         const struct goodput_options *options = &points[i].job.options;
-        if (time == GOODPUT_SHRUNK ? options->elastic_nodes > 0 : options->slow_node_mtbf_s > 0)
-            return true;
+        shown = shown || (time == GOODPUT_SHRUNK && options->elastic_nodes > 0) ||
+                (time == GOODPUT_SLOWED && options->slow_node_mtbf_s > 0);
     }
-    return time != GOODPUT_SHRUNK && time != GOODPUT_SLOWED;
+    return shown;
 }
 
 static double all_interruptions(const struct goodput_point *point)
