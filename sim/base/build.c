@@ -9,6 +9,11 @@
 #include <stddef.h>
 #include <string.h>
 
+/* Padded with spaces. Volatile: what the compiler sees here is not what the program will read. The name of the section
+ * is an identifier of C: ASan then puts nothing around what is in it. */
+__attribute__((used, section("flopcast_commit"))) static const volatile char commit[BUILD_COMMIT_SIZE] =
+    "unknown                                        ";
+
 struct build {
     uint64_t digest;
     int objects; /* that were asked so far; the first is the program */
@@ -70,4 +75,14 @@ uint64_t build_digest(void)
     dl_iterate_phdr(add_object, &build);
     BUG_IF(!build.program_known, "the program was linked without --build-id");
     return build.digest;
+}
+
+void build_commit(char text[BUILD_COMMIT_SIZE])
+{
+    int n = 0;
+    while (n < BUILD_COMMIT_SIZE - 1 && commit[n] != ' ') {
+        text[n] = commit[n];
+        n++;
+    }
+    text[n] = '\0';
 }

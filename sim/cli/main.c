@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include "base/build.h"
 #include "crew/crew.h"
 
 #include <argp.h>
@@ -11,8 +12,16 @@
 #include <string.h>
 #include <unistd.h>
 
+static void print_version(FILE *out, struct argp_state *state)
+{
+    char commit[BUILD_COMMIT_SIZE];
+    build_commit(commit);
+    (void)state;
+    fprintf(out, "flopcast " FLOPCAST_VERSION " (commit %s)\n", commit);
+}
+
 /* Visible, as the C library looks for it. */
-__attribute__((visibility("default"))) const char *argp_program_version = "flopcast " FLOPCAST_VERSION;
+__attribute__((visibility("default"))) void (*argp_program_version_hook)(FILE *, struct argp_state *) = print_version;
 
 /* Output that did not reach its file (full disk, closed pipe) is a failure, also of --help, which leaves by exit(). */
 static void close_stdout(void)

@@ -5,7 +5,8 @@ set -euo pipefail
 . "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
 
 expect 0 "$FLOPCAST" --version
-[[ $(<out) == "flopcast $(<"$FLOPCAST_SOURCE_DIR/sim/VERSION")" ]] || fail "--version says $(<out)"
+[[ $(<out) =~ ^"flopcast $(<"$FLOPCAST_SOURCE_DIR/sim/VERSION") (commit "([0-9a-f]{40}(-dirty)?|unknown)")"$ ]] || fail "--version says $(<out)"
+if [[ -e $FLOPCAST_SOURCE_DIR/.git ]] && grep unknown out; then fail "--version does not know the commit of a checkout"; fi
 
 expect 0 "$FLOPCAST" --help
 diff -u "$FLOPCAST_SOURCE_DIR/tests/cli/help.txt" out || fail "--help has changed; if it is meant, change tests/cli/help.txt"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The version of sim/VERSION heads sim/CHANGELOG.md, and stands in every run, fit, check and validation that a database holds.
+# The version of sim/VERSION heads sim/CHANGELOG.md, is that of CITATION.cff, and stands in every run, fit, check and validation that a database holds.
 set -euo pipefail
 # shellcheck source=/dev/null
 . "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
@@ -7,6 +7,8 @@ set -euo pipefail
 version=$(<"$FLOPCAST_SOURCE_DIR/sim/VERSION")
 first=$(sed -n 's/^## //p' "$FLOPCAST_SOURCE_DIR/sim/CHANGELOG.md" | head -n 1)
 [[ $first == "$version" ]] || fail "sim/CHANGELOG.md begins with $first, sim/VERSION is $version"
+
+grep -qx "version: $version" "$FLOPCAST_SOURCE_DIR/CITATION.cff" || fail "CITATION.cff is of another version than sim/VERSION, $version"
 
 scenario a.yaml 'sweep: [{cluster.gpus: [8, 16]}]'
 expect 0 "$FLOPCAST" run a.yaml --db a.db --quiet
