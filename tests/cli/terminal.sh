@@ -3,7 +3,8 @@
 set -euo pipefail
 # shellcheck source=/dev/null
 . "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
-command -v script >/dev/null || exit 77 # bsdutils
+command -v script >/dev/null || { echo "skipped: no script (bsdutils)"; exit 77; }
+script -qec true /dev/null </dev/null >/dev/null 2>&1 || { echo "skipped: no terminal can be opened (is /dev/pts mounted?)"; exit 77; }
 unset COLUMNS NO_COLOR
 export TERM=xterm
 
