@@ -1,4 +1,4 @@
-# Two panels a source: the error against the number of GPUs (left), and against the share of the predicted step that communication leaves exposed (right).
+# Two panels a source: the error against the number of GPUs (left), and against the share of the predicted step that is exposed communication and bubble (right).
 # All panels have the same axes. Orange: rows that a fit rests on. What is more than 60 % off is drawn as a triangle at the edge.
 #include "style.gp"
 sources = |$sources| - 1
@@ -19,7 +19,7 @@ set rmargin 1.5
 set tmargin 3
 set bmargin 3.2
 set multiplot layout lines,4 title 'Published runs: predicted / measured - 1, %' font ',18' margins 0.05,0.985,55.0 / height,1 - 105.0 / height spacing 0.04,80.0 / height
-set label 1 word($heading[2], 1).'. Left: over GPUs; right: over the exposed share of the step, %.' at screen 0.5,1 - 45.0 / height center textcolor rgb grey
+set label 1 word($heading[2], 1).'. Left: over GPUs; right: over exposed communication and bubble, % of the step.' at screen 0.5,1 - 45.0 / height center textcolor rgb grey
 do for [s = 1 : sources] {
   do for [panel = 1 : 2] {
     if (panel == 1) {
@@ -30,7 +30,7 @@ do for [s = 1 : sources] {
       set label 2 word($sources[s + 1], 1) at graph 0,1.2 left font ',10'
       set label 3 word($sources[s + 1], 2) at graph 0,1.06 left font ',9' textcolor rgb grey
     } else {
-      across = 'exposed'
+      across = 'waiting'
       unset logscale x
       set xrange [-2 : 102]
       set xtics 25

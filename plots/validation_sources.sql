@@ -1,4 +1,4 @@
--- Errors of published runs source by source, against the number of GPUs and against exposed communication: the newest `flopcast validate --db`.
+-- Errors of published runs source by source, against the number of GPUs and against exposed communication and bubble: the newest `flopcast validate --db`.
 -- Of more than 40 sources those with fewest runs share the last panels.
 
 -- name: runs
@@ -9,7 +9,7 @@ SELECT
   place,
   coalesce(used_in_fit, '') <> '' AS fitted,
   gpus,
-  100 * exposed_share AS exposed,
+  100 * waiting_share AS waiting,
   max(-60, min(60, 100 * error)) AS error,
   abs(error) > 0.6 AS beyond
 FROM known JOIN places USING (name)

@@ -18,7 +18,7 @@ struct view {
     const struct scenario_result *results;
     struct arena *arena;
     struct vary vary; /* only what no other column shows */
-    bool published, published_allocated, published_reserved, sampled, retries;
+    bool published, published_allocated, published_reserved, sampled, retries, stages;
     bool one_model, one_strategy, one_batch; /* in all points */
 };
 
@@ -38,6 +38,7 @@ static void view_begin(struct view *view)
         view->one_strategy &=
             strcmp(strategy_label(&point->options.strategy), strategy_label(&first->options.strategy)) == 0;
         view->one_batch &= point->options.strategy.train.micro_batch == first->options.strategy.train.micro_batch;
+        view->stages |= view->results[i].exec.status == EXEC_OK && exec_has_stages(&view->results[i].exec);
         view->retries |=
             view->results[i].exec.status == EXEC_OK && view->results[i].exec.memory.alloc_retries_a_step > 0;
     }
@@ -54,6 +55,7 @@ enum {
     SPARE_RESERVED_DEVIATION,
     SPARE_ALLOCATED,
     SPARE_EXPOSED,
+    SPARE_BUBBLE,
     SPARE_TOKENS,
     SPARE_RESERVED,
     SPARE_MFU,
@@ -155,6 +157,10 @@ static void add_point(struct view *view, struct table *table, int i)
     number(table, "MFU", "%", SPARE_MFU, ok, 1, 100 * result->mfu);
     number(table, "exposed comm", "% of step", SPARE_EXPOSED, ok, 1,
         100 * exec->breakdown.exposed_comm_s / exec->step_time_s);
+    if (view->stages) {
+        number(table, "bubble", "% of step", SPARE_BUBBLE, ok && exec_has_stages(exec), 1,
+            100 * exec->breakdown.bubble_s / exec->step_time_s);
+    }
     add_memory(view, table, point, exec);
 }
 
@@ -396,6 +402,8 @@ static void print_programs(FILE *out, const struct view *view)
                 table_number_as(&table, "program", "", arena_printf(view->arena, "%d%s", p, fullest));
             table_number(&table, "compute", "s", 4, part->compute_s);
             table_number(&table, "exposed comm", "s", 4, part->exposed_comm_s);
+            if (!exec->kinds)
+                table_number(&table, "bubble", "s", 4, part->bubble_s);
             table_number(&table, "host bound", "s", 4, part->host_bound_s);
             table_number(&table, "other idle", "s", 4, part->other_idle_s);
             table_number(&table, "HBM peak", "GiB", 1, memory->peak_allocated_bytes / GiB);

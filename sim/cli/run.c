@@ -454,7 +454,9 @@ int cmd_run(int argc, char **argv)
                "Columns: TFLOPS are those of the model, or by the scenario's report.flops_formula, and count of "
                "causal attention what report.attention_flop says; MFU: the model FLOP's share of the precision's dense "
                "peak, independent of both (half of causal attention, so never above 1; fp8_mixed: of FP8's peak); "
-               "exposed comm: compute waits for collectives; HBM peak: the most that tensors take; reserved: "
+               "exposed comm: compute waits for the network; bubble: it waits for another stage of the pipeline, which "
+               "is not "
+               "counted as exposed; HBM peak: the most that tensors take; reserved: "
                "the most that PyTorch's allocator holds, without CUDA context and NCCL."};
     struct run run = {0};
     command_line_parse(&line, argc, argv, &run);

@@ -63,8 +63,8 @@ static const struct command_option options[] = {
     RECORDS_OPTION(struct validate_command),
     {"rows", NULL, "table: every row, not only the groups", OPTION_FLAG, AT(rows)},
     {"by", "CLASS",
-        "table: also by source, framework, layout, gpus or exposed (the share of the step that communication leaves "
-        "exposed); may be given several times (default: all of them, of several tables)",
+        "table: also by source, framework, layout, gpus or waiting (exposed communication and bubble, as a share of "
+        "the step); may be given several times (default: all of them, of several tables)",
         OPTION_TAKE, AT(by), .take = take_by, .flags = OPTION_LIST},
     {"open", NULL,
         "Only what is off and not explained: the rows whose status is open, by suspected cause (columns of the table)",

@@ -196,7 +196,7 @@ static void put_page(FILE *out, const struct validate_table *rows, const char *c
     put_classes(out, rows, BY_FRAMEWORK, "framework");
     put_classes(out, rows, BY_LAYOUT, "layout");
     put_classes(out, rows, BY_GPUS, "GPUs");
-    put_classes(out, rows, BY_EXPOSED, "exposed communication");
+    put_classes(out, rows, BY_WAITING, "exposed communication and bubble");
     put_claims(out, claims, diag);
 }
 

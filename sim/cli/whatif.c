@@ -197,6 +197,7 @@ static struct quantity_rows quantities(struct whatif *whatif, int point)
         {"tokens_per_s_per_gpu", NULL, NULL, "", 1, 0, 0}, /* or images, samples */
         {"mfu", NULL, "MFU", "%", PERCENT, 2, 0},
         {"exposed_comm_s", NULL, "exposed comm", "ms", MS, 1, 0},
+        {"bubble_s", NULL, "bubble", "ms", MS, 1, 0},
         {"contention_s", NULL, "slower by comm", "ms", MS, 1, 0},
         {"host_bound_s", NULL, "host-bound", "ms", MS, 1, 0},
         {"peak_allocated_bytes", "required_bytes", "HBM peak", "GiB", GIB, 2, 0},
@@ -204,8 +205,12 @@ static struct quantity_rows quantities(struct whatif *whatif, int point)
     };
     struct arena *arena = &whatif->arena;
     struct quantity_rows rows = {0};
+    bool stages = false;
+    for (int v = 0; v < whatif->variants.n; v++)
+        stages = stages || exec_has_stages(&whatif->variants.at[v].results[point].exec);
     for (size_t i = 0; i < sizeof records / sizeof *records; i++)
-        vec_push(&rows.list, records[i]);
+        if (stages || strcmp(records[i].cell, "bubble_s") != 0)
+            vec_push(&rows.list, records[i]);
     add_comm_row(&rows, whatif, point, "collectives_s", "collectives", offsetof(struct scenario_comm, moving_s));
     for (int b = 0; b < COLL_BOUND_COUNT; b++)
         add_comm_row(&rows, whatif, point, arena_printf(arena, "bound_by_%s_s", coll_bound_names[b]),

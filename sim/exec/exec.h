@@ -110,23 +110,24 @@ struct exec_comm_time {
     double exposed_s; /* the compute stream waited for them: part of exposed_comm_s */
 };
 
-/* Means over ranks and measured steps, seconds a step. compute + exposed_comm + host_bound + other_idle = step time, as
- * other_idle is the rest. (Where ranks end their steps apart, each is counted from its own end of warm-up on; what that
- * is more than the step, at most some 1e-5 of it, no idle time makes up for.) */
+/* Means over ranks and measured steps, seconds a step. compute + exposed_comm + bubble + host_bound + other_idle = step
+ * time, as other_idle is the rest. (Where ranks end their steps apart, each is counted from its own end of warm-up on;
+ * what that is more than the step, at most some 1e-5 of it, no idle time makes up for.) */
 struct exec_breakdown {
-    double compute_s;      /* the compute stream was running kernels */
-    double contention_s;   /* part of compute_s: kernels were slower beside collectives than alone */
-    double exposed_comm_s; /* the compute stream was idle because it waited for a collective, or for another stream's
-                            * kernel while a collective was under way: mostly what that kernel waited for; or because
-                            * the host was blocked until a message had come (batch_p2p_comm's synchronize) */
+    double compute_s;    /* the compute stream was running kernels */
+    double contention_s; /* part of compute_s: kernels were slower beside collectives than alone */
+    /* Exposed communication: the compute stream was idle because it waited for a collective or message, or for another
+     * stream's kernel while one was under way (mostly what that kernel waited for), or because the host was blocked
+     * until a message had come (batch_p2p_comm's synchronize); without the bubble. The sum of all kinds' exposed_s. */
+    double exposed_comm_s;
     double host_bound_s;   /* idle because the host had not issued the next kernel yet, for another reason */
     double other_idle_s;   /* idle for another stream's kernel (casts), or for ranks that end the step later */
     double comm_s;         /* collectives were moving (latency and bytes), all comm streams */
     double comm_latency_s; /* part of comm_s: latency */
     double comm_wait_s;    /* members waited in collectives for the last one to arrive */
-    /* The pipeline's bubble, part of exposed_comm_s: the compute stream waited for a rank of another stage (program) to
-     * come to a message or collective. All stages wait alike where they do alike; of stages that do not, the others
-     * wait for the slowest. bubble_s and the exposed_s of all kinds add up to exposed_comm_s. */
+    /* The pipeline's bubble, no part of exposed_comm_s: the compute stream waited for a rank of another stage (program)
+     * to come to a message or collective; no network shortens that. All stages wait alike where they do alike; of
+     * stages that do not, the others wait for the slowest. */
     double bubble_s;
     double stage_wait_s; /* part of comm_wait_s: for ranks of other programs, hidden or not */
     struct exec_comm_time comm[PARALLEL_COUNT];
@@ -183,6 +184,7 @@ struct exec_span {
     int program;             /* that the rank runs */
     struct plan_cell cell;   /* of the schedule */
     int32_t waits_for;       /* an op of the same step, on another stream, that had to be done before; -1: none */
+    bool meets_stages;       /* a collective or message with ranks of other stages: to wait for them is the bubble */
 };
 
 /* What the host thread of a rank did. They stand by rank, then in the order of time, and never overlap, but that the

@@ -37,11 +37,12 @@ static const struct queue *awaited_last(const struct rank *rank, const struct pl
     return last;
 }
 
-/* Exposed communication, `left` of the time from one instant to another at which `op` could go on: to what the op
+/* Idle for communication, `left` of the time from one instant to another at which `op` could go on: to what the op
  * waited for, before that to what this waited for, and so on. What is left then goes where the last part went. */
 static void attribute(struct sim *sim, struct rank *rank, const struct queue *last, ps_t from, ps_t until, ps_t left)
 {
     enum plan_parallelism serves = PARALLEL_DATA;
+    ps_t bubble = 0, all = left;
     for (int hop = 0; hop < sim->n_queues && last && left > 0 && until > from; hop++) {
         const struct plan_op *op = op_of(rank, last->last_op);
         ps_t began = last->last_began > from ? last->last_began : from;
@@ -54,14 +55,16 @@ static void attribute(struct sim *sim, struct rank *rank, const struct queue *la
             left -= moving;
             ps_t waiting = moved - began < left ? moved - began : left;
             left -= waiting;
-            rank->spent.comm[serves].exposed_s += s_from_ps(moving);
-            *(idle_meets_stages(sim, op) ? &rank->spent.bubble_s : &rank->spent.comm[serves].exposed_s) +=
-                s_from_ps(waiting);
+            bool stages = idle_meets_stages(sim, op);
+            bubble += stages ? waiting : 0;
+            rank->spent.comm[serves].exposed_s += s_from_ps(stages ? moving : moving + waiting);
         }
         until = began;
         last = awaited_last(rank, op);
     }
     rank->spent.comm[serves].exposed_s += s_from_ps(left);
+    rank->spent.bubble_s += s_from_ps(bubble);
+    rank->spent.exposed_comm_s += s_from_ps(all - bubble);
 }
 
 /* The message that the host was blocked for last, before its present segment; NULL: it was not, or for another op. */
@@ -100,8 +103,6 @@ void idle_account(struct sim *sim, struct rank *rank, const struct queue *queue,
         blocked = blocked < host ? blocked : host;
         attribute(sim, rank, message, queue->idle_since, queue->idle_since + blocked, blocked);
         host -= blocked;
-        comm += blocked;
     }
     rank->spent.host_bound_s += s_from_ps(host);
-    rank->spent.exposed_comm_s += s_from_ps(comm);
 }

@@ -50,8 +50,8 @@ static double utilisation(struct sim *sim, const bool *nodes, int first, int end
 /* The step less what is known of it; nothing where ranks end apart by more than that. */
 static void set_idle(struct exec_breakdown *breakdown, double step_s)
 {
-    breakdown->other_idle_s =
-        fmax(0, step_s - breakdown->compute_s - breakdown->exposed_comm_s - breakdown->host_bound_s);
+    breakdown->other_idle_s = fmax(
+        0, step_s - breakdown->compute_s - breakdown->exposed_comm_s - breakdown->bubble_s - breakdown->host_bound_s);
 }
 
 /* Of what a rank spent in all steps, in the mean over steps and the job, and over its program. As many ranks run one

@@ -30,6 +30,7 @@ static int32_t awaited(const struct plan_program *program, const struct plan_op 
 static void describe_comm(const struct sim *sim, const struct plan_op *op, struct exec_span *span)
 {
     span->is_collective = true;
+    span->meets_stages = idle_meets_stages(sim, op);
     if (op->kind == OP_COLLECTIVE) {
         const struct plan_collective *collective = &sim->plan->collectives.at[op->index];
         span->collective = (int)collective->kind;

@@ -38,7 +38,7 @@ const struct scenario_part_words scenario_step_parts[STEP_PART_COUNT] = {
 struct scenario_step scenario_step(const struct exec_breakdown *breakdown, double alloc_stall_s)
 {
     double straggling_s = breakdown->comm_wait_s - breakdown->stage_wait_s;
-    double waited_s = breakdown->exposed_comm_s - breakdown->bubble_s;
+    double waited_s = breakdown->exposed_comm_s;
     double collectives_s = breakdown->comm_s + straggling_s, lost_s = breakdown->contention_s + waited_s;
     double a_second = collectives_s > 0 ? lost_s / collectives_s : 0;
     struct scenario_step step = {.slowed_s = breakdown->contention_s, .waited_s = waited_s};

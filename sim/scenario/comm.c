@@ -69,7 +69,8 @@ static void add_gap(struct scenario_comm *comm, item_list *items, const struct e
         if (!span->is_collective || span->end <= from || span->start >= to)
             continue;
         ps_t start = later(span->start, from), moving = later(span->moving, start), end = earlier(span->end, to);
-        double moved_s = moving < end ? s_from_ps(end - moving) : 0, all_s = s_from_ps(end - start);
+        double moved_s = moving < end ? s_from_ps(end - moving) : 0;
+        double all_s = span->meets_stages ? moved_s : s_from_ps(end - start);
         find(items, span)->exposed_s += all_s;
         comm->exposed_s += all_s;
         comm->exposed_wait_s += all_s - moved_s;

@@ -6,7 +6,7 @@
 /* The columns of a step in the order of the functions' arguments, after the first. */
 static const char step_columns[] =
     "compute_alone_s, contention_s, exposed_comm_s, host_bound_s, other_idle_s, comm_s, comm_latency_s, comm_wait_s, "
-    "coalesce(alloc_stall_s, 0), coalesce(bubble_s, 0), coalesce(stage_wait_s, 0)";
+    "coalesce(alloc_stall_s, 0), bubble_s, coalesce(stage_wait_s, 0)";
 enum { STEP_COLUMNS = 11 };
 
 static struct scenario_step step_of(sqlite3_value **values)
@@ -71,7 +71,7 @@ static char *views(void)
     for (int i = 0; i < STEP_PART_COUNT; i++)
         sqlite3_str_appendf(sql, ", step_part(%d, %s) AS part_%d_s", i, step_columns, i + 1);
     sqlite3_str_appendf(sql,
-        ", step_sentence(%s) AS sentence FROM v_breakdown JOIN (SELECT id, alloc_stall_s, bubble_s, stage_wait_s FROM "
+        ", step_sentence(%s) AS sentence FROM v_breakdown JOIN (SELECT id, alloc_stall_s, stage_wait_s FROM "
         "point) ON id = point_id; "
         "CREATE TEMP VIEW v_loss AS SELECT v.*, loss_sentence(small_gpus, large_gpus, small_tflops_per_gpu, "
         "large_tflops_per_gpu",

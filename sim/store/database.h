@@ -50,7 +50,7 @@ extern const char database_schema[], database_schema_2[], database_schema_3[], d
     database_schema_6[], database_schema_7[], database_schema_8[], database_schema_9[], database_schema_10[],
     database_schema_11[], database_schema_12[], database_schema_13[], database_schema_14[], database_schema_15[],
     database_schema_16[], database_schema_17[], database_schema_18[], database_schema_19[], database_schema_20[],
-    database_schema_21[];
+    database_schema_21[], database_schema_22[];
 
 /* The same: the temporary tables of store/shown.h, in this order. */
 extern const char database_shown[], database_shown_names[], database_shown_x[], database_shown_figure[];

@@ -29,7 +29,6 @@ static const struct {
     {"tflops_per_gpu", offsetof(struct scenario_result, tflops_per_gpu)},
     {"tokens_per_s_per_gpu", offsetof(struct scenario_result, tokens_per_s_per_gpu)},
     {"mfu", offsetof(struct scenario_result, mfu)},
-    {"exposed_comm_s", offsetof(struct scenario_result, exec.breakdown.exposed_comm_s)},
     {"compute_s", offsetof(struct scenario_result, exec.breakdown.compute_s)},
     {"peak_allocated_bytes", offsetof(struct scenario_result, exec.memory.peak_allocated_bytes)},
     {"peak_reserved_bytes", offsetof(struct scenario_result, exec.memory.peak_reserved_bytes)},

@@ -11,7 +11,7 @@ static const char *const migrations[] = {database_schema, database_schema_2, dat
     database_schema_5, database_schema_6, database_schema_7, database_schema_8, database_schema_9, database_schema_10,
     database_schema_11, database_schema_12, database_schema_13, database_schema_14, database_schema_15,
     database_schema_16, database_schema_17, database_schema_18, database_schema_19, database_schema_20,
-    database_schema_21};
+    database_schema_21, database_schema_22};
 enum { SCHEMA_VERSION = sizeof migrations / sizeof *migrations };
 
 static struct source_pos whole_file(const struct store *store)

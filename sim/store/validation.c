@@ -46,7 +46,7 @@ void validation_record(struct record_cell cells[VALIDATION_CELLS], const struct 
         cell_text("table_file", row->file),
         cell_text("framework", row->framework),
         cell_text("layout", row->layout),
-        cell_real("exposed_share", row->exposed_share >= 0, row->exposed_share),
+        cell_real("waiting_share", row->waiting_share >= 0, row->waiting_share),
     };
     for (int i = 0; i < VALIDATION_CELLS; i++)
         cells[i] = all[i];

@@ -7,7 +7,7 @@ const char *const validate_by_names[BY_COUNT + 1] = {[BY_SOURCE] = "source",
     [BY_FRAMEWORK] = "framework",
     [BY_LAYOUT] = "layout",
     [BY_GPUS] = "gpus",
-    [BY_EXPOSED] = "exposed"};
+    [BY_WAITING] = "waiting"};
 
 /* Upper ends of classes; the last one has none. */
 static const struct {
@@ -26,8 +26,8 @@ static int place_of(const struct validate_row *row, enum validate_by by)
     if (by == BY_GPUS)
         while (row->gpus > gpus[i].most)
             i++;
-    if (by == BY_EXPOSED)
-        while (row->exposed_share >= shares[i].below)
+    if (by == BY_WAITING)
+        while (row->waiting_share >= shares[i].below)
             i++;
     return i;
 }
@@ -43,7 +43,7 @@ const char *validate_class(const struct validate_row *row, enum validate_by by)
         return *row->layout ? row->layout : "not simulated";
     case BY_GPUS:
         return gpus[place_of(row, by)].name;
-    case BY_EXPOSED:
+    case BY_WAITING:
         return shares[place_of(row, by)].name;
     case BY_COUNT:
         break;

@@ -8,9 +8,10 @@
  *   framework  the stack profile's name, "no stack profile" without one
  *   layout     the axes with more than one rank: "TP+PP+DP"
  *   gpus       "1", "2 to 8", "9 to 64", "65 to 512", "more than 512"
- *   exposed    what communication leaves the compute stream idle, of the predicted step: "under 5 %", "5 to 15 %", "15
- * to 30 %", "30 to 50 %", "50 % and more"; "no step" where none was simulated */
-enum validate_by { BY_SOURCE, BY_FRAMEWORK, BY_LAYOUT, BY_GPUS, BY_EXPOSED, BY_COUNT };
+ *   waiting    what the compute stream waits for other ranks, of the predicted step, for the network (exposed
+ *              communication) or another stage (the bubble): "under 5 %", "5 to 15 %", "15 to 30 %", "30 to 50 %", "50
+ * % and more"; "no step" where none was simulated */
+enum validate_by { BY_SOURCE, BY_FRAMEWORK, BY_LAYOUT, BY_GPUS, BY_WAITING, BY_COUNT };
 extern const char *const validate_by_names[BY_COUNT + 1]; /* "source", ... */
 
 const char *validate_class(const struct validate_row *row, enum validate_by by);

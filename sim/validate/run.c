@@ -15,7 +15,8 @@ static void keep_figures(struct validate_row *row, const struct scenario_result 
     if (row->status == VALIDATE_OOM)
         return;
     row->mfu = result->mfu;
-    row->exposed_share = result->exec.breakdown.exposed_comm_s / result->exec.step_time_s;
+    row->waiting_share =
+        (result->exec.breakdown.exposed_comm_s + result->exec.breakdown.bubble_s) / result->exec.step_time_s;
     row->predicted = (struct validate_figures){
         .tokens_per_s_per_gpu = result->tokens_per_s_per_gpu,
         .tflops_per_gpu = result->tflops_per_gpu,
@@ -325,7 +326,7 @@ static void copy_result(struct validate_row *to, const struct validate_row *from
     to->status = from->status;
     to->reason = from->reason;
     to->mfu = from->mfu;
-    to->exposed_share = from->exposed_share;
+    to->waiting_share = from->waiting_share;
     to->predicted = from->predicted;
     to->n_samples = from->n_samples;
     if (from->samples) {
@@ -344,7 +345,7 @@ void validate_run(struct validate_table *table, const struct validate_sampling *
         .progress = progress,
         .self = self};
     for (int i = 0; i < table->rows.n; i++)
-        table->rows.at[i].exposed_share = -1;
+        table->rows.at[i].waiting_share = -1;
     all.runs = distinct_runs(table, &all.n);
     size_t room = (size_t)all.n + 1;
     all.draws = xcalloc(room, sizeof *all.draws);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 static const char *const columns[] = {"file", "id", "settings", "model", "gpu", "strategy", "framework", "layout",
-    "leaves_out", "status", "reason", "same_as", "exposed_share", "tokens_per_s_per_gpu", "tflops_per_gpu",
+    "leaves_out", "status", "reason", "same_as", "waiting_share", "tokens_per_s_per_gpu", "tflops_per_gpu",
     "step_time_s", "peak_allocated_bytes", "peak_reserved_bytes", "mfu", "low", "high", "need", "ratio_low",
     "ratio_high", "ratio_need", "doublings_root", "node_gpus"};
 enum { N_COLUMNS = sizeof columns / sizeof *columns, N_FIRST = N_COLUMNS - 1 }; /* node_gpus came later */
@@ -44,7 +44,7 @@ static void write_row(FILE *out, const struct validate_table *table, const struc
         csv_write_text(out, texts[i]);
     }
     write_number(out, table->rows.at + row->same != row, 1 + row->same);
-    write_number(out, row->exposed_share >= 0, row->exposed_share);
+    write_number(out, row->waiting_share >= 0, row->waiting_share);
     const double figures[] = {
         p->tokens_per_s_per_gpu, p->tflops_per_gpu, p->step_time_s, p->peak_allocated_bytes, p->peak_reserved_bytes};
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
@@ -150,8 +150,8 @@ static void read_row(
         *texts[i].to = arena_printf(arena, "%s", text(stored, r, texts[i].column));
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         number(stored, r, numbers[i].column, numbers[i].to, diag);
-    if (!number(stored, r, "exposed_share", &row->exposed_share, diag))
-        row->exposed_share = -1;
+    if (!number(stored, r, "waiting_share", &row->waiting_share, diag))
+        row->waiting_share = -1;
     read_interval(&row->interval, stored, r, (const char *const[]){"low", "high", "need"}, diag);
     read_interval(
         &row->ratio_interval, stored, r, (const char *const[]){"ratio_low", "ratio_high", "ratio_need"}, diag);

@@ -4,7 +4,7 @@
  * The file is a CSV, a row for each row of the tables of runs: file (from the folder of this one), id, settings (a
  * digest of the settings that the row gives), what was simulated (model, gpu, strategy, framework, layout, class of the
  * discrepancy), status and reason, same_as (the number
- * of the first row of this file that is the same run, from 1), exposed_share, the predicted
+ * of the first row of this file that is the same run, from 1), waiting_share, the predicted
  * figures, and of the intervals the ends by errors of numbers and the discrepancy that each needs (interval.h). Its
  * head says which program wrote it. What was measured, sources and first sights stand in the tables and their
  * predictions, and are read from there: errors are those of today's tables. */

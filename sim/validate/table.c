@@ -363,7 +363,7 @@ bool validate_add_unread(struct validate_table *table, const char *path, struct 
     for (int i = first; i < table->rows.n; i++) {
         table->rows.at[i].status = VALIDATE_NOT_SIMULATED;
         table->rows.at[i].same = i;
-        table->rows.at[i].exposed_share = -1;
+        table->rows.at[i].waiting_share = -1;
     }
     return added;
 }

@@ -66,10 +66,9 @@ struct validate_row {
     const char *reason;             /* why it is not simulated, or "" */
     const char *suspected_cause;    /* "" where nothing is said */
     int64_t gpus;
-    int64_t node_gpus; /* of a node of its cluster; 0: not known */
-    double mfu;        /* predicted, of the dense peak */
-    double
-        exposed_share; /* predicted: of the step, what communication leaves the compute stream idle; < 0: not known */
+    int64_t node_gpus;    /* of a node of its cluster; 0: not known */
+    double mfu;           /* predicted, of the dense peak */
+    double waiting_share; /* predicted: of the step, exposed communication and bubble; < 0: not known */
     double measured_peak_bytes, predicted_peak_bytes; /* comparable: reserved where published, else allocated */
     double error;                                     /* has_error: a fraction */
     double first_sight_error;                         /* of the prediction before it was measured: first_sight.h */

@@ -20,9 +20,10 @@ static void each_program_has_a_line(void **state)
     sample_init(&sample);
     const double GiB = 1024.0 * 1024 * 1024;
     struct exec_program programs[2] = {
-        {.breakdown = {.compute_s = 1.5, .exposed_comm_s = 0.25, .host_bound_s = 0.125, .other_idle_s = 2},
+        {.breakdown =
+                {.compute_s = 1.5, .exposed_comm_s = 0.25, .bubble_s = 0.5, .host_bound_s = 0.125, .other_idle_s = 2},
             .memory = {.peak_allocated_bytes = 30 * GiB, .peak_reserved_bytes = 31 * GiB}},
-        {.breakdown = {.compute_s = 1, .exposed_comm_s = 0.75},
+        {.breakdown = {.compute_s = 1, .exposed_comm_s = 0.75, .bubble_s = 1.25},
             .memory = {.peak_allocated_bytes = 40 * GiB, .peak_reserved_bytes = 45.5 * GiB}}};
     for (int several = 0; several < 2; several++) {
         char text[8192] = "";
@@ -35,8 +36,9 @@ static void each_program_has_a_line(void **state)
         assert_true((strstr(text, "by program:") != NULL) == several);
         if (!several)
             continue;
-        static const char *const rows[] = {"0   1.5000        0.2500      0.1250      2.0000      30.0      31.0",
-            "1 (fullest)   1.0000        0.7500      0.0000      0.0000      40.0      45.5"};
+        static const char *const rows[] = {
+            "0   1.5000        0.2500  0.5000      0.1250      2.0000      30.0      31.0",
+            "1 (fullest)   1.0000        0.7500  1.2500      0.0000      0.0000      40.0      45.5"};
         for (int p = 0; p < 2; p++)
             if (!strstr(text, rows[p]))
                 fail_msg("no '%s' in:\n%s", rows[p], text);

@@ -76,7 +76,8 @@ static void the_parts_add_up_to_the_step(void **state)
         struct arena arena = ARENA_INIT;
         struct scenario_result result = simulate(&cases[c], NULL, 0, &arena);
         const struct exec_breakdown *parts = &result.exec.breakdown;
-        double sum = parts->compute_s + parts->exposed_comm_s + parts->host_bound_s + parts->other_idle_s;
+        double sum =
+            parts->compute_s + parts->exposed_comm_s + parts->bubble_s + parts->host_bound_s + parts->other_idle_s;
         assert_true(fabs(sum - result.exec.step_time_s) < 1e-9);
         assert_true(
             parts->compute_s > 0 && parts->exposed_comm_s >= 0 && parts->host_bound_s >= 0 && parts->other_idle_s >= 0);

@@ -160,7 +160,7 @@ static void the_slower_kind_decides(void **state)
     /* each GPU's own parts make up the step */
     for (int k = 0; k < 2; k++) {
         const struct exec_breakdown *part = &programs[k].breakdown;
-        double sum = part->compute_s + part->exposed_comm_s + part->host_bound_s + part->other_idle_s;
+        double sum = part->compute_s + part->exposed_comm_s + part->bubble_s + part->host_bound_s + part->other_idle_s;
         assert_true(fabs(sum - step_s) < 1e-9);
     }
     end(h100);

@@ -33,7 +33,6 @@ static void parts_add_up_to_the_step(void **state)
      */
     struct exec_breakdown stages = breakdown;
     stages.bubble_s = 0.7;
-    stages.exposed_comm_s += 0.7;
     stages.stage_wait_s = 3;
     stages.comm_wait_s += 3;
     step = scenario_step(&stages, 0.2);

@@ -128,7 +128,7 @@ static void every_number_of_a_validated_row(void **state)
         .file = "a table",
         .framework = "a stack",
         .layout = "TP+DP",
-        .exposed_share = -1};
+        .waiting_share = -1};
     struct validate_figures *m = &row.measured, *p = &row.predicted;
     const struct {
         const char *name;
@@ -144,7 +144,7 @@ static void every_number_of_a_validated_row(void **state)
         {"measured_ratio", &row.measured_ratio}, {"predicted_ratio", &row.predicted_ratio},
         {"predicted_lo", &row.interval.all.low}, {"predicted_hi", &row.interval.all.high},
         {"numbers_lo", &row.interval.numbers.low}, {"numbers_hi", &row.interval.numbers.high},
-        {"discrepancy", &row.interval.discrepancy.high}, {"exposed_share", &row.exposed_share}};
+        {"discrepancy", &row.interval.discrepancy.high}, {"waiting_share", &row.waiting_share}};
     static const char *const texts[][2] = {{"id", "an id"}, {"source", "a source"}, {"model", "a model"},
         {"gpu", "a GPU"}, {"strategy", "ddp"}, {"used_in_fit", "a file"}, {"reason", "a reason"}, {"status", "oom"},
         {"table_file", "a table"}, {"framework", "a stack"}, {"layout", "TP+DP"}};

@@ -87,7 +87,8 @@ static void memory_and_breakdown_add_up(void **state)
         "36.0");
     assert_answer(store, "SELECT optimizer_bytes / 0x40000000 FROM v_memory WHERE status = 'oom'", "100.0");
     assert_answer(store,
-        "SELECT count(*) FROM v_breakdown WHERE abs(compute_alone_s + contention_s + exposed_comm_s + host_bound_s + "
+        "SELECT count(*) FROM v_breakdown WHERE abs(compute_alone_s + contention_s + exposed_comm_s + bubble_s + "
+        "host_bound_s + "
         "other_idle_s - step_time_s) < 1e-12",
         "3");
     store_close(store);
@@ -188,6 +189,35 @@ static void others_databases_are_refused(void **state)
     store_close(store);
 }
 
+/* Until schema 21 exposed_comm_s had the bubble in it: of 2 s 1.5 compute, 0.375 exposed, of these 0.25 bubble. */
+static void the_bubble_leaves_exposed_communication(void **state)
+{
+    struct sample sample;
+    (void)state;
+    sample_init(&sample);
+    struct exec_program programs[2] = {{.breakdown.bubble_s = 0.25}, {.breakdown.bubble_s = 0.25}};
+    sample.results[0].exec.breakdown.bubble_s = 0.25;
+    sample.results[0].exec.programs = programs;
+    sample.results[0].exec.n_programs = 2;
+    struct store *store = must_open("bubble.db", STORE_WRITE);
+    put(store, &sample);
+    store_close(store);
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open("bubble.db", &db), SQLITE_OK);
+    const char *back =
+        "UPDATE point SET exposed_comm_s = 0.375 WHERE gpus = 8; UPDATE program SET exposed_comm_s = 0.375; "
+        "ALTER TABLE outcome ADD COLUMN exposed_comm_s REAL; "
+        "ALTER TABLE validation_row RENAME COLUMN waiting_share TO exposed_share; PRAGMA user_version = 21";
+    assert_int_equal(sqlite3_exec(db, back, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    store = must_open("bubble.db", STORE_WRITE);
+    assert_answer(store, "SELECT exposed_comm_s || '|' || bubble_s FROM point WHERE gpus = 8", "0.125|0.25");
+    assert_answer(store, "SELECT DISTINCT exposed_comm_s FROM program", "0.125");
+    assert_answer(store, "SELECT exposed_comm_s FROM point WHERE gpus = 16", "0.65"); /* no stages: as it was */
+    assert_answer(store, "SELECT bubble_s FROM v_breakdown WHERE gpus = 16", "0.0");
+    store_close(store);
+}
+
 /* What later schemas added, as the view of schema 10, is there for figures also where the file may not be changed. */
 static void an_older_database_is_read_where_it_cannot_be_written(void **state)
 {
@@ -215,7 +245,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(settings_view),
         cmocka_unit_test(scaling_view), cmocka_unit_test(memory_and_breakdown_add_up),
         cmocka_unit_test(newest_run_is_shown_and_none_is_lost), cmocka_unit_test(query_only_reads),
-        cmocka_unit_test(others_databases_are_refused),
+        cmocka_unit_test(others_databases_are_refused), cmocka_unit_test(the_bubble_leaves_exposed_communication),
         cmocka_unit_test(an_older_database_is_read_where_it_cannot_be_written)};
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

@@ -162,8 +162,8 @@ static void classes_come_in_their_order(void **state)
     (void)state;
     static const struct {
         int64_t gpus;
-        double exposed;
-        const char *gpus_class, *exposed_class;
+        double waiting;
+        const char *gpus_class, *waiting_class;
     } cases[] = {{1024, 0.5, "more than 512", "50 % and more"}, {8, -1, "2 to 8", "no step"}, {1, 0, "1", "under 5 %"},
         {9, 0.05, "9 to 64", "5 to 15 %"}, {512, 0.3, "65 to 512", "30 to 50 %"},
         {65, 0.29, "65 to 512", "15 to 30 %"}};
@@ -174,9 +174,9 @@ static void classes_come_in_their_order(void **state)
             .framework = "",
             .layout = i % 2 ? "TP+DP" : "",
             .gpus = cases[i].gpus,
-            .exposed_share = cases[i].exposed};
+            .waiting_share = cases[i].waiting};
         assert_string_equal(validate_class(&row, BY_GPUS), cases[i].gpus_class);
-        assert_string_equal(validate_class(&row, BY_EXPOSED), cases[i].exposed_class);
+        assert_string_equal(validate_class(&row, BY_WAITING), cases[i].waiting_class);
         vec_push(&table.rows, row);
     }
     struct validate_classes gpus = validate_classes(&table, BY_GPUS, &arena);
@@ -212,7 +212,7 @@ static void what_is_kept_reads_back(void **state)
         assert_int_equal(a->has_error, b->has_error);
         assert_near(a->error, b->error, 1e-5);
         assert_near(a->predicted_ratio, b->predicted_ratio, 1e-5);
-        assert_near(a->exposed_share, b->exposed_share, 1e-5);
+        assert_near(a->waiting_share, b->waiting_share, 1e-5);
         assert_int_equal(a->interval.known, b->interval.known);
         assert_near(a->interval.need, b->interval.need, 1e-5);
         assert_int_equal(a->has_verdict, b->has_verdict);
