@@ -167,7 +167,8 @@ static const struct command_option options[] = {
         "none (default), full: blocks are recomputed, or selective: all except every second GEMM and "
         "fused attention",
         OPTION_TAKE, .take = take_checkpointing},
-    {"attention", "A", "naive (default) or flash", OPTION_NAME, TRAIN(attention), .names = attention_kernel_names},
+    {"attention", "A", "flash (default from Ampere on, but not in fp32 and tf32) or naive", OPTION_NAME,
+        TRAIN(attention), .names = attention_kernel_names},
     {"cross-entropy", "L", "eager (default), fused, te or loss_parallel", OPTION_NAME, TRAIN(cross_entropy),
         .names = cross_entropy_names},
     {"tensor", "N", "GPUs of tensor parallelism", OPTION_COUNT64, PARALLEL(model.tensor), .most = MOST_RANKS},
@@ -325,6 +326,7 @@ static enum status check_anywhere(struct memory_request *request, struct diag *d
         take_one_token(&job);
     }
     enum status status = memory_check(&job, diag);
+    request->job.point.options.strategy.train.attention = train->attention;
     if (!request->capacity)
         request->job = job;
     return status;

@@ -19,10 +19,15 @@
 #include "scenario/scenario.h"
 
 /* A point of no file, of which options (scenario_default() and what was asked for), hardware, model and origins are
- * set: lengths that follow from the model, noise as the cluster has it. STATUS_INPUT: there can be no such job (GPUs
- * that leave a node partly used, offload to a node of unknown host memory ...); diag says why, at the origins' places.
+ * set, its attention too: lengths that follow from the model, noise as the cluster has it. STATUS_INPUT: there can be
+ * no such job (GPUs that leave a node partly used, offload to a node of unknown host memory ...); diag says why, at the
+ * origins' places.
  */
 enum status fit_prepare(struct scenario_point *point, struct diag *diag);
+
+/* Attention where nothing says it (-1, as scenario_default() leaves it): flash, which scaled_dot_product_attention
+ * takes by itself from Ampere on in 16 bits; naive on older GPUs, in FP32 and TF32, and for a model that cannot. */
+void fit_default_attention(struct scenario_point *point);
 
 /* The peak of the point's plan; STATUS_INPUT: it cannot be compiled, diag says why. */
 enum status fit_peak(struct exec_peak *out, const struct scenario_point *point, struct diag *diag);

@@ -28,6 +28,7 @@ struct scenario scenario_default(void)
     struct scenario options = {
         .strategy = strategy_default_options(), .exec = exec_default_options(), .goodput = goodput_default_options()};
     options.cluster.given = hw_nothing_given();
+    options.strategy.train.attention = -1; /* the GPU decides */
     return options;
 }
 

@@ -91,7 +91,9 @@ static const struct config_field train_fields[] = {
         .min = 1, .max = MAX_LAYERS},
     {TRAIN("checkpoint_early_stop", FIELD_BOOL, checkpoint_early_stop,
         "recomputation ends with the last tensor that backward needs (PyTorch 2.1, use_reentrant=False)")},
-    {TRAIN("attention", FIELD_ENUM, attention, "attention kernels"), .names = attention_kernel_names},
+    {TRAIN("attention", FIELD_ENUM, attention,
+         "attention kernels; where nothing says it flash from Ampere on, naive on older GPUs, in fp32 and tf32"),
+        .names = attention_kernel_names},
     {TRAIN("cross_entropy", FIELD_ENUM, cross_entropy, "kernels of the loss"), .names = cross_entropy_names},
     {TRAIN("fusion", FIELD_ENUM, fusion,
          "torch.compile: inductor; flash_attn: its kernels for norms and rotary positions (nanotron); "

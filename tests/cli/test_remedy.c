@@ -15,6 +15,7 @@ static struct memory_job job_of(double capacity, int strategy, int64_t gpus)
 {
     struct memory_job job = {.dtype = PRECISION_BF16_MIXED, .strategy = strategy, .point.options = scenario_default()};
     job.point.options.cluster.gpus = gpus;
+    job.point.options.strategy.train.attention = ATTENTION_NAIVE;
     job.point.hw.gpu.hbm_capacity.value = capacity;
     for (int d = 0; d < DTYPE_COUNT; d++)
         job.point.hw.gpu.gemm[d].peak = (struct quantity){.value = 1e12, .kind = QUANTITY_ASSUMED};

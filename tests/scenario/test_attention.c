@@ -1,0 +1,138 @@
+/* Attention that nobody states: flash where PyTorch takes it by itself. What is published says which it had. */
+#include "workspace.h"
+
+#include "config/csv.h"
+#include "scenario/stack.h"
+
+#include <glob.h>
+
+#define JOB(topology, gpus, train)                                                                                     \
+    "name: x\nmodel: llama3.1-8b\ncluster: {topology: " topology ", gpus: " gpus "}\nstrategy: ddp\n"                  \
+    "train: {micro_batch: 1, seq_len: 128" train "}\n"
+static int attention_of(const char *text, const char *key, const char *value)
+{
+    struct scenario_override set = {key, value};
+    struct loaded *loaded = load_text(text, &set, 1);
+    assert_string_equal(loaded->diag.text, "");
+    int attention = loaded->set.points[0].options.strategy.train.attention;
+    unload(loaded);
+    return attention;
+}
+
+static void the_gpu_decides(void **state)
+{
+    (void)state;
+    static const char job[] = JOB("h100", "1", ""), fp16[] = JOB("h100", "1", ", precision: fp16_mixed");
+    static const char *const flash[] = {"a100", "h100", "l40s-2x200g", "b200-8x400g", "rtx-3090-1x100g"};
+    static const char *const naive[] = {"dgx-1v-ib", "aws-g4dn-efa"}; /* Volta, Turing */
+    for (size_t i = 0; i < sizeof flash / sizeof *flash; i++)
+        assert_int_equal(attention_of(job, "cluster.topology", flash[i]), ATTENTION_FLASH);
+    for (size_t i = 0; i < sizeof naive / sizeof *naive; i++)
+        assert_int_equal(attention_of(fp16, "cluster.topology", naive[i]), ATTENTION_NAIVE);
+    assert_int_equal(attention_of(fp16, "cluster.gpus", "8"), ATTENTION_FLASH);
+    assert_int_equal(attention_of(job, "train.precision", "fp32"), ATTENTION_NAIVE);
+    assert_int_equal(attention_of(job, "train.precision", "tf32"), ATTENTION_NAIVE);
+    assert_int_equal(attention_of(job, "train.precision", "fp8_mixed"), ATTENTION_FLASH);
+    assert_int_equal(attention_of(job, "model", "t5-11b"), ATTENTION_NAIVE); /* a position bias */
+}
+
+static void what_is_said_holds(void **state)
+{
+    (void)state;
+    assert_int_equal(attention_of(JOB("h100", "8", ""), "train.attention", "naive"), ATTENTION_NAIVE);
+    assert_int_equal(attention_of(JOB("h100", "8", ""), "stack", "megatron-deepspeed-2022"), ATTENTION_NAIVE);
+    assert_int_equal(
+        attention_of(JOB("dgx-1v-ib", "8", ", precision: fp16_mixed"), "train.attention", "flash"), ATTENTION_FLASH);
+}
+
+/* One GPU that cannot keeps all from it: they run one program. */
+static void the_older_of_two_kinds_decides(void **state)
+{
+    (void)state;
+    write_text("volta.yaml", "extends: dgx-1v-like\nname: V100 with 8 NICs\n"
+                             "nics: {value: 8, kind: assumed, source: test}\n");
+    static const char job[] = JOB("h100, second_node: volta.yaml, second_gpus: 8", "16", ", precision: fp16_mixed");
+    assert_int_equal(attention_of(job, "run.steps", "1"), ATTENTION_NAIVE);
+}
+
+static bool stack_says(const char *name)
+{
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct stack stack;
+    const char *slash = strrchr(name, '/');
+    char path[300];
+    snprintf(path, sizeof path, FLOPCAST_SOURCE_DIR "/scenarios/stacks/%s%s", slash ? slash + 1 : name,
+        slash ? "" : ".yaml");
+    assert_int_equal(stack_load(&stack, path, &arena, &diag), STATUS_OK);
+    bool says = false;
+    for (int i = 0; i < stack.given.list.n; i++)
+        says |= strcmp(stack.given.list.at[i].path, "settings.train.attention") == 0;
+    arena_release(&arena);
+    return says;
+}
+
+static int rows_that_leave_it_out(const char *path)
+{
+    struct diag diag = DIAG_INIT;
+    struct csv_table *table = NULL;
+    assert_int_equal(csv_load(&table, path, &diag), STATUS_OK);
+    int topology = csv_column(table, "topology"), out = 0; /* tables of runs name one */
+    for (int r = 0; topology >= 0 && csv_column(table, "model") >= 0 && r < csv_rows(table); r++) {
+        const char *stack = csv_cell(table, r, csv_column(table, "stack"));
+        const char *model = csv_cell(table, r, csv_column(table, "model"));
+        bool has_none = strstr(model, "/resn") != NULL; /* ResNet, ResNeXt */
+        if (has_none || *csv_cell(table, r, csv_column(table, "not_simulated")) ||
+            *csv_cell(table, r, csv_column(table, "attention")) || (*stack && stack_says(stack)))
+            continue;
+        fprintf(stderr, "%s:%d: attention is left out\n", path, csv_pos(table, r).line);
+        out++;
+    }
+    csv_release(table);
+    return out;
+}
+
+/* So that another default moves none of them. */
+static void published_runs_state_theirs(void **state)
+{
+    (void)state;
+    glob_t found;
+    assert_int_equal(glob(FLOPCAST_SOURCE_DIR "/results/measured/*.csv", 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        assert_int_equal(rows_that_leave_it_out(found.gl_pathv[i]), 0);
+    globfree(&found);
+}
+
+static void scenarios_state_theirs(void **state)
+{
+    (void)state;
+    glob_t found;
+    assert_int_equal(glob(FLOPCAST_SOURCE_DIR "/scenarios/*.yaml", 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        struct arena arena = ARENA_INIT;
+        struct diag diag = DIAG_INIT;
+        struct scenario_set set;
+        assert_int_equal(scenario_load(&set, found.gl_pathv[i], NULL, 0, &arena, &diag), STATUS_OK);
+        for (int p = 0; p < set.n_points; p++) {
+            bool said = set.points[p].model.shape.n_heads == 0;
+            for (int o = 0; o < set.points[p].origins.list.n; o++)
+                said |= strcmp(set.points[p].origins.list.at[o].path, "train.attention") == 0;
+            if (!said)
+                fail_msg("%s leaves train.attention out", found.gl_pathv[i]);
+        }
+        arena_release(&arena);
+    }
+    globfree(&found);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_gpu_decides),
+        cmocka_unit_test(what_is_said_holds),
+        cmocka_unit_test(the_older_of_two_kinds_decides),
+        cmocka_unit_test(published_runs_state_theirs),
+        cmocka_unit_test(scenarios_state_theirs),
+    };
+    return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);
+}
