@@ -179,6 +179,7 @@ static void print(
         validate_discrepancy_print(stdout, rows, filed);
     }
     validate_not_simulated_print(stdout, rows);
+    validate_made_print(stdout, rows);
 }
 
 static void show_progress(void *self, int done, int total)
@@ -308,6 +309,12 @@ static void simulate(const struct validate_command *command, struct validate_tab
     validate_intervals(table, &uncertainty->discrepancy);
 }
 
+static void read_back(struct validate_table *table, const struct scenario_uncertainty *uncertainty, struct diag *diag)
+{
+    validate_stored_check(table, uncertainty, diag);
+    validate_widen(table, &uncertainty->discrepancy);
+}
+
 /* A page must not be silent about a table that came after its results. */
 static void warn_missing(const struct validate_table *table, const char *from, struct arena *arena, struct diag *diag)
 {
@@ -325,10 +332,10 @@ static void warn_missing(const struct validate_table *table, const char *from, s
 
 /* Where the results go that are not printed. */
 static void keep_results(const struct validate_command *command, const struct validate_table *table,
-    struct store *store, struct arena *arena, struct diag *diag)
+    const struct scenario_uncertainty *uncertainty, struct store *store, struct arena *arena, struct diag *diag)
 {
     if (command->results)
-        validate_stored_write(table, command->results, diag);
+        validate_stored_write(table, command->base, uncertainty, command->results, diag);
     if (command->page && command->from && is_same_file(command->from, files_own(arena, "results/validated.csv")))
         warn_missing(table, command->from, arena, diag);
     if (command->page)
@@ -364,7 +371,7 @@ static void validate(const struct validate_command *command, struct arena *arena
         (!command->db || !crew_is_owner(command->crew) ||
             store_open(&store, command->db, STORE_WRITE, diag) == STATUS_OK)) {
         if (command->from)
-            validate_widen(&table, &uncertainty.discrepancy);
+            read_back(&table, &uncertainty, diag);
         else
             simulate(command, &table, &uncertainty, store, diag);
         if (table.left > 0 || !crew_is_owner(command->crew)) {
@@ -380,7 +387,7 @@ static void validate(const struct validate_command *command, struct arena *arena
             print(command, &table, &uncertainty.discrepancy);
         if (command->open && command->format == RECORDS_TABLE && !command->where && is_default(command))
             validate_open_print_nccl(stdout, files_own(arena, "results/measured/nccl_tables.csv"), diag);
-        keep_results(command, &table, store, arena, diag);
+        keep_results(command, &table, &uncertainty, store, arena, diag);
     }
     store_close(store);
     validate_release(&table);

@@ -193,6 +193,7 @@ static void put_page(FILE *out, const struct validate_table *rows, const char *c
 {
     put_sources(out, rows);
     put_predictions(out, rows);
+    validate_made_print(out, rows);
     put_classes(out, rows, BY_FRAMEWORK, "framework");
     put_classes(out, rows, BY_LAYOUT, "layout");
     put_classes(out, rows, BY_GPUS, "GPUs");

@@ -26,6 +26,9 @@ void validate_by_print(FILE *out, const struct validate_table *rows, enum valida
 /* Rows that ran where they are simulated out of memory, or the other way round, by source. */
 void validate_verdicts_print(FILE *out, const struct validate_table *rows);
 
+/* Of rows that were read back: which builds made how many of them, and which are stale (validate/stored.h). */
+void validate_made_print(FILE *out, const struct validate_table *rows);
+
 /* The page of evidence: what the rows say, as Markdown, in place of what stands between the markers of the file. */
 enum status validate_page_write(
     const char *page, const struct validate_table *rows, const char *claims, struct diag *diag);

@@ -193,6 +193,10 @@ void config_write_json(
  * ones. Of a sourced number its kind, error and source count, too. Not for tables with a FIELD_NODE. */
 uint64_t config_digest(uint64_t digest, const struct config_table *table, const void *from);
 
+/* The same of the values alone, without kind, error and source, and of those that are not 0, false, none or their
+ * enum's first: a field that is added and means nothing there changes no digest that was kept. */
+uint64_t config_digest_values(uint64_t digest, const struct config_table *table, const void *from);
+
 /* The file at path with other texts for the values of some keys, each in YAML on one line; what else stands there,
  * comments too, stays as it is. A key that is not there is added, with the sections around it: to the root at its end,
  * to a section before its first key. No path is inside another of the list. Nothing is written on an error. */

@@ -20,7 +20,8 @@ static uint64_t digest_number(uint64_t digest, double value)
     return digest_word(digest, bits);
 }
 
-static uint64_t digest_value(uint64_t digest, const struct config_field *field, const void *at)
+/* values: of what is set alone. */
+static uint64_t digest_value(uint64_t digest, const struct config_field *field, const void *at, bool values)
 {
     switch (field->type) {
     case FIELD_STRING:
@@ -36,13 +37,15 @@ static uint64_t digest_value(uint64_t digest, const struct config_field *field, 
         return digest_text(digest, *(const int *)at < 0 ? NULL : field->names[*(const int *)at]);
     case FIELD_SOURCED: {
         const struct quantity *q = at;
+        if (values)
+            return digest_number(digest, q->value);
         digest = digest_number(digest_word(digest, (uint64_t)q->kind), q->value);
         digest = digest_text(digest_number(digest, q->std_error), q->source);
         return q->fit ? digest_text(digest, q->fit) : digest;
     }
     case FIELD_SECTION:
     case FIELD_OVERRIDES:
-        return config_digest(digest, field->section, at);
+        return (values ? config_digest_values : config_digest)(digest, field->section, at);
     case FIELD_NODE:
         break;
     }
@@ -54,7 +57,30 @@ uint64_t config_digest(uint64_t digest, const struct config_table *table, const 
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
         digest = digest_text(digest, field->key); /* so that nothing moves when a field is added before others */
-        digest = digest_value(digest, field, (const unsigned char *)from + field->offset);
+        digest = digest_value(digest, field, (const unsigned char *)from + field->offset, false);
     }
     return digest_word(digest, (uint64_t)table->n_fields);
+}
+
+static bool is_section(const struct config_field *field)
+{
+    return field->type == FIELD_SECTION || field->type == FIELD_OVERRIDES;
+}
+
+uint64_t config_digest_values(uint64_t digest, const struct config_table *table, const void *from)
+{
+    static const union {
+        struct quantity quantity;
+        const char *text;
+        int64_t integer;
+        double number;
+    } nothing = {.quantity = {0}};
+    for (int i = 0; i < table->n_fields; i++) {
+        const struct config_field *field = &table->fields[i];
+        const void *at = (const unsigned char *)from + field->offset;
+        uint64_t key = digest_text(DIGEST_INIT, field->key), value = digest_value(key, field, at, true);
+        if (value != (is_section(field) ? key : digest_value(key, field, &nothing, true)))
+            digest = digest_word(digest, value);
+    }
+    return digest;
 }

@@ -36,30 +36,37 @@ static uint64_t digest_number(uint64_t digest, double value)
     return digest_word(digest, bits);
 }
 
-void scenario_identify(struct scenario_identity *out, const struct scenario_point *point)
+typedef uint64_t digest_table(uint64_t digest, const struct config_table *table, const void *from);
+
+/* Every value that is put in. */
+static uint64_t digest_point(uint64_t digest, const struct scenario_point *point, digest_table *fold)
 {
     struct scenario options = point->options;
     struct hw_cluster cluster = point->hw.cluster;
     struct hw_node node = point->hw.node, second = point->hw.second_node;
-    uint64_t digests[DIGESTS];
     options.name = options.description = options.assumptions = NULL;
     options.model_path = options.stack_path = options.cluster.topology = options.cluster.second_node = NULL;
     options.cluster.given = (struct hw){0}; /* what is given stands in the hardware */
     options.published = (struct scenario_published_options){0};
     options.goodput = (struct goodput_options){0}; /* a step does not read it */
     cluster.node_path = node.gpu_path = second.gpu_path = NULL;
+    digest = fold(digest, &scenario_table, &options);
+    digest = fold(digest, &model_shape_table, &point->model.shape);
+    digest = fold(digest, &hw_cluster_table, &cluster);
+    digest = fold(digest, &hw_node_table, &node);
+    digest = fold(digest, &hw_gpu_table, &point->hw.gpu);
+    if (point->hw.second_from == 0)
+        return digest;
+    digest = fold(digest, &hw_node_table, &second);
+    return fold(digest, &hw_gpu_table, &point->hw.second_gpu);
+}
+
+void scenario_identify(struct scenario_identity *out, const struct scenario_point *point)
+{
+    uint64_t digests[DIGESTS];
     digest_begin(digests);
-    for (int i = 0; i < DIGESTS; i++) {
-        digests[i] = config_digest(digests[i], &scenario_table, &options);
-        digests[i] = config_digest(digests[i], &model_shape_table, &point->model.shape);
-        digests[i] = config_digest(digests[i], &hw_cluster_table, &cluster);
-        digests[i] = config_digest(digests[i], &hw_node_table, &node);
-        digests[i] = config_digest(digests[i], &hw_gpu_table, &point->hw.gpu);
-        if (point->hw.second_from == 0)
-            continue;
-        digests[i] = config_digest(digests[i], &hw_node_table, &second);
-        digests[i] = config_digest(digests[i], &hw_gpu_table, &point->hw.second_gpu);
-    }
+    for (int i = 0; i < DIGESTS; i++)
+        digests[i] = digest_point(digests[i], point, config_digest);
     write_text(out, digests);
 }
 
@@ -89,6 +96,14 @@ void scenario_identify_samples(
         digests[i] = digest_word(digests[i], discrepancy_class_of(&point->options));
     }
     write_text(out, digests);
+}
+
+uint64_t scenario_digest_inputs(const struct scenario_point *point, const struct scenario_uncertainty *samples)
+{
+    if (!samples)
+        return digest_point(DIGEST_INIT, point, config_digest_values);
+    uint64_t digest = digest_uncertainty(digest_point(DIGEST_INIT, point, config_digest), samples);
+    return digest_word(sample_digest_left(digest, point), discrepancy_class_of(&point->options));
 }
 
 struct scenario_result scenario_summary(const struct scenario_result *result)

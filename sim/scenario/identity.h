@@ -22,6 +22,11 @@ void scenario_identify(struct scenario_identity *out, const struct scenario_poin
 void scenario_identify_samples(
     struct scenario_identity *out, const struct scenario_point *point, const struct scenario_uncertainty *uncertainty);
 
+/* What was put in, without the program: whether a result that is kept is still that of today's files (settings, model,
+ * cluster, node, GPU, stack profile, fitted numbers). samples: it has samples, so errors of numbers count, too; NULL:
+ * values alone. */
+uint64_t scenario_digest_inputs(const struct scenario_point *point, const struct scenario_uncertainty *samples);
+
 /* Somebody who keeps results by their identity: summaries (below), and samples of scenario_sample_quickly(). */
 struct scenario_kept {
     void *self;

@@ -9,11 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const columns[] = {"file", "id", "settings", "model", "gpu", "strategy", "framework", "layout",
-    "leaves_out", "status", "reason", "same_as", "waiting_share", "tokens_per_s_per_gpu", "tflops_per_gpu",
-    "step_time_s", "peak_allocated_bytes", "peak_reserved_bytes", "mfu", "low", "high", "need", "ratio_low",
-    "ratio_high", "ratio_need", "doublings_root", "node_gpus"};
-enum { N_COLUMNS = sizeof columns / sizeof *columns, N_FIRST = N_COLUMNS - 1 }; /* node_gpus came later */
+static const char *const columns[] = {"file", "base", "id", "settings", "inputs", "made_by", "model", "gpu", "strategy",
+    "framework", "layout", "leaves_out", "status", "reason", "same_as", "waiting_share", "tokens_per_s_per_gpu",
+    "tflops_per_gpu", "step_time_s", "peak_allocated_bytes", "peak_reserved_bytes", "mfu", "low", "high", "need",
+    "ratio_low", "ratio_high", "ratio_need", "doublings_root", "node_gpus"};
+enum { N_COLUMNS = sizeof columns / sizeof *columns };
+
+/* Came after files were written; empty where a file lacks them. */
+static bool came_later(const char *column)
+{
+    static const char *const later[] = {"base", "inputs", "made_by", "node_gpus"};
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+        if (strcmp(column, later[i]) == 0)
+            return true;
+    return false;
+}
 
 static void write_number(FILE *out, bool known, double value)
 {
@@ -29,20 +39,37 @@ static void write_interval(FILE *out, const struct validate_interval *interval)
     write_number(out, interval->known, interval->need);
 }
 
-static void write_row(FILE *out, const struct validate_table *table, const struct validate_row *row, const char *file)
+/* Digest of what goes in; "" where the row makes no scenario. */
+static const char *inputs_of(
+    struct arena *arena, const struct validate_row *row, bool samples, const struct scenario_uncertainty *uncertainty)
+{
+    if (row->set.n_points != 1)
+        return "";
+    uint64_t digest = scenario_digest_inputs(&row->set.points[0], samples ? uncertainty : NULL);
+    return arena_printf(arena, "%016" PRIx64, digest);
+}
+
+static void write_texts(FILE *out, const char *const *texts, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        fputc(',', out);
+        csv_write_text(out, texts[i]);
+    }
+}
+
+/* head: file, and base in its first row. */
+static void write_row(FILE *out, const struct validate_table *table, const struct validate_row *row,
+    const char *const head[2], const char *inputs, const char *made_by)
 {
     const struct validate_figures *p = &row->predicted;
     const bool simulated = row->status != VALIDATE_NOT_SIMULATED;
     const char *const texts[] = {row->model, row->gpu, row->strategy, row->framework, row->layout,
         simulated ? discrepancy_names[row->leaves_out] : "", validate_status_names[row->status], row->reason};
-    csv_write_text(out, file);
-    fputc(',', out);
-    csv_write_text(out, row->id);
+    csv_write_text(out, head[0]);
+    write_texts(out, (const char *const[]){head[1], row->id}, 2);
     fprintf(out, ",%016" PRIx64, validate_settings_digest(row->csv, row->csv_row));
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        fputc(',', out);
-        csv_write_text(out, texts[i]);
-    }
+    write_texts(out, (const char *const[]){inputs, made_by}, 2);
+    write_texts(out, texts, sizeof texts / sizeof *texts);
     write_number(out, table->rows.at + row->same != row, 1 + row->same);
     write_number(out, row->waiting_share >= 0, row->waiting_share);
     const double figures[] = {
@@ -59,27 +86,32 @@ static void write_row(FILE *out, const struct validate_table *table, const struc
     fputc('\n', out);
 }
 
-enum status validate_stored_write(const struct validate_table *table, const char *path, struct diag *diag)
+enum status validate_stored_write(const struct validate_table *table, const char *base,
+    const struct scenario_uncertainty *uncertainty, const char *path, struct diag *diag)
 {
     struct source_pos at = {.file = path};
     struct arena arena = ARENA_INIT;
     FILE *out = fopen(path, "w");
     if (!out)
         return diag_io(diag, at, "cannot be written: %s", strerror(errno));
-    fprintf(out,
-        "# What flopcast " FLOPCAST_VERSION " (build %016" PRIx64
-        ") predicts of published runs: written by `flopcast validate --results`, read by `--from`.\n",
-        build_digest());
+    fputs("# What flopcast " FLOPCAST_VERSION
+          " predicts of published runs: written by `flopcast validate --results`, read by `--from`.\n",
+        out);
     for (int c = 0; c < N_COLUMNS; c++)
         fprintf(out, "%s%s", c ? "," : "", columns[c]);
     fputc('\n', out);
-    const char *of = NULL, *name = "";
+    char commit[BUILD_COMMIT_SIZE];
+    build_commit(commit);
+    const char *made_by = arena_printf(&arena, "%016" PRIx64 " %s", build_digest(), commit);
+    const char *of = NULL, *head[2] = {""}, *base_name = files_name_from(&arena, path, base);
     for (int i = 0; i < table->rows.n; i++) {
         const struct validate_row *row = &table->rows.at[i];
+        head[1] = of != row->file ? base_name : "";
         if (of != row->file)
-            name = files_name_from(&arena, path, row->file);
+            head[0] = files_name_from(&arena, path, row->file);
         of = row->file;
-        write_row(out, table, row, name);
+        bool samples = row->n_samples > 0 && row->interval.known;
+        write_row(out, table, row, head, inputs_of(&arena, row, samples, uncertainty), made_by);
     }
     arena_release(&arena);
     bool failed = ferror(out) != 0;
@@ -139,7 +171,8 @@ static void read_row(
     const struct {
         const char **to, *column;
     } texts[] = {{&row->model, "model"}, {&row->gpu, "gpu"}, {&row->strategy, "strategy"},
-        {&row->framework, "framework"}, {&row->layout, "layout"}, {&row->reason, "reason"}};
+        {&row->framework, "framework"}, {&row->layout, "layout"}, {&row->reason, "reason"}, {&row->inputs, "inputs"},
+        {&row->made_by, "made_by"}};
     const struct {
         double *to;
         const char *column;
@@ -168,14 +201,21 @@ static void read_row(
             text(stored, r, "status"));
 }
 
+/* A file that the file at path names. */
+static const char *find(struct arena *arena, const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/');
+    const char *joined =
+        *name == '/' || !slash ? name : arena_printf(arena, "%.*s/%s", (int)(slash - path), path, name);
+    return arena_strdup(arena, files_find_from(arena, FILES_ANY, joined, name));
+}
+
 /* The rows of one table, from row r of the file on that holds them; gives the row after the last. */
 static int read_table(
     struct validate_table *out, const struct stored *stored, int r, const char *path, struct diag *diag)
 {
-    const char *name = text(stored, r, "file"), *slash = strrchr(path, '/');
-    const char *joined =
-        *name == '/' || !slash ? name : arena_printf(&out->arena, "%.*s/%s", (int)(slash - path), path, name);
-    const char *table = arena_printf(&out->arena, "%s", files_find_from(&out->arena, FILES_ANY, joined, name));
+    const char *name = text(stored, r, "file"), *table = find(&out->arena, path, name);
+    const char *base = text(stored, r, "base");
     int first = out->rows.n, lacking = 0, changed = 0, end = r;
     while (end < csv_rows(stored->csv) && strcmp(text(stored, end, "file"), name) == 0)
         end++;
@@ -183,6 +223,7 @@ static int read_table(
         return end;
     for (int i = first; i < out->rows.n; i++) {
         struct validate_row *row = &out->rows.at[i];
+        row->base = *base ? find(&out->arena, path, base) : NULL;
         int at = r;
         while (at < end && strcmp(text(stored, at, "id"), row->id) != 0)
             at++;
@@ -236,7 +277,7 @@ bool validate_stored_read(struct validate_table *out, const char *path, const ch
         stored.rows[r] = -1;
     for (int c = 0; c < N_COLUMNS; c++) {
         stored.at[c] = csv_column(csv, columns[c]);
-        if (stored.at[c] < 0 && c < N_FIRST)
+        if (stored.at[c] < 0 && !came_later(columns[c]))
             diag_input(diag, (struct source_pos){.file = path},
                 "no column '%s'; this is no file that `flopcast validate --results` wrote", columns[c]);
     }
@@ -248,4 +289,49 @@ bool validate_stored_read(struct validate_table *out, const char *path, const ch
         keep_source(out, source);
     validate_set_errors(out);
     return diag->n_errors == before;
+}
+
+/* ---- what went in ---- */
+
+enum { MOST_NAMED = 5 };
+
+/* The rows of the table's file from the first one on; gives the row after the last. */
+static int check_file(
+    struct validate_table *table, int first, const struct scenario_uncertainty *uncertainty, struct diag *diag)
+{
+    const struct csv_table *csv = table->rows.at[first].csv;
+    const char *path = table->rows.at[first].file, *base = table->rows.at[first].base, *names = "";
+    struct validate_table today = {0};
+    struct arena arena = ARENA_INIT;
+    struct diag own = DIAG_INIT; /* what is wrong with a row is said where it is simulated */
+    bool loaded = base && validate_load(&today, path, base, NULL, &own);
+    int i = first, stale = 0, unsaid = 0;
+    for (; i < table->rows.n && table->rows.at[i].csv == csv; i++) {
+        struct validate_row *row = &table->rows.at[i];
+        if (!row->inputs) /* no result */
+            continue;
+        const char *inputs =
+            loaded ? inputs_of(&arena, &today.rows.at[row->csv_row], row->interval.known, uncertainty) : NULL;
+        unsaid += !inputs;
+        row->stale = !inputs || strcmp(inputs, row->inputs) != 0;
+        stale += row->stale;
+        if (row->stale && stale <= MOST_NAMED)
+            names = arena_printf(&arena, "%s%s%s", names, *names ? ", " : "", row->id);
+    }
+    if (stale > 0)
+        diag_warn(diag, (struct source_pos){.file = path},
+            "%d row%s %s (%s%s); write them again by `flopcast validate --results`", stale, plural(stale),
+            unsaid ? "of it stand in the file of results without a digest of what went in"
+                   : "of it would be predicted from other settings, hardware, stack profiles or fitted numbers today",
+            names, stale > MOST_NAMED ? ", ..." : "");
+    validate_release(&today);
+    arena_release(&arena);
+    return i;
+}
+
+void validate_stored_check(
+    struct validate_table *table, const struct scenario_uncertainty *uncertainty, struct diag *diag)
+{
+    for (int i = 0; i < table->rows.n;)
+        i = check_file(table, i, uncertainty, diag);
 }

@@ -74,6 +74,8 @@ struct validate_row {
     double first_sight_error;                         /* of the prediction before it was measured: first_sight.h */
     /* That prediction's file, as the row names it, and program; "" or NULL: none. */
     const char *first_sight_file, *predicted_by;
+    /* Read back (stored.h), else NULL: base scenario; digest of what went in; build and commit of the program. */
+    const char *base, *inputs, *made_by;
     double measured_ratio, predicted_ratio; /* has_ratio: of the curve's smallest cluster; 1 for that one itself */
     struct scenario_sample *samples;        /* of a run with sampling; else none */
     struct scenario_set set;                /* one point; none where it is not simulated */
@@ -87,7 +89,8 @@ struct validate_row {
     int same;     /* the first row that is the same run; itself, where there is none, or it is not simulated */
     int smallest; /* has_ratio: the row of that cluster */
     int n_samples;
-    bool open; /* the table's status of the row is "open" */
+    bool open;  /* the table's status of the row is "open" */
+    bool stale; /* read back, and something else would go in today */
     bool measured_oom, has_error, has_ratio;
     bool alone;                       /* single_device */
     bool has_verdict, measured_speed; /* it is published whether it ran: by oom, or a figure; how fast */

@@ -36,8 +36,17 @@ fi
 
 # The same again, without a simulation; a part of it.
 expect 0 "$FLOPCAST" validate --from kept.csv
-sed '1,/^by source/d' out >again
+says out "Predicted: 7 rows by build " "Stale, because something else would go in today: 0 rows."
+[[ ! -s err ]] || fail "nothing is stale: $(<err)"
+sed '1,/^by source/d; /^Predicted: /,$d' out | sed '$d' >again
 cmp simulated again || fail "kept results print otherwise: $(diff simulated again)"
+sed 's/"n_layer": 2/"n_layer": 3/' tiny.json >other.json
+mv tiny.json whole.json
+mv other.json tiny.json
+expect 0 "$FLOPCAST" validate --from kept.csv
+says out "Stale, because something else would go in today: 6 rows: a, again, fitted, b, big, oom."
+says err "first.csv: warning: 3 rows of it would be predicted from other settings, hardware, stack profiles or fitted numbers today (a, again, fitted)"
+mv whole.json tiny.json
 expect 0 "$FLOPCAST" validate --from kept.csv --source two --by gpus
 says out "by gpus" "all others"
 grep -q "Lab One\|by layout" out && fail "--source two: $(<out)"

@@ -68,8 +68,28 @@ static void every_value_counts(void **state)
     }
 }
 
+/* Of values: neither kind nor error, and a field that is 0 is as if it were not there. */
+static void values_count_alone(void **state)
+{
+    (void)state;
+    struct outer base = {"a", 1.5, true, 1, {1e9, 1e7, QUANTITY_MEASURED, "a table", NULL}, {7}}, other = base;
+    uint64_t before = config_digest_values(DIGEST_INIT, &outer_table, &base);
+    other.bandwidth = (struct quantity){1e9, 2e7, QUANTITY_ASSUMED, "another", NULL};
+    assert_true(config_digest_values(DIGEST_INIT, &outer_table, &other) == before);
+    other.bandwidth.value = 2e9;
+    assert_true(config_digest_values(DIGEST_INIT, &outer_table, &other) != before);
+    other = base;
+    other.inner.count = 8;
+    assert_true(config_digest_values(DIGEST_INIT, &outer_table, &other) != before);
+    const struct config_table shorter = {.what = "an outer", .fields = outer_fields, .n_fields = 5};
+    assert_true(config_digest_values(DIGEST_INIT, &shorter, &base) != before);
+    base.inner.count = 0; /* as the last field of the longer table means nothing */
+    assert_true(
+        config_digest_values(DIGEST_INIT, &shorter, &base) == config_digest_values(DIGEST_INIT, &outer_table, &base));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_value_counts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_value_counts), cmocka_unit_test(values_count_alone)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

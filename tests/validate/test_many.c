@@ -198,7 +198,7 @@ static void what_is_kept_reads_back(void **state)
     const struct scenario_uncertainty none = {0};
     validate_run(&table, &(struct validate_sampling){&none, 3}, NULL, NULL, &diag);
     validate_intervals(&table, &none.discrepancy);
-    assert_int_equal(validate_stored_write(&table, "results.csv", &diag), STATUS_OK);
+    assert_int_equal(validate_stored_write(&table, "base.yaml", &none, "results.csv", &diag), STATUS_OK);
     assert_true(validate_stored_read(&back, "results.csv", NULL, &diag));
     assert_string_equal(diag.text, "");
     assert_int_equal(back.rows.n, table.rows.n);
@@ -239,6 +239,76 @@ static void what_is_kept_reads_back(void **state)
     validate_release(&back);
 }
 
+/* Whether a number of the cluster, of the model or of the errors was changed since; names and sources are no inputs. */
+static void what_changed_makes_rows_stale(void **state)
+{
+    (void)state;
+    struct diag diag = DIAG_INIT;
+    struct validate_table table = two_tables(&diag), back;
+    const struct scenario_uncertainty none = {0};
+    static const struct {
+        const char *file, *from, *to;
+        int stale; /* of the 7 rows that are simulated */
+    } changes[] = {
+        {"cluster.yaml", "", "", 0}, {"cluster.yaml", "kind: assumed", "kind: datasheet", 0},
+        {"cluster.yaml", "latency: {value: 2 us", "latency: {value: 3 us", 7},
+        {"tiny.json", "\"vocab_size\": 1000", "\"vocab_size\": 1001", 7},
+        {"base.yaml", "seq_len: 128", "seq_len: 64", 7},
+        {"base.yaml", "cluster: {gpus: 8}", "cluster: {gpus: 16}", 0}, /* every row says its own */
+    };
+    validate_run(&table, NULL, NULL, NULL, &diag);
+    assert_int_equal(validate_stored_write(&table, "base.yaml", &none, "results.csv", &diag), STATUS_OK);
+    validate_release(&table);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        const char *text = i < 3 ? cluster_yaml : i == 3 ? model_json : BASE_TEXT, *at = strstr(text, changes[i].from);
+        char changed[4096];
+        assert_non_null(at);
+        snprintf(
+            changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, changes[i].to, at + strlen(changes[i].from));
+        write_text(changes[i].file, changed);
+        assert_true(validate_stored_read(&back, "results.csv", NULL, &diag));
+        struct diag own = DIAG_INIT;
+        validate_stored_check(&back, &none, &own);
+        int stale = 0;
+        for (int r = 0; r < back.rows.n; r++)
+            stale += back.rows.at[r].stale;
+        assert_int_equal(stale, changes[i].stale);
+        assert_true((own.n_warnings > 0) == (stale > 0));
+        if (stale > 0)
+            assert_non_null(strstr(own.text,
+                "one.csv: warning: 4 rows of it would be predicted from other settings, hardware, stack "
+                "profiles or fitted numbers today (a, b, c, d); "));
+        validate_release(&back);
+        write_text(changes[i].file, text);
+    }
+    assert_string_equal(diag.text, "");
+}
+
+/* A row that is taken from elsewhere keeps what made it; a file from before says nothing of it. */
+static void a_row_says_what_made_it(void **state)
+{
+    (void)state;
+    struct diag diag = DIAG_INIT;
+    const struct scenario_uncertainty none = {0};
+    struct validate_table table = two_tables(&diag), back;
+    write_text("old.csv",
+        "file,id,settings,model,gpu,strategy,framework,layout,leaves_out,status,reason,same_as,waiting_"
+        "share,tokens_per_s_per_gpu,tflops_per_gpu,step_time_s,peak_allocated_bytes,peak_reserved_"
+        "bytes,mfu,low,high,need,ratio_low,ratio_high,ratio_need,doublings_root\n");
+    validate_run(&table, NULL, NULL, NULL, &diag);
+    validate_stored_write(&table, "base.yaml", &none, "results.csv", &diag);
+    assert_true(validate_stored_read(&back, "results.csv", NULL, &diag));
+    assert_int_equal(strlen(back.rows.at[0].inputs), 16);
+    assert_true(strchr(back.rows.at[0].made_by, ' ') == back.rows.at[0].made_by + 16);
+    assert_string_equal(back.rows.at[0].base, "base.yaml");
+    assert_string_equal(back.rows.at[4].inputs, ""); /* it makes no scenario */
+    validate_release(&back);
+    assert_true(validate_stored_read(&back, "old.csv", NULL, &diag));
+    assert_string_equal(diag.text, "");
+    validate_release(&back);
+    validate_release(&table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +318,8 @@ int main(void)
         cmocka_unit_test(the_mad_is_that_of_the_middle),
         cmocka_unit_test(classes_come_in_their_order),
         cmocka_unit_test(what_is_kept_reads_back),
+        cmocka_unit_test(what_changed_makes_rows_stale),
+        cmocka_unit_test(a_row_says_what_made_it),
     };
     return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);
 }
