@@ -268,6 +268,25 @@ static void rotate_half(void **state)
     arena_release(&f.arena);
 }
 
+/* The halves' gradients are as large as what is rotated, here four times the tape's first value: zeros are written
+ * whole, half of them is read and written by the copy, and the sum reads two and writes one. */
+static void halves_have_the_size_of_what_is_rotated(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_tape(&f);
+    tape_scope(f.tape, "mlp");
+    int wide = tape_linear(f.tape, "c_fc", f.x);
+    const double bytes = 4 * ELEMENTS * BF16_BYTES;
+    struct model_program *p = tape_close(f.tape, tape_rotate_half(f.tape, "rotate", wide));
+    static const double reads[] = {0.5, 0, 0.5, 0, 0.5, 2}, writes[] = {0.5, 1, 0.5, 1, 0.5, 1};
+    for (int i = 0; i < 6; i++) {
+        assert_true(p->backward[i].work.read_bytes == reads[i] * bytes);
+        assert_true(p->backward[i].work.write_bytes == writes[i] * bytes);
+    }
+    arena_release(&f.arena);
+}
+
 /* The head's share of a tied weight is not complete; the embedding's adds to it and is. */
 static void shares_of_a_tied_weight(void **state)
 {
@@ -348,6 +367,7 @@ int main(void)
         cmocka_unit_test(a_concatenation_gives_views_back),
         cmocka_unit_test(a_local_variable_keeps_a_tensor),
         cmocka_unit_test(rotate_half),
+        cmocka_unit_test(halves_have_the_size_of_what_is_rotated),
         cmocka_unit_test(shares_of_a_tied_weight),
         cmocka_unit_test(a_fused_loss_is_one_kernel_each_way),
         cmocka_unit_test(dropped_logits),

@@ -42,11 +42,28 @@ static void neftune_is_three_kernels_at_the_entry(void **state)
     }
 }
 
+/* FP32. Of small_gpt the logits of 1,000 words, or the scores of 4 heads where they are longer; T5's decoder may see
+ * more tokens than its encoder; all copies of a token may meet on one rank, 2 of 8 experts' 2 x 48 gate and up. Of
+ * images the stem's result, 8 channels of 64 x 64. */
+static void largest_tensor_is_its_closed_form(void **state)
+{
+    (void)state;
+    struct model_shape routed = small_moe;
+    routed.vocab = 10;
+    const double float_bytes = 4;
+    assert_true(model_largest_tensor_bytes(&small_gpt, 2, 128, 0) == float_bytes * 2 * 128 * 1000);
+    assert_true(model_largest_tensor_bytes(&small_gpt, 2, 512, 0) == float_bytes * 2 * 512 * (4 * 512));
+    assert_true(model_largest_tensor_bytes(&small_t5, 2, 128, 512) == float_bytes * 2 * 512 * (4 * 512));
+    assert_true(model_largest_tensor_bytes(&routed, 2, 128, 0) == float_bytes * 2 * 128 * (2 * 8 * 2 * 48));
+    assert_true(model_largest_tensor_bytes(&small_resnet, 2, 1, 0) == float_bytes * 2 * 64 * 64 * 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_dropout_there_is_no_dropout_kernel),
         cmocka_unit_test(neftune_is_three_kernels_at_the_entry),
+        cmocka_unit_test(largest_tensor_is_its_closed_form),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

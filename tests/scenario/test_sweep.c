@@ -1,5 +1,8 @@
 #include "workspace.h"
 
+#include "base/vec.h"
+#include "scenario/file.h"
+
 /* Points as "batch x gpus", in order. */
 static void assert_points(const struct loaded *loaded, const int (*expected)[2], int n)
 {
@@ -84,11 +87,50 @@ static void an_override_list_makes_a_new_last_axis(void **state)
     unload(loaded);
 }
 
+static void write_axis(FILE *out, const char *key, int length)
+{
+    fprintf(out, "  - %s: [", key);
+    for (int i = 1; i <= length; i++)
+        fprintf(out, "%s%d", i > 1 ? ", " : "", i);
+    fputs("]\n", out);
+}
+
+/* A sweep of SCENARIO_MAX_POINTS points is one, a sweep of more is refused. 100,000 is 250 x 400. */
+static void a_sweep_ends_at_its_limit(void **state)
+{
+    (void)state;
+    enum { FIRST = 250 };
+    for (int more = 0; more < 2; more++) {
+        struct arena arena = ARENA_INIT;
+        struct diag diag = DIAG_INIT;
+        struct sweep sweep = {0};
+        struct config_doc *doc = NULL;
+        char *text = NULL;
+        size_t size = 0;
+        FILE *out = open_memstream(&text, &size);
+        fputs("sweep:\n", out);
+        write_axis(out, "train.micro_batch", FIRST);
+        write_axis(out, "train.grad_accum", SCENARIO_MAX_POINTS / FIRST + more);
+        fclose(out);
+        assert_int_equal(config_parse(&doc, "x.yaml", text, size, &diag), STATUS_OK);
+        sweep_read(&sweep, config_item(config_root(doc), 0), &arena, &diag);
+        sweep_check(&sweep, &arena, &diag);
+        assert_int_equal(sweep_points(&sweep), SCENARIO_MAX_POINTS + more * FIRST);
+        assert_int_equal(diag.n_errors, more);
+        assert_true(!more || strstr(diag.text, "the sweep has more than 100000 points; shorten its lists"));
+        vec_free(&sweep.keys);
+        config_free(doc);
+        arena_release(&arena);
+        free(text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(first_axis_varies_slowest),
         cmocka_unit_test(keys_of_an_axis_go_together),
+        cmocka_unit_test(a_sweep_ends_at_its_limit),
         cmocka_unit_test(no_sweep_is_one_point),
         cmocka_unit_test(an_override_replaces_the_axis),
         cmocka_unit_test(an_override_frees_the_keys_beside_it),
