@@ -27,8 +27,10 @@ static void take_days(void *days, const struct argument *argument)
 static const struct command_option options[] = {
     {"set", "KEY=VALUE", "Set an option, as in goodput.checkpoint_interval=10min; may be repeated", OPTION_SET,
         AT(overrides)},
-    {"days", "D", "Days that a history lasts (default: 30, or as many as --tokens take without a failure)", OPTION_TAKE,
-        AT(days), .take = take_days},
+    {"days", "D",
+        "Days that a history lasts (default: goodput.days of the scenario, else as many as --tokens take without a "
+        "failure, else 30)",
+        OPTION_TAKE, AT(days), .take = take_days},
     {"seeds", "N", "Histories, whose spread the intervals are (default: 20)", OPTION_SAMPLES, AT(seeds)},
     {"tokens", "N", "Days, dollars and energy of a training on this number of tokens (images, samples), as in 15T",
         OPTION_TAKE, AT(tokens), .take = argument_tokens},
@@ -139,11 +141,14 @@ static void simulate_point(struct goodput_point *out, const struct goodput_comma
     out->costs = goodput_costs(&out->job);
     out->tflops_per_gpu = result->tflops_per_gpu;
     out->tokens_per_s = result->tokens_per_s_per_gpu * gpus;
-    double spares = (double)out->job.options.hot_spares * point->hw.node.gpus.value;
+    double spares = (double)goodput_hot_spares(&out->job.options, out->job.parts[GOODPUT_NODE]);
+    out->spare_gpus = spares *= point->hw.node.gpus.value;
     double price = kinds_mean(point, point->hw.gpu.price.value, point->hw.second_gpu.price.value);
     out->usd_per_day = (gpus + spares) * price * HOURS_PER_DAY;
     double without_failures = command->tokens.n / out->tokens_per_s / S_PER_DAY;
+    double scenario_days = out->job.options.days;
     out->days = command->days > 0       ? command->days
+                : scenario_days > 0     ? scenario_days
                 : command->tokens.n > 0 ? fmin(without_failures, GOODPUT_MAX_DAYS)
                                         : DEFAULT_DAYS;
     if (check(out, point, diag) != STATUS_OK)
@@ -204,7 +209,9 @@ int cmd_goodput(int argc, char **argv)
             "Section goodput of the scenario says how often parts fail and how checkpoints are written ('flopcast "
             "help settings'); --sources says where its defaults are from. checkpoint_interval 0 s: the interval with "
             "the largest goodput is searched. Intervals are 5 to 95 % of the histories; how sure the step itself "
-            "is, `flopcast run --samples` says. Dollars and energy count spares, too, which idle. Energy is at the "
+            "is, `flopcast run --samples` says. Dollars and energy count hot spares, too, which idle: by default none "
+            "below "
+            "64 nodes, then by the job's size. Energy is at the "
             "meter: GPUs in steps or waiting for one, host, network, PUE."};
     struct goodput_command command = {.seeds = DEFAULT_SEEDS};
     command_line_parse(&line, argc, argv, &command);

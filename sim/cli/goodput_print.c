@@ -5,6 +5,7 @@
 #include "cli/words.h"
 #include "hw/power.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static const double PERCENT = 100, S_PER_DAY = 86400, S_PER_HOUR = 3600, KWH_PER_MWH = 1e3, USD_PER_MILLION = 1e6;
@@ -70,7 +71,7 @@ static void print_totals(
 {
     double days = known(point, days_of(command, point, point->share.mean));
     table_number(table, "days", "", 1, days);
-    table_text(table, "90 %", "days",
+    table_text(table, "90 %", "by failures",
         point->ok && point->share.low > 0
             ? range(arena, days_of(command, point, point->share.high), days_of(command, point, point->share.low), 1)
             : "-");
@@ -90,11 +91,12 @@ static void print_points(FILE *out, const struct goodput_command *command, const
         table_row(&table);
         table_text(&table, "job", "", vary_name(&vary, &set->points[i], arena));
         table_number(&table, "GPUs", "", 0, (double)set->points[i].options.cluster.gpus);
+        table_number(&table, "GPUs", "spare", 0, known(point, point->spare_gpus));
         table_number(&table, "step", "s", 3, known(point, point->job.step_s));
         table_number(&table, "fails every", "h", 2, known(point, point->costs.mtbf_s / S_PER_HOUR));
         table_number(&table, "checkpoint every", "min", 1, known(point, point->interval_s / 60));
         table_number(&table, "goodput", "%", 1, known(point, PERCENT * point->share.mean));
-        table_text(&table, "90 %", "%",
+        table_text(&table, "90 %", "by failures",
             point->ok ? range(arena, PERCENT * point->share.low, PERCENT * point->share.high, 1) : "OOM");
         table_number(&table, "TFLOPS/GPU", "step", 1, known(point, point->tflops_per_gpu));
         table_number(&table, "TFLOPS/GPU", "effective", 1, known(point, point->tflops_per_gpu * point->share.mean));
@@ -177,6 +179,11 @@ void goodput_print_table(FILE *out, const struct goodput_command *command, const
     const struct goodput_point *points, struct arena *arena)
 {
     fprintf(out, "%s, %d histories", set->points[0].options.name, command->seeds);
+    bool alike = points[0].ok;
+    for (int i = 1; i < set->n_points; i++)
+        alike = alike && points[i].days == points[0].days;
+    if (alike)
+        fprintf(out, " of %.4g days", points[0].days);
     if (command->tokens.n > 0)
         fprintf(out, ", %s %s", command->tokens.text, words_counted_all(set));
     fputs("\n\n", out);
@@ -187,6 +194,8 @@ void goodput_print_table(FILE *out, const struct goodput_command *command, const
         fprintf(out, "\nWhere the other %.1f %% of the time go:\n\n", PERCENT * (1 - points[0].share.mean));
         print_waterfall(out, &points[0]);
         print_costs(out, &points[0]);
+        fprintf(out, "GPUs paid: %" PRId64 " + %.0f spare (goodput.hot_spares); 90 %%: by the luck of failures alone\n",
+            set->points[0].options.cluster.gpus, points[0].spare_gpus);
     }
     if (set->points[0].options.assumptions)
         words_assumptions(out, set->points[0].options.assumptions);
@@ -233,6 +242,7 @@ void goodput_print_records(FILE *out, const struct goodput_command *command, con
         add(&row, cell_text("model", set->points[i].model.shape.name));
         add(&row, cell_text("swept", vary_assignments(&vary, &set->points[i], arena)));
         add(&row, cell_int("gpus", set->points[i].options.cluster.gpus));
+        add(&row, cell_real("spare_gpus", p->ok, p->spare_gpus));
         add(&row, cell_text("status", p->ok ? "ok" : "oom"));
         add(&row, cell_real("days", p->ok, p->days));
         add(&row, cell_int("seeds", command->seeds));

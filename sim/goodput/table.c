@@ -39,7 +39,11 @@ const struct goodput_number goodput_numbers[] = {
         {5506.0 / 45090, 0, QUANTITY_MEASURED, BYTEROBUST ": 5,506 hangs of 45,090 faults that ended a job", NULL}},
     {"nccl_timeout",
         {600, 0, QUANTITY_DATASHEET, "PyTorch 2.2 and later: timeout of a ProcessGroupNCCL, 10 min", NULL}},
-    {"hot_spares", {4, 0, QUANTITY_MEASURED, BYTEROBUST ": 99 % of the time 2 to 4 standbys are enough", NULL}},
+    {"hot_spares",
+        {GOODPUT_BY_SIZE, 0, QUANTITY_MEASURED,
+            BYTEROBUST ": 99 % of the time 2 are enough for 128 nodes, 4 for 1,024; in proportion below, none "
+                       "below 64 nodes",
+            NULL}},
     {"replacement_time",
         {1800, 0, QUANTITY_ASSUMED, "no source: half an hour until a scheduler has another node", NULL}},
     {"checkpoint_bandwidth",
@@ -112,6 +116,18 @@ double goodput_restart_s(int64_t gpus)
     return requeues[i - 1].s + share * (requeues[i].s - requeues[i - 1].s);
 }
 
+int64_t goodput_hot_spares(const struct goodput_options *options, int64_t nodes)
+{
+    static const struct {
+        double nodes, spares;
+    } small = {128, 2}, large = {1024, 4}; /* BYTEROBUST */
+    if (options->hot_spares != GOODPUT_BY_SIZE)
+        return options->hot_spares;
+    double n = (double)nodes, share = log2(n / small.nodes) / log2(large.nodes / small.nodes);
+    return (int64_t)(n < small.nodes ? floor(small.spares * n / small.nodes)
+                                     : floor(small.spares + share * (large.spares - small.spares) + 0.5));
+}
+
 #define GOODPUT(key_, type_, member, help_) CONFIG_FIELD(key_, type_, struct goodput_options, member, help_)
 #define TIME(key_, member, help_)                                                                                      \
     {                                                                                                                  \
@@ -136,11 +152,14 @@ static const struct config_field fields[] = {
     {GOODPUT("hang_share", FIELD_NUMBER, hang_share, "share of failures that hang the job until nccl_timeout"),
         .dimension = DIM_FRACTION, .min = 0, .max = 1},
     TIME("nccl_timeout", nccl_timeout_s, "of the watchdog of PyTorch's ProcessGroupNCCL"),
-    {GOODPUT("hot_spares", FIELD_INT, hot_spares, "nodes that stand by to take the place of one that failed"), .min = 0,
-        .max = MAX_SPARES},
+    {GOODPUT("hot_spares", FIELD_INT, hot_spares,
+         "nodes that stand by to take the place of one that failed; -1: by the job's size"),
+        .min = GOODPUT_BY_SIZE, .max = MAX_SPARES},
     {GOODPUT("elastic_nodes", FIELD_INT, elastic_nodes,
          "nodes of a data-parallel replica, without which the job goes on where no spare is free; 0: it waits"),
         .min = 0, .max = MAX_SPARES},
+    {GOODPUT("days", FIELD_NUMBER, days, "that a history lasts, which --days overrides; 0: 30 days"),
+        .dimension = DIM_NONE, .min = 0, .max = GOODPUT_MAX_DAYS},
     TIME("replacement_time", replacement_s, "until another node has come where no spare is free"),
     TIME("restart_time", restart_s, "from a whole set of nodes to loading the checkpoint; 0 s: by the job's size"),
     TIME("slow_node_mtbf", slow_node_mtbf_s, "mean time until a node gets slow, as in 50000 h; 0 s: none does"),

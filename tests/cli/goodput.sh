@@ -47,6 +47,15 @@ holds "$(goodput_with --set $given --set goodput.node_mtbf=20h) > $(cell a.csv g
 # Tokens: dollars and energy.
 expect 0 "$FLOPCAST" goodput a.yaml --set $given --tokens 1B --price v100=2 --format csv
 holds "$(cell out training_days) > 1e9 / ($(cell out effective_tokens_per_s) * 86400) * 0.999"
+holds "abs($(cell out cost_usd) / ($(cell out training_days) * 24 * 2 * 8) - 1) < 1e-9" # no spare of so few nodes
+holds "$(cell out spare_gpus) == 0"
+# tune says the same of the job, without what failures take.
+same=(--tokens 1B --price v100=2 --format csv --set=noise.{gpu_speed_spread,kernel_jitter,network_jitter,host_jitter,straggler_share}=0)
+expect 0 "$FLOPCAST" goodput a.yaml --set $given "${same[@]}"
+usd="$(cell out cost_usd) * $(cell out goodput)"
+expect 0 "$FLOPCAST" tune a.yaml --max-batch 2 "${same[@]}"
+holds "any(abs(float(r['usd'] or 0) / ($usd) - 1) < 1e-6 for r in __import__('csv').DictReader(open('out', newline='')) if r['strategy'] == 'DDP')"
+expect 0 "$FLOPCAST" goodput a.yaml --set $given --tokens 1B --price v100=2 --set goodput.hot_spares=4 --format csv
 holds "abs($(cell out cost_usd) / ($(cell out training_days) * 24 * 2 * (8 + 4 * 8)) - 1) < 1e-9" # 4 spares of 8 GPUs
 holds "$(cell out energy_kwh) > 0"
 # What is paid for draws power: 8 GPUs in steps or waiting, 32 that idle. All do so between idle and the limit, 0.12 and 0.9
@@ -64,7 +73,12 @@ holds "abs($(cell never.csv energy_kwh) * 3.6e6 / (1e9 * $(cell out energy_per_t
 expect 0 "$FLOPCAST" goodput a.yaml --set $given --set goodput.hot_spares=0 --tokens 1B --format csv
 holds "$(cell never.csv energy_kwh) * 1.000001 < $(cell out energy_kwh) < $(cell never.csv energy_kwh) / $(cell out goodput)"
 expect 0 "$FLOPCAST" goodput a.yaml --set $given --tokens 1B --price v100=2
-says out "1B tokens" "cost" "energy"
+says out "1B tokens" "cost" "energy" "GPUs paid: 8 + 0 spare" "by failures"
+# A scenario carries its days; --days overrides them.
+expect 0 "$FLOPCAST" goodput a.yaml --set $given --set goodput.days=54
+says out "20 histories of 54 days" "in 54 days"
+expect 0 "$FLOPCAST" goodput a.yaml --set $given --set goodput.days=54 --days 3
+says out "20 histories of 3 days" "in 3 days"
 
 # A sweep: a row a point, and no causes.
 expect 0 "$FLOPCAST" goodput a.yaml --set $given --set cluster.gpus='[8, 16]' --set goodput.hot_spares='[0, 2]'

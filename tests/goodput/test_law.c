@@ -174,6 +174,45 @@ static void all_wait_for_a_slow_node(void **state)
     assert_near(run.time_s[GOODPUT_LOST][GOODPUT_NO_CAUSE], 0, 0); /* a checkpoint comes first */
 }
 
+/* An asynchronous checkpoint saves what is done when it is captured: with failures that are rare beside the interval, a
+ * failure loses half of it, and what was trained while the checkpoint was written; before that is done, all of the
+ * interval before. The mean is interval / 2 + writing. */
+static void an_asynchronous_checkpoint_saves_what_was_captured(void **state)
+{
+    (void)state;
+    const double interval_s = 1000, writing_s = 600;
+    struct goodput_job job = plain(50000, writing_s, writing_s + 100);
+    job.options.async_checkpoint = true;
+    job.options.checkpoint_copy_bandwidth_Bps = 1e15; /* training waits for nothing */
+    struct goodput_costs costs = goodput_costs(&job);
+    assert_near(costs.write_s, writing_s, 1e-6);
+    assert_near(costs.stall_s, 0, 1e-3);
+    struct goodput_run runs[RUNS];
+    double lost_s = 0, failures = 0;
+    goodput_simulate_all(runs, RUNS, &job, interval_s, 300, 1);
+    for (int i = 0; i < RUNS; i++) {
+        lost_s += goodput_lost_share(&runs[i], GOODPUT_LOST) * runs[i].elapsed_s;
+        failures += (double)runs[i].interruptions[GOODPUT_NODE];
+    }
+    assert_near(lost_s / failures, interval_s / 2 + writing_s, 0.03 * (interval_s / 2 + writing_s));
+}
+
+/* By the job's size: what ByteRobust counts, nothing for small jobs, never fewer for a larger one. */
+static void spares_are_in_proportion(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t nodes, spares;
+    } cases[] = {{1, 0}, {8, 0}, {63, 0}, {64, 1}, {127, 1}, {128, 2}, {512, 3}, {1024, 4}, {2048, 5}};
+    struct goodput_options options = goodput_default_options();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(goodput_hot_spares(&options, cases[i].nodes), cases[i].spares);
+    for (int64_t nodes = 1; nodes < 4096; nodes++)
+        assert_true(goodput_hot_spares(&options, nodes) <= goodput_hot_spares(&options, nodes + 1));
+    options.hot_spares = 7;
+    assert_int_equal(goodput_hot_spares(&options, 1), 7);
+}
+
 static void more_than_expected_failures_are_not_drawn(void **state)
 {
     (void)state;
@@ -212,6 +251,8 @@ int main(void)
         cmocka_unit_test(all_time_is_accounted_for),
         cmocka_unit_test(an_elastic_job_loses_the_nodes_that_are_away),
         cmocka_unit_test(all_wait_for_a_slow_node),
+        cmocka_unit_test(an_asynchronous_checkpoint_saves_what_was_captured),
+        cmocka_unit_test(spares_are_in_proportion),
         cmocka_unit_test(more_than_expected_failures_are_not_drawn),
         cmocka_unit_test(histories_are_reproducible),
     };
