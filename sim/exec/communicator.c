@@ -18,14 +18,8 @@ struct party {
     int rank, queue;
 };
 
-/* Folded, a communicator of a group has a party for each program that has its first rank there. By FOLD_SLOWEST it has
- * one for each member that is simulated itself. */
-static struct party folded_party(const struct sim *sim, const struct communicator *comm, int i)
-{
-    int program = comm->programs[i];
-    return (struct party){program, sim->tables[program].group_queue[comm->group]};
-}
-
+/* Folded, a communicator of a group has a party for each program that has its first rank there (one rank is simulated
+ * for each program). By FOLD_SLOWEST it has one for each member that is simulated itself. */
 static struct party party_of(const struct sim *sim, const struct communicator *comm, int i)
 {
     if (is_message(comm)) {
@@ -33,9 +27,9 @@ static struct party party_of(const struct sim *sim, const struct communicator *c
         const struct program_tables *tables = sim->ranks[rank].tables;
         return (struct party){rank, (i == 0 ? tables->send_queue : tables->recv_queue)[comm->channel]};
     }
-    if (sim->folded)
-        return folded_party(sim, comm, i);
-    int rank = comm->parties ? comm->parties[i] : comm->members.first + i * comm->members.stride;
+    int rank = sim->folded     ? comm->programs[i]
+               : comm->parties ? comm->parties[i]
+                               : comm->members.first + i * comm->members.stride;
     return (struct party){rank, sim->ranks[rank].tables->group_queue[comm->group]};
 }
 
@@ -114,13 +108,11 @@ static void count_communicators(struct sim *sim)
 static void set_parties(struct sim *sim, struct communicator *comm)
 {
     comm->n_parties = 0;
+    comm->parties = ARENA_ARRAY(sim->arena, int, comm->members.size);
     for (int m = 0; m < comm->members.size; m++) {
         int number = comm->members.first + m * comm->members.stride;
-        if (!is_simulated(sim, number))
-            continue;
-        if (!comm->parties)
-            comm->parties = ARENA_ARRAY(sim->arena, int, comm->members.size);
-        comm->parties[comm->n_parties++] = sim->index_of[number];
+        if (is_simulated(sim, number))
+            comm->parties[comm->n_parties++] = sim->index_of[number];
     }
 }
 
@@ -364,7 +356,16 @@ static void begin(struct sim *sim, struct communicator *comm)
         (uint32_t)(comm - sim->communicators), 0);
 }
 
-/* Folded: those of other ranks of the same programs do the same at the same time and share the links. */
+static void begin_next(struct sim *sim, struct communicator *sibling)
+{
+    sibling->cost = sibling->next;
+    sibling->follows = false;
+    begin(sim, sibling);
+}
+
+/* Folded: those of other ranks of the same programs do the same at the same time and share the links. Of collectives
+ * that follow each other without a gap the first communicator begins the next one before the ends of its siblings,
+ * which are of the same picosecond, have been handled: these begin as they end. By noise that may be later. */
 static void begin_siblings(struct sim *sim, const struct communicator *comm)
 {
     int thing = is_message(comm) ? sim->plan->groups.n + comm->channel : comm->group;
@@ -373,11 +374,10 @@ static void begin_siblings(struct sim *sim, const struct communicator *comm)
     const struct coll_cost cost = comm->cost;
     for (int i = first; i >= 0; i = sim->communicators[i].sibling) {
         struct communicator *sibling = &sim->communicators[i];
-        if (sibling->busy)
-            continue; /* by noise it is still at the one before */
-        sibling->cost = cost;
-        sibling->index = comm->index;
-        begin(sim, sibling);
+        sibling->next = cost;
+        sibling->follows = true;
+        if (!sibling->busy)
+            begin_next(sim, sibling);
     }
 }
 
@@ -413,10 +413,8 @@ void communicator_arrive(struct sim *sim, int rank_index, int32_t op_index)
     struct communicator *comm = find(sim, rank, op);
     struct party party = {rank_index, op->stream};
     const struct coll_cost *cost = cost_here(sim, comm, op->index);
-    if (comm->arrived++ == 0) {
-        comm->index = op->index;
+    if (comm->arrived++ == 0)
         comm->cost = *cost;
-    }
     hold(sim, party, cost->sms, 0);
     if (comm->arrived < comm->n_parties)
         return;
@@ -485,6 +483,8 @@ void communicator_on_end(void *self, const struct event *event)
     struct sim *sim = self;
     struct communicator *comm = &sim->communicators[event->target];
     comm->busy = false;
+    if (comm->follows)
+        begin_next(sim, comm);
     if (comm->n_parties == 0)
         return;
     comm->arrived = 0;

@@ -152,8 +152,9 @@ struct communicator {
     int sibling;  /* folded: the next communicator of the group or channel whose first member runs the same program, and
                    * that is simulated for the links it shares; -1: none */
     int arrived;
-    bool busy;     /* it has begun and not ended */
-    int32_t index; /* the collective or message that members are arriving at */
+    bool busy;    /* it has begun and not ended */
+    bool follows; /* without a party: when it ends it begins what its siblings have begun, at this cost: */
+    struct coll_cost next;
     ps_t start;
     struct coll_cost cost;
     struct link_weight *uses; /* for collectives that load links as uses_of does */

@@ -264,6 +264,20 @@ static void check_global_batch(const struct job_check *check)
             (long long)train->global_batch, (long long)ranks, (long long)(below > 0 ? below : above), (long long)above);
 }
 
+/* Ranks of experts take their part of those that shards are over. */
+static bool check_shards(const struct job_check *check, int data)
+{
+    int copies = data / strategy_expert_axis(&check->options->parallelism);
+    int shard = strategy_shard_ranks(check->options, check->hw, copies);
+    if (shard >= 1 && copies % shard == 0)
+        return true;
+    diag_input(check->diag, job_at(check, "parallelism.expert"),
+        "%lld expert ranks leave %d of data parallelism beside each other, which do not divide into shards of %d; take "
+        "fewer expert ranks, or another fsdp.sharding_group_size",
+        (long long)check->options->parallelism.model.expert, copies, shard);
+    return false;
+}
+
 bool strategy_check_parallelism(const struct strategy_options *options, const struct model *model, const struct hw *hw,
     int gpus, const struct strategy_places *places, struct diag *diag)
 {
@@ -275,7 +289,7 @@ bool strategy_check_parallelism(const struct strategy_options *options, const st
     int shard = strategy_shard_ranks(options, hw, data);
     if (shard < 1 || data % shard != 0) /* strategy_check() says so */
         return true;
-    if (!check_order(&check, &mesh))
+    if (!check_shards(&check, data) || !check_order(&check, &mesh))
         return false;
     check_groups(&check, &mesh);
     check_model_parallel(&check);

@@ -1,0 +1,228 @@
+/* One rank simulated for all of its program gives the very step that all ranks give, where nothing varies: on jobs of
+ * every strategy and layout, drawn at random, and on nodes whose numbers of GPUs and NICs are drawn, too. Few NICs for
+ * many GPUs is where ranks of other process groups decide, by the bytes that they have on the same links.
+ * FLOPCAST_LAW_DRAWS=3000 in the environment: that many pairs of runs instead of PAIRS. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "../combinations.h"
+#include "exec/exec.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum { PAIRS = 150 };
+
+static const char *const clusters[] = {
+    "h100-8x400g", "a100-80gb-roce-2tb", "a100-80gb-4x200g", "b200-8x400g", "aws-p4d-efa", "jean-zay-a100"};
+enum { CLUSTERS = sizeof clusters / sizeof *clusters };
+
+struct pair {
+    int number;
+    const char *cluster;
+    struct hw hw;
+    struct drawn job;
+    struct model_shape shape;
+};
+
+static void draw_node(struct pair *pair, struct rng_stream *rng, struct arena *arena)
+{
+    pair->cluster = clusters[below(rng, CLUSTERS)];
+    load_cluster(&pair->hw, pair->cluster, arena);
+    pair->hw.node.gpus.value = (double)ONE_OF(rng, 4, 5, 6, 7, 8, 8, 8, 8);
+    pair->hw.node.nics.value = 1 + below(rng, 8);
+    pair->hw.node.nic_bandwidth.value *= exp2(2 * rng_uniform(rng) - 1);
+    pair->job.gpus = (int)pair->hw.node.gpus.value * (int)ONE_OF(rng, 1, 2, 2, 3, 4, 4, 8);
+}
+
+/* Matrices up to 64 times as wide, so that collectives take as long as kernels do, or longer. */
+static void draw_width(struct pair *pair, struct rng_stream *rng)
+{
+    struct model_shape *shape = &pair->shape;
+    int64_t wide = ONE_OF(rng, 1, 4, 16, 64);
+    if (shape->image_size > 0 || shape->family == MODEL_DHEN)
+        return;
+    shape->d_model *= wide;
+    shape->d_ff *= wide;
+    shape->n_heads *= wide;
+    shape->n_kv_heads *= wide;
+    shape->moe.d_ff *= wide;
+    shape->moe.shared_d_ff *= wide;
+}
+
+static void draw_experts(struct rng_stream *rng, struct strategy_options *options)
+{
+    options->parallelism.model.expert = ONE_OF(rng, 1, 2, 4, 8);
+    options->parallelism.model.expert_tensor = ONE_OF(rng, 0, 1);
+    options->train.moe_token_dispatcher_type = below(rng, DISPATCHER_COUNT);
+}
+
+static void draw_stages(struct rng_stream *rng, struct parallelism_options *parallel)
+{
+    static const char *const orders[] = {NULL, NULL, "tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp", "pp-tp-cp-ep-dp"};
+    parallel->pipeline = ONE_OF(rng, 1, 2, 3, 4);
+    parallel->virtual_stages = parallel->pipeline > 1 ? ONE_OF(rng, 1, 1, 2) : 1;
+    parallel->schedule = parallel->virtual_stages == 1 ? below(rng, SCHEDULE_COUNT) : 0;
+    parallel->overlap_p2p_comm = parallel->virtual_stages > 1 && one_in(rng, 2); /* Megatron refuses others */
+    parallel->scatter_gather = one_in(rng, 2);
+    parallel->order = orders[below(rng, sizeof orders / sizeof *orders)];
+}
+
+static void draw_data_parallel(struct pair *pair, struct rng_stream *rng)
+{
+    struct strategy_options *options = &pair->job.options;
+    options->megatron.use_distributed_optimizer = one_in(rng, 2);
+    options->megatron.overlap_grad_reduce = one_in(rng, 2);
+    options->megatron.overlap_param_gather = options->megatron.overlap_grad_reduce && one_in(rng, 2);
+    options->megatron.bucket_size = ONE_OF(rng, 0, 10000);
+    options->nanotron.zero_stage = below(rng, 2);
+    options->nanotron.ddp_bucket_cap_bytes = (double)ONE_OF(rng, 10000, 25 << 20);
+    draw_zero(rng, &options->zero);
+    options->zero.stage = below(rng, 4);
+    draw_fsdp(rng, &options->fsdp, pair->job.gpus);
+    if (options->parallelism.pipeline > 1)
+        options->fsdp.version = 2;
+    options->fsdp.cpu_offload = false;
+}
+
+/* Layouts of ranks, which combinations.h leaves to others. */
+static void draw_layout(struct pair *pair, struct rng_stream *rng)
+{
+    static const struct model_shape *const shapes[] = {
+        &small_gpt, &small_llama, &small_moe, &small_deepseek, &small_neox};
+    static const int kinds[] = {
+        STRATEGY_MEGATRON, STRATEGY_MEGATRON, STRATEGY_NANOTRON, STRATEGY_FSDP, STRATEGY_DEEPSPEED, STRATEGY_DDP};
+    struct strategy_options *options = &pair->job.options;
+    *options = strategy_default_options();
+    pair->shape = *shapes[below(rng, sizeof shapes / sizeof *shapes)];
+    pair->shape.n_layers = ONE_OF(rng, 2, 4, 6, 8);
+    pair->shape.tied_embeddings &= one_in(rng, 2);
+    options->kind = kinds[below(rng, sizeof kinds / sizeof *kinds)];
+    options->train.seq_len = ONE_OF(rng, 32, 64);
+    pair->shape.max_positions = pair->shape.max_positions > 0 ? 64 : 0;
+    options->train.micro_batch = ONE_OF(rng, 1, 2);
+    options->train.attention = ATTENTION_FLASH;
+    options->train.activation_checkpointing = below(rng, CHECKPOINT_SEARCHED);
+    struct parallelism_options *parallel = &options->parallelism;
+    parallel->model.tensor = ONE_OF(rng, 1, 1, 2, 4);
+    parallel->model.sequence = parallel->model.tensor > 1 && one_in(rng, 2);
+    parallel->model.context = ONE_OF(rng, 1, 1, 2);
+    parallel->model.context_kind = below(rng, CONTEXT_PARALLEL_COUNT);
+    if (pair->shape.moe.experts > 0)
+        draw_experts(rng, options);
+    draw_stages(rng, parallel);
+    draw_data_parallel(pair, rng);
+    int64_t ranks = strategy_data_ranks(parallel, pair->job.gpus);
+    options->train.global_batch = ranks * options->train.micro_batch * parallel->pipeline * ONE_OF(rng, 1, 2);
+    strategy_share_batch(options, pair->job.gpus);
+}
+
+static void draw_pair(struct pair *pair, int number, struct arena *arena)
+{
+    struct rng_stream rng = rng_stream(12, 0, (uint64_t)number);
+    *pair = (struct pair){.number = number};
+    pair->job = draw(number);
+    pair->shape = *pair->job.shape;
+    draw_node(pair, &rng, arena);
+    if (one_in(&rng, 2))
+        draw_layout(pair, &rng);
+    draw_width(pair, &rng);
+    pair->job.shape = &pair->shape;
+}
+
+static struct exec_result run(const struct pair *pair, const struct plan *plan, int fold, struct arena *arena)
+{
+    struct exec_options options = exec_default_options();
+    struct exec_result result;
+    options.steps = options.warmup_steps = 1;
+    options.fold = fold;
+    exec_run(&result, plan, &pair->hw, &options, arena);
+    return result;
+}
+
+static void describe(const struct pair *pair)
+{
+    const struct strategy_options *o = &pair->job.options;
+    const struct parallelism_options *p = &o->parallelism;
+    print_message("case %d: %s, %s, %d GPUs in nodes of %g with %g NICs as of %s, tp %" PRId64 " cp %" PRId64
+                  " ep %" PRId64 " pp %" PRId64 " x %" PRId64 " (%s): ",
+        pair->number, pair->shape.name, strategy_label(o), pair->job.gpus, pair->hw.node.gpus.value,
+        pair->hw.node.nics.value, pair->cluster, p->model.tensor, p->model.context, p->model.expert, p->pipeline,
+        p->virtual_stages, p->order ? p->order : "default");
+}
+
+static bool near(double a, double b, double whole)
+{
+    return fabs(a - b) <= 1e-9 * whole;
+}
+
+/* To the bit, but for means over ranks, which are sums of equal numbers. */
+static bool same(const struct exec_result *folded, const struct exec_result *all)
+{
+    double step_s = all->step_time_s;
+    return folded->status == all->status && folded->step_time_s == step_s &&
+           folded->memory.peak_allocated_bytes == all->memory.peak_allocated_bytes &&
+           folded->memory.peak_reserved_bytes == all->memory.peak_reserved_bytes &&
+           near(folded->breakdown.compute_s, all->breakdown.compute_s, step_s) &&
+           near(folded->breakdown.exposed_comm_s, all->breakdown.exposed_comm_s, step_s) &&
+           near(folded->breakdown.comm_s, all->breakdown.comm_s, step_s) &&
+           near(folded->breakdown.bubble_s, all->breakdown.bubble_s, step_s) &&
+           near(folded->nic_utilisation, all->nic_utilisation, 1) &&
+           near(folded->nvlink_utilisation, all->nvlink_utilisation, 1);
+}
+
+struct counts {
+    int pairs, differ, few_nics, by_kind[STRATEGY_COUNT];
+};
+
+static void try_pair(struct counts *counts, int number)
+{
+    struct arena arena = ARENA_INIT;
+    struct pair pair;
+    struct plan plan;
+    draw_pair(&pair, number, &arena);
+    if (compile_drawn(&plan, &pair.job, &pair.hw, &arena)) {
+        struct exec_result folded = run(&pair, &plan, FOLD_AUTO, &arena);
+        if (folded.folded && folded.ranks_simulated < pair.job.gpus) {
+            struct exec_result all = run(&pair, &plan, FOLD_OFF, &arena);
+            counts->pairs++;
+            counts->few_nics += pair.hw.node.nics.value < pair.hw.node.gpus.value;
+            counts->by_kind[pair.job.options.kind]++;
+            if (!same(&folded, &all)) {
+                counts->differ++;
+                describe(&pair);
+                print_message("%.12g s folded, %.12g s unfolded (%+.3g %%)\n", folded.step_time_s, all.step_time_s,
+                    100 * (all.step_time_s / folded.step_time_s - 1));
+            }
+        }
+    }
+    plan_release(&plan);
+    arena_release(&arena);
+}
+
+static void one_rank_stands_for_all(void **state)
+{
+    (void)state;
+    const char *given = getenv("FLOPCAST_LAW_DRAWS");
+    int wanted = given ? atoi(given) : PAIRS;
+    struct counts counts = {0};
+    for (int number = 0; counts.pairs < wanted; number++)
+        try_pair(&counts, number);
+    print_message("%d pairs, %d with fewer NICs than GPUs: %d differ\n", counts.pairs, counts.few_nics, counts.differ);
+    for (int kind = 0; kind < STRATEGY_COUNT; kind++) {
+        print_message("%s %d\n", strategy_kind_names[kind], counts.by_kind[kind]);
+        assert_true(kind == STRATEGY_SINGLE_DEVICE || counts.by_kind[kind] > wanted / 50);
+    }
+    assert_true(counts.few_nics > wanted / 4);
+    assert_int_equal(counts.differ, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_rank_stands_for_all)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
