@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 bool bound_same_costs(const struct scenario_point *a, const struct scenario_point *b)
 {
@@ -16,11 +17,6 @@ bool bound_same_costs(const struct scenario_point *a, const struct scenario_poin
 }
 
 /* ---- costs of blocks ---- */
-
-/* Of a program: by pass, what kernels and all take. */
-struct passes {
-    double forward_s, backward_s, kernels_s;
-};
 
 /* The axes whose groups lie alike in every layout, as they come before those of data parallelism and stages. An order
  * of the user's may have them elsewhere: then their collectives take nothing. */
@@ -54,11 +50,11 @@ static double *kernel_times(const struct plan *plan, const struct hw *hw)
     return times;
 }
 
-/* The longest path through a program, by what it adds to the compute queue. ends: room for its ops. */
-static struct passes longest_path(const struct plan *plan, const struct plan_program *program, const double *kernel_s,
-    const double *coll_s, double *ends)
+struct bound_passes bound_passes(
+    const struct plan *plan, const struct plan_program *program, const double *kernel_s, const double *coll_s)
 {
-    struct passes passes = {0};
+    struct bound_passes passes = {0};
+    double *ends = xcalloc((size_t)program->ops.n + 1, sizeof *ends);
     double free_s[UINT8_MAX + 1] = {0}; /* by queue */
     for (int i = 0; i < program->ops.n; i++) {
         const struct plan_op *op = &program->ops.at[i];
@@ -81,6 +77,7 @@ static struct passes longest_path(const struct plan *plan, const struct plan_pro
         *(forward ? &passes.forward_s : &passes.backward_s) += *queue - before;
         passes.kernels_s += takes;
     }
+    free(ends);
     return passes;
 }
 
@@ -134,13 +131,60 @@ static void count_states(struct bound_block *block, const struct plan_program *p
             block->optimizer_bytes += (double)program->buffers.at[program->ops.at[i].index].bytes;
 }
 
+/* A shorter model whose blocks stand for all: the first and the last one have the model's ends, and between them is one
+ * of each kind. */
+struct standing {
+    struct model model;
+    int *of; /* by block of the whole model: which of its blocks */
+};
+
+/* Whether the first n blocks have one for each of all. */
+static bool stand_for_all(const struct model *model, int n, int *of)
+{
+    int all = model->n_layers - 1;
+    const struct model_layer *blocks = model->layers + 1;
+    for (int b = 1; b < all - 1; b++) {
+        int same = 1;
+        while (same < n - 1 && blocks[same].alike != blocks[b].alike)
+            same++;
+        if (same == n - 1)
+            return false;
+        of[b] = same;
+    }
+    of[0] = 0;
+    of[all - 1] = n - 1;
+    return blocks[n - 1].alike == blocks[all - 1].alike;
+}
+
+/* Where loads of experts are drawn, block by block, each stands for itself. */
+static struct standing find_standing(const struct scenario_point *point, struct arena *arena)
+{
+    const struct model *model = &point->model;
+    int all = model->n_layers - 1, n = 2;
+    struct standing standing = {.model = *model, .of = ARENA_ARRAY(arena, int, all)};
+    bool drawn = point->options.strategy.train.expert_spread > 0;
+    while (n < all && !stand_for_all(model, n, standing.of))
+        n++;
+    if (n < all && !drawn) {
+        struct model_shape shape = model->shape;
+        shape.n_layers = n;
+        model_build(&standing.model, &shape, arena);
+    }
+    bool shorter = standing.model.n_layers < model->n_layers;
+    for (int b = 0; b < all && !shorter; b++)
+        standing.of[b] = b;
+    return standing;
+}
+
 /* The cut model as a pipeline of a block a stage. */
-static struct scenario_point block_by_block(const struct scenario_point *point, int micro_batches)
+static struct scenario_point block_by_block(
+    const struct scenario_point *point, const struct model *model, int micro_batches)
 {
     struct scenario_point cut = *point;
     struct strategy_options *strategy = &cut.options.strategy;
     struct parallelism_options *parallel = &strategy->parallelism;
-    parallel->pipeline = point->model.n_layers - 1;
+    cut.model = *model;
+    parallel->pipeline = model->n_layers - 1;
     parallel->virtual_stages = 1;
     parallel->first_layers = parallel->last_layers = -1;
     parallel->schedule = SCHEDULE_1F1B;
@@ -153,10 +197,10 @@ static struct scenario_point block_by_block(const struct scenario_point *point, 
 }
 
 /* sign -1, 1: what the blocks take is taken from, added to what is there. */
-static enum status add_passes(
-    struct bound_costs *out, const struct scenario_point *point, int micro_batches, int sign, struct diag *diag)
+static enum status add_passes(struct bound_block *blocks, const struct scenario_point *point, const struct model *model,
+    int micro_batches, int sign, struct diag *diag)
 {
-    struct scenario_point cut = block_by_block(point, micro_batches);
+    struct scenario_point cut = block_by_block(point, model, micro_batches);
     struct job job = strategy_job(&cut.options.strategy, &cut.model, &cut.hw, (int)cut.options.cluster.gpus);
     struct arena scratch = ARENA_INIT;
     struct plan plan = {0};
@@ -164,10 +208,8 @@ static enum status add_passes(
     double *kernel_s = kernel_times(&plan, &cut.hw), *coll_s = isolated_times(&plan, &job);
     for (int b = 0; b < plan.n_programs && status == STATUS_OK; b++) {
         const struct plan_program *program = &plan.programs[b];
-        struct bound_block *block = &out->blocks[b];
-        double *ends = xcalloc((size_t)program->ops.n + 1, sizeof *ends);
-        struct passes passes = longest_path(&plan, program, kernel_s, coll_s, ends);
-        free(ends);
+        struct bound_block *block = &blocks[b];
+        struct bound_passes passes = bound_passes(&plan, program, kernel_s, coll_s);
         block->forward_s += sign * passes.forward_s;
         block->backward_s += sign * passes.backward_s;
         block->kernels_s += sign * passes.kernels_s;
@@ -189,13 +231,20 @@ enum status bound_costs(
 {
     const struct parallelism_options *parallel = &point->options.strategy.parallelism;
     int blocks = point->model.n_layers - 1;
+    struct arena scratch = ARENA_INIT;
+    struct standing standing = find_standing(point, &scratch);
+    struct bound_block *found = xcalloc((size_t)standing.model.n_layers, sizeof *found);
     *out = (struct bound_costs){.blocks = ARENA_ARRAY(arena, struct bound_block, blocks), .n = blocks};
-    for (int b = 0; b < blocks; b++)
-        out->blocks[b] = (struct bound_block){0};
     if (point->options.strategy.megatron.use_distributed_optimizer)
         out->optimizer_ranks = (double)(model_context_ranks(&parallel->model) * strategy_expert_axis(parallel));
-    enum status status = add_passes(out, point, 1, -1, diag);
-    return status == STATUS_OK ? add_passes(out, point, 2, 1, diag) : status;
+    enum status status = add_passes(found, point, &standing.model, 1, -1, diag);
+    if (status == STATUS_OK)
+        status = add_passes(found, point, &standing.model, 2, 1, diag);
+    for (int b = 0; b < blocks; b++)
+        out->blocks[b] = found[standing.of[b]];
+    free(found);
+    arena_release(&scratch);
+    return status;
 }
 
 /* ---- a layout's schedule ---- */
@@ -317,6 +366,23 @@ static double path_s(struct stage *stages, int n, struct arena *scratch)
     return end;
 }
 
+/* Costs of an end of the model lie in those of its block. A first or last chunk without blocks has the end alone, and
+ * then that block counts nothing, as it is on another stage. */
+static struct bound_costs without_ends(
+    const struct bound_costs *costs, const struct parallelism_options *parallel, struct arena *scratch)
+{
+    struct bound_costs changed = *costs;
+    if (parallel->first_layers != 0 && parallel->last_layers != 0)
+        return changed;
+    changed.blocks = ARENA_ARRAY(scratch, struct bound_block, costs->n);
+    memcpy(changed.blocks, costs->blocks, sizeof *changed.blocks * (size_t)costs->n);
+    if (parallel->first_layers == 0)
+        changed.blocks[0] = (struct bound_block){0};
+    if (parallel->last_layers == 0)
+        changed.blocks[costs->n - 1] = (struct bound_block){0};
+    return changed;
+}
+
 struct bound bound_layout(const struct bound_costs *costs, const struct scenario_point *point)
 {
     static const double rounding = 1e-6; /* of picoseconds, over the kernels of a step */
@@ -324,7 +390,8 @@ struct bound bound_layout(const struct bound_costs *costs, const struct scenario
         strategy_job(&point->options.strategy, &point->model, &point->hw, (int)point->options.cluster.gpus);
     struct arena scratch = ARENA_INIT;
     int n = job.mesh.size[AXIS_PP];
-    struct stage *stages = stages_of(costs, &job, &scratch);
+    struct bound_costs own = without_ends(costs, &point->options.strategy.parallelism, &scratch);
+    struct stage *stages = stages_of(&own, &job, &scratch);
     struct bound bound = {.step_s = path_s(stages, n, &scratch)};
     double busiest_s = 0;
     for (int s = 0; s < n; s++) {

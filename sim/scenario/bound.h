@@ -2,10 +2,11 @@
  * a search over many layouts (scenario/tune.h).
  *
  * Costs of blocks are found once for all layouts that cut the model alike (same tensor, sequence, context and expert
- * ranks, micro-batch, checkpointing): the model is compiled as a pipeline of one block a stage, with one micro-batch
- * and with two, and what the second one adds is a cell's cost. That is the longest path through the program: kernels as
- * fast as alone on the GPU, collectives of tensor, context and expert groups as fast as alone on their links, each
- * queue in order; host, messages and collectives of data parallelism take nothing.
+ * ranks, micro-batch, checkpointing): blocks that stand for all
+ * (the first, the last, and of those between them one of each kind) are compiled as a pipeline of one block a stage,
+ * with one micro-batch and with two, and what the second one adds is a cell's cost. That is the longest path through
+ * the program: kernels as fast as alone on the GPU, collectives of tensor, context and expert groups as fast as alone
+ * on their links, each queue in order; host, messages and collectives of data parallelism take nothing.
  *
  * A layout's bound is the longest path through the cells of its schedule (strategy/schedule.h): a cell begins when the
  * one before it on its stage, and the one before it on its way through the pipeline, have ended. All that is left out
@@ -45,6 +46,15 @@ struct bound {
     double bubble_s;           /* the rest: that stage waits for the others */
     double bytes;
 };
+
+/* The longest path through a program, every op after all that it waits for and after its queue's ops before it: by
+ * pass, what it adds to the compute queue, and what kernels of it take. kernel_s, coll_s: by kernel and collective of
+ * the plan; messages take nothing. */
+struct bound_passes {
+    double forward_s, backward_s, kernels_s;
+};
+struct bound_passes bound_passes(
+    const struct plan *plan, const struct plan_program *program, const double *kernel_s, const double *coll_s);
 
 /* Whether two points of one scenario have the same costs of blocks. */
 bool bound_same_costs(const struct scenario_point *a, const struct scenario_point *b);

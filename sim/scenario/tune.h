@@ -27,8 +27,9 @@
  * (train.global_batch, or what the scenario makes together):
  *
  *   tensor         degrees that divide the GPUs, up to the heads, beyond a node, too; with sequence parallelism
- *   context        1, and more where each rank keeps 8192 tokens of a sequence
- *   pipeline       stages that divide the GPUs, and virtual: model chunks of a stage that divide its blocks
+ *   context        with flash attention degrees that divide the GPUs and leave a rank 1024 tokens of a sequence
+ *   pipeline       stages that divide the GPUs, and virtual: model chunks of a stage; blocks are shared out alike, and
+ *                  where they do not divide, the first and the last chunk have fewer
  *   expert         degrees that divide the experts
  *   micro-batch    1, 2, 4 ... max_batch
  *   checkpointing  none, full; core_attn where attention keeps its scores
@@ -47,6 +48,10 @@
 
 #include "scenario/bound.h"
 #include "scenario/identity.h"
+
+/* Tokens of a sequence that a rank of context parallelism has at least, unasked: less than in any published recipe, and
+ * so little that a ring's exchange is longer than the attention beside it. */
+enum { TUNE_LEAST_CONTEXT_TOKENS = 1024 };
 
 struct tune_options {
     int64_t max_batch;    /* largest micro-batch tried */
@@ -126,7 +131,7 @@ int tune_rank_quiet(int *order, const struct tune *tune, enum tune_order by);
 
 /* The settings that a candidate replaces, as `flopcast run` takes them with --set. */
 struct tune_settings {
-    struct scenario_override list[20];
+    struct scenario_override list[24];
     int n;
 };
 struct tune_settings tune_settings(const struct tune_candidate *candidate, struct arena *arena);

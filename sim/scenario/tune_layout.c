@@ -13,6 +13,8 @@ enum layout_setting {
     LAYOUT_CONTEXT,
     LAYOUT_PIPELINE,
     LAYOUT_VIRTUAL,
+    LAYOUT_FIRST,
+    LAYOUT_LAST,
     LAYOUT_EXPERT,
     LAYOUT_OVERLAP_P2P,
     LAYOUT_DISTRIBUTED,
@@ -26,16 +28,14 @@ const char *const layout_paths[LAYOUT_COUNT + 1] = {
     [LAYOUT_CONTEXT] = "parallelism.context",
     [LAYOUT_PIPELINE] = "parallelism.pipeline",
     [LAYOUT_VIRTUAL] = "parallelism.virtual",
+    [LAYOUT_FIRST] = "parallelism.first_layers",
+    [LAYOUT_LAST] = "parallelism.last_layers",
     [LAYOUT_EXPERT] = "parallelism.expert",
     [LAYOUT_OVERLAP_P2P] = "parallelism.overlap_p2p_comm",
     [LAYOUT_DISTRIBUTED] = "megatron.use_distributed_optimizer",
     [LAYOUT_OVERLAP_REDUCE] = "megatron.overlap_grad_reduce",
     [LAYOUT_OVERLAP_GATHER] = "megatron.overlap_param_gather",
 };
-
-/* Tokens of a sequence that a rank has at least before context parallelism is tried unasked: as many as Llama 3 was
- * trained with, without it at 8,192 and over 16 ranks at 131,072 (arXiv 2407.21783, table 4). */
-enum { LEAST_CONTEXT_TOKENS = 8192 };
 
 void layout_base(struct scenario_point *point, const struct tune_options *options)
 {
@@ -105,6 +105,27 @@ static void add_batches(const struct layouts *layouts, struct scenario_point poi
         }
 }
 
+/* Blocks to the pipeline's chunks, all alike; where they do not divide, the first and the last chunk have fewer, as
+ * they have the model's ends, too, or (of two chunks) the last. What --set gives stays. false: there is no such split.
+ */
+static bool split_blocks(const struct layouts *layouts, struct parallelism_options *parallel, int64_t blocks)
+{
+    int64_t places = parallel->pipeline * parallel->virtual_stages, each = (blocks + places - 1) / places;
+    int64_t *first = &parallel->first_layers, *last = &parallel->last_layers;
+    if (layouts->set[LAYOUT_FIRST] || layouts->set[LAYOUT_LAST]) {
+        int64_t left = blocks - (*first > 0 ? *first : 0) - (*last > 0 ? *last : 0),
+                even = places - (*first >= 0) - (*last >= 0);
+        return even >= 1 && left % even == 0;
+    }
+    *first = *last = -1;
+    if (blocks % places == 0 || parallel->partition_method != PARTITION_UNIFORM)
+        return true;
+    int64_t ends = places > 2 ? blocks - each * (places - 2) : blocks - each;
+    *first = places > 2 ? (ends + 1) / 2 : -1;
+    *last = places > 2 ? ends / 2 : ends;
+    return *last >= 1;
+}
+
 static void add_virtual(const struct layouts *layouts, struct scenario_point point)
 {
     struct parallelism_options *parallel = &point.options.strategy.parallelism;
@@ -112,12 +133,9 @@ static void add_virtual(const struct layouts *layouts, struct scenario_point poi
     bool schedule_has_one = parallel->schedule != SCHEDULE_1F1B || parallel->pipeline == 1;
     int64_t most = layouts->set[LAYOUT_VIRTUAL] ? given : schedule_has_one ? 1 : blocks / parallel->pipeline;
     for (int64_t chunks = layouts->set[LAYOUT_VIRTUAL] ? given : 1; chunks <= most; chunks++) {
-        int64_t first = parallel->first_layers, last = parallel->last_layers;
-        int64_t even = blocks - (first > 0 ? first : 0) - (last > 0 ? last : 0),
-                places = parallel->pipeline * chunks - (first >= 0) - (last >= 0);
-        if (!layouts->set[LAYOUT_VIRTUAL] && chunks > 1 && (places < 1 || even % places != 0))
-            continue;
         parallel->virtual_stages = chunks;
+        if (!split_blocks(layouts, parallel, blocks) && !layouts->set[LAYOUT_VIRTUAL] && chunks > 1)
+            continue;
         if (!layouts->set[LAYOUT_OVERLAP_P2P])
             parallel->overlap_p2p_comm = chunks > 1; /* Megatron-LM has it with interleaved stages only */
         add_batches(layouts, point);
@@ -197,8 +215,11 @@ void layout_candidates(struct tune *out, const struct scenario_point *base, int 
         add_tensors(&layouts, point);
         return;
     }
-    int64_t longest = base->options.strategy.train.seq_len / LEAST_CONTEXT_TOKENS, gpus = base->options.cluster.gpus;
-    for (int64_t ranks = 1; ranks == 1 || (ranks <= longest && ranks <= gpus); ranks = divisor(gpus, ranks + 1)) {
+    int64_t longest = base->options.strategy.train.seq_len / TUNE_LEAST_CONTEXT_TOKENS,
+            gpus = base->options.cluster.gpus;
+    bool flash = base->options.strategy.train.attention == ATTENTION_FLASH;
+    for (int64_t ranks = 1; ranks == 1 || (flash && ranks <= longest && ranks <= gpus);
+         ranks = divisor(gpus, ranks + 1)) {
         *context = ranks;
         add_tensors(&layouts, point);
     }
@@ -206,57 +227,106 @@ void layout_candidates(struct tune *out, const struct scenario_point *base, int 
 
 /* ---- bounds ---- */
 
-/* The first candidate that has the costs of candidate i. */
-static int same_costs(const struct tune *tune, const int *firsts, int n, int i)
+/* Layouts with the same costs of blocks, in the order of candidates. */
+struct alike {
+    VEC(int) list;
+    struct bound_costs costs;
+    struct arena arena;
+};
+
+static bool has_costs_of(const struct tune *tune, const struct alike *alike, int i)
 {
-    const struct tune_candidate *own = &tune->candidates.at[i];
-    for (int k = 0; k < n; k++) {
-        const struct tune_candidate *other = &tune->candidates.at[firsts[k]];
-        if (other->base == own->base && bound_same_costs(&other->point, &own->point))
-            return k;
-    }
-    return n;
+    const struct tune_candidate *own = &tune->candidates.at[i], *other = &tune->candidates.at[alike->list.at[0]];
+    return other->base == own->base && bound_same_costs(&other->point, &own->point);
 }
 
+static bool same_but_batch(const struct tune_candidate *one, const struct tune_candidate *two)
+{
+    const struct parallelism_options *a = &one->point.options.strategy.parallelism,
+                                     *b = &two->point.options.strategy.parallelism;
+    return one->base == two->base && a->model.tensor == b->model.tensor && a->model.context == b->model.context &&
+           a->model.expert == b->model.expert && a->pipeline == b->pipeline && a->virtual_stages == b->virtual_stages &&
+           one->point.options.strategy.train.activation_checkpointing ==
+               two->point.options.strategy.train.activation_checkpointing;
+}
+
+/* A larger micro-batch takes no less memory: samples in flight are no fewer. */
+static bool fits_smaller(const struct tune *tune, int i)
+{
+    const struct tune_candidate *own = &tune->candidates.at[i];
+    int64_t batch = own->point.options.strategy.train.micro_batch;
+    for (int k = i - 1; k >= 0; k--) { /* the same layout's lie side by side */
+        const struct tune_candidate *at = &tune->candidates.at[k];
+        if (!at->is_layout || at->base != own->base)
+            return true;
+        if (same_but_batch(own, at) && at->point.options.strategy.train.micro_batch < batch)
+            return at->state != TUNE_PRUNED;
+        if (at->point.options.strategy.parallelism.virtual_stages !=
+            own->point.options.strategy.parallelism.virtual_stages)
+            return true;
+    }
+    return true;
+}
+
+static void bound_one(struct tune_candidate *candidate, const struct bound_costs *costs)
+{
+    const struct hw_gpu *gpu = &candidate->point.hw.gpu;
+    candidate->bound = bound_layout(costs, &candidate->point);
+    candidate->least_bytes = candidate->bound.bytes - gpu->context_bytes.value;
+    candidate->state = candidate->bound.bytes <= gpu->hbm_capacity.value ? TUNE_LEFT_OUT : TUNE_PRUNED;
+}
+
+static void bound_alike(struct tune *tune, struct alike *alike)
+{
+    int n = 0;
+    for (int k = 0; k < alike->list.n; k++) {
+        if (fits_smaller(tune, alike->list.at[k]))
+            alike->list.at[n++] = alike->list.at[k];
+        else
+            tune->candidates.at[alike->list.at[k]].state = TUNE_PRUNED;
+    }
+    alike->list.n = n;
+    if (n == 0)
+        return;
+    struct diag diag = DIAG_INIT;
+    enum status status =
+        bound_costs(&alike->costs, &tune->candidates.at[alike->list.at[0]].point, &alike->arena, &diag);
+    BUG_IF(status != STATUS_OK, "%s", diag.text);
+    for (int k = 0; k < n; k++)
+        bound_one(&tune->candidates.at[alike->list.at[k]], &alike->costs);
+    arena_release(&alike->arena);
+}
+
+/* Those of one micro-batch after those of all smaller ones. */
 void layout_bounds(struct tune *tune)
 {
-    int n = 0, *firsts = xcalloc((size_t)tune->candidates.n + 1, sizeof *firsts),
-        *which = xcalloc((size_t)tune->candidates.n + 1, sizeof *which);
+    VEC(struct alike) all = {0};
+    int64_t most = 0;
     for (int i = 0; i < tune->candidates.n; i++) {
+        int k = 0;
         if (!tune->candidates.at[i].is_layout)
             continue;
-        which[i] = same_costs(tune, firsts, n, i);
-        if (which[i] == n)
-            firsts[n++] = i;
+        while (k < all.n && !has_costs_of(tune, &all.at[k], i))
+            k++;
+        if (k == all.n)
+            vec_push(&all, (struct alike){0});
+        vec_push(&all.at[k].list, i);
+        int64_t batch = tune->candidates.at[i].point.options.strategy.train.micro_batch;
+        most = batch > most ? batch : most;
     }
-    struct bound_costs *costs = xcalloc((size_t)n + 1, sizeof *costs);
-    struct arena *arenas = xcalloc((size_t)n + 1, sizeof *arenas);
+    for (int64_t batch = 1, least = 0; least < most; least = batch, batch *= 2) {
 #ifdef _OPENMP
 #pragma omp parallel for schedule(dynamic)
 #endif
-    for (int k = 0; k < n; k++) {
-        struct diag diag = DIAG_INIT;
-        enum status status = bound_costs(&costs[k], &tune->candidates.at[firsts[k]].point, &arenas[k], &diag);
-        BUG_IF(status != STATUS_OK, "%s", diag.text);
+        for (int k = 0; k < all.n; k++) {
+            int64_t own = tune->candidates.at[all.at[k].list.at[0]].point.options.strategy.train.micro_batch;
+            if (own > least && own <= batch)
+                bound_alike(tune, &all.at[k]);
+        }
     }
-#ifdef _OPENMP
-#pragma omp parallel for schedule(dynamic)
-#endif
-    for (int i = 0; i < tune->candidates.n; i++) {
-        struct tune_candidate *candidate = &tune->candidates.at[i];
-        if (!candidate->is_layout)
-            continue;
-        const struct hw_gpu *gpu = &candidate->point.hw.gpu;
-        candidate->bound = bound_layout(&costs[which[i]], &candidate->point);
-        candidate->least_bytes = candidate->bound.bytes - gpu->context_bytes.value;
-        candidate->state = candidate->bound.bytes <= gpu->hbm_capacity.value ? TUNE_LEFT_OUT : TUNE_PRUNED;
-    }
-    for (int k = 0; k < n; k++)
-        arena_release(&arenas[k]);
-    free(arenas);
-    free(costs);
-    free(which);
-    free(firsts);
+    for (int k = 0; k < all.n; k++)
+        vec_free(&all.at[k].list);
+    vec_free(&all);
 }
 
 /* ---- branch and bound ---- */
@@ -313,7 +383,8 @@ static void keep_own(struct bounded **order, int *n, struct tune *tune)
 enum status layout_run(
     struct tune *tune, const struct tune_options *options, scenario_progress progress, void *self, struct diag *diag)
 {
-    enum { AT_ONCE = 8 }; /* simulations between two looks at who leads, however many threads there are */
+    enum { AT_ONCE = 8, FIRST = 2 }; /* simulations between two looks at who leads, however many threads there are */
+    int at_once = FIRST;             /* twice as many each time: an early leader saves most */
     VEC(struct bounded) order = {0};
     struct leaders leaders = {.keep = options->keep > 0 ? options->keep : 1};
     leaders.step_s = xcalloc((size_t)leaders.keep, sizeof *leaders.step_s);
@@ -331,7 +402,7 @@ enum status layout_run(
         int chosen[AT_ONCE], n = 0, base = order.at[next].base;
         if (next > 0 && order.at[next - 1].base != base)
             leaders.n = 0;
-        for (; next < order.n && order.at[next].base == base && n < AT_ONCE; next++) {
+        for (; next < order.n && order.at[next].base == base && n < at_once; next++) {
             if (!could_lead(&leaders, order.at[next].step_s))
                 tune->candidates.at[order.at[next].index].state = TUNE_SLOWER;
             else if (ran + n < options->max_simulations)
@@ -339,6 +410,7 @@ enum status layout_run(
         }
         status = tune_simulate(tune, chosen, n, false, false, NULL, NULL, diag);
         ran += n;
+        at_once = at_once < AT_ONCE ? 2 * at_once : AT_ONCE;
         for (int k = 0; k < n; k++)
             if (tune->candidates.at[chosen[k]].state == TUNE_RAN)
                 lead(&leaders, tune->candidates.at[chosen[k]].quiet.step_time_s);

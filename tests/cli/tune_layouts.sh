@@ -43,7 +43,7 @@ says out "--set parallelism.tensor=4" "--set parallelism.pipeline=2" "--set trai
 expect 2 "$FLOPCAST" tune a.yaml --max-batch 1 --set train.global_batch=32 --global-batch 64
 says err "accumulates to a global batch of 64 on these GPUs"
 # What cannot be is said.
-expect 2 "$FLOPCAST" tune a.yaml --max-batch 1 --set parallelism.tensor=1 --set parallelism.pipeline=2 --set parallelism.virtual=2 --global-batch 8
+expect 2 "$FLOPCAST" tune a.yaml --max-batch 1 --set parallelism.tensor=1 --set parallelism.context=1 --set parallelism.pipeline=2 --set parallelism.virtual=2 --global-batch 8
 says err "none of 2 combinations is possible; the first: " "interleaved stages take micro-batches in groups of 2"
 expect 2 "$FLOPCAST" tune a.yaml --set parallelism.tensor=3
 says err "which does not divide 16 GPUs"

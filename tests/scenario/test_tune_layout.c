@@ -11,7 +11,7 @@
     "strategy: megatron\n"                                                                                             \
     "run: {steps: 1, warmup_steps: 1}\n"                                                                               \
     "noise: {gpu_speed_spread: 0, kernel_jitter: 0, network_jitter: 0, host_jitter: 0}\n"
-#define TINY(train) HEAD("deep.json", "16", train)
+#define TINY(train) HEAD("deep.json", "16", "attention: naive, " train)
 
 static void write_models(void)
 {
@@ -73,6 +73,54 @@ static void candidates(void **state)
     }
 }
 
+/* With flash attention parts of sequences of 1,024 tokens and more: of 4,096 on 16 GPUs 1, 2, 4. */
+static void context_is_tried(void **state)
+{
+    (void)state;
+    static const struct scenario_override set[] = {
+        {"train.seq_len", "4096"}, {"train.micro_batch", "1"}, {"train.attention", "naive"}};
+    for (int n = 2; n <= 3; n++) {
+        struct loaded *loaded = begin(HEAD("wide.json", "16", "global_batch: 16"), set, n);
+        struct tune tune = candidates_of(loaded, (struct tune_options){.max_batch = 1});
+        int64_t most = 0;
+        for (int i = 0; i < tune.candidates.n; i++) {
+            int64_t ranks = tune.candidates.at[i].point.options.strategy.parallelism.model.context;
+            most = ranks > most ? ranks : most;
+            assert_true(ranks == 1 || ranks == 2 || ranks == 4);
+        }
+        assert_int_equal(most, n == 3 ? 1 : 4);
+        drop(&tune, loaded);
+    }
+}
+
+/* Blocks that do not divide: the ends have fewer, alike to one, and all others the same; of two stages the last. */
+static void blocks_that_do_not_divide(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t stages, chunks, first, last;
+    } meant[] = {{2, 1, -1, 3}, {4, 1, 2, 1}, {2, 2, 2, 1}};
+    static const struct scenario_override set[] = {
+        {"parallelism.tensor", "4"}, {"train.activation_checkpointing", "full"}};
+    write_text("seven.json",
+        "{\"model_type\": \"gpt2\", \"n_embd\": 256, \"n_layer\": 7, \"n_head\": 4, \"vocab_size\": 32000, "
+        "\"n_positions\": 512}\n");
+    struct loaded *loaded = begin(HEAD("seven.json", "16", "global_batch: 16"), set, 2);
+    struct tune tune = candidates_of(loaded, (struct tune_options){.max_batch = 1});
+    int found = 0;
+    for (int i = 0; i < tune.candidates.n; i++) {
+        const struct parallelism_options *at = &tune.candidates.at[i].point.options.strategy.parallelism;
+        for (size_t k = 0; k < sizeof meant / sizeof *meant; k++)
+            if (at->pipeline == meant[k].stages && at->virtual_stages == meant[k].chunks) {
+                assert_int_equal(at->first_layers, meant[k].first);
+                assert_int_equal(at->last_layers, meant[k].last);
+                found++;
+            }
+    }
+    assert_int_equal(found, sizeof meant / sizeof *meant);
+    drop(&tune, loaded);
+}
+
 /* All have the job's batch: of the file, of --global-batch, or what the scenario makes (2 x 3 x 16 ranks). */
 static void the_global_batch_is_kept(void **state)
 {
@@ -126,14 +174,67 @@ static void assert_bounds(const char *text, const struct scenario_override *set,
     drop(&tune, loaded);
 }
 
+/* Work of 5 s and of 1 s on two side queues; the compute queue's op of 2 s waits for both, for the longer one first: it
+ * ends after 7 s. */
+static void an_op_waits_for_all_its_waits(void **state)
+{
+    (void)state;
+    static const double kernel_s[] = {5, 1, 2};
+    struct plan plan;
+    struct plan_builder builder;
+    plan_begin(&builder, &plan, 1);
+    builder.phase = PHASE_FORWARD;
+    int longer = plan_kernel(&builder, STREAM_POST, "a", (struct kernel_work){.read_bytes = 1}, 0);
+    int shorter = plan_kernel(&builder, STREAM_UNSHARD, "b", (struct kernel_work){.read_bytes = 2}, 0);
+    builder.phase = PHASE_BACKWARD;
+    plan_stream_wait(&builder, STREAM_COMPUTE, longer);
+    plan_stream_wait(&builder, STREAM_COMPUTE, shorter);
+    plan_kernel(&builder, STREAM_COMPUTE, "c", (struct kernel_work){.read_bytes = 3}, 0);
+    plan_end(&builder);
+    assert_int_equal(plan.kernels.n, 3);
+    struct bound_passes passes = bound_passes(&plan, &plan.programs[0], kernel_s, NULL);
+    assert_near(passes.forward_s, 0, 1e-12);
+    assert_near(passes.backward_s, 7, 1e-12);
+    assert_near(passes.kernels_s, 2, 1e-12);
+    plan_release(&plan);
+}
+
+/* Blocks of a model of three, which are all compiled, and those of one of eight, of which some are. */
+static void a_short_model_stands_for_all(void **state)
+{
+    (void)state;
+    static const int blocks[] = {3, 8}, at[][3] = {{0, 1, 2}, {0, 5, 7}};
+    struct bound_block found[2][3];
+    for (int m = 0; m < 2; m++) {
+        char config[300];
+        snprintf(config, sizeof config,
+            "{\"model_type\": \"gpt2\", \"n_embd\": 256, \"n_layer\": %d, \"n_head\": 4, \"vocab_size\": 32000, "
+            "\"n_positions\": 512}\n",
+            blocks[m]);
+        write_text("some.json", config);
+        struct loaded *loaded = begin(HEAD("some.json", "8", "global_batch: 8"), NULL, 0);
+        struct bound_costs costs;
+        assert_int_equal(bound_costs(&costs, &loaded->set.points[0], &loaded->arena, &loaded->diag), STATUS_OK);
+        assert_int_equal(costs.n, blocks[m]);
+        for (int b = 0; b < 3; b++)
+            found[m][b] = costs.blocks[at[m][b]];
+        unload(loaded);
+    }
+    assert_memory_equal(found[0], found[1], sizeof found[0]);
+}
+
 static void bounds_are_bounds(void **state)
 {
     (void)state;
     static const struct scenario_override context[] = {{"parallelism.context", "2"}, {"train.attention", "flash"}};
     static const struct scenario_override split[] = {{"parallelism.schedule", "ZBH1"}};
+    static const struct scenario_override empty[] = {{"parallelism.first_layers", "0"},
+        {"parallelism.last_layers", "0"}, {"parallelism.pipeline", "2"}, {"parallelism.virtual", "3"},
+        {"train.micro_batch", "1"}};
     assert_bounds(TINY("global_batch: 16"), NULL, 0, 0); /* the host is what takes time in so small a model */
     assert_bounds(TINY("global_batch: 16"), context, 2, 0);
     assert_bounds(TINY("global_batch: 16"), split, 1, 0);
+    assert_bounds(TINY("global_batch: 16"), empty, 5, 0);
     assert_bounds(HEAD("experts.json", "16", "global_batch: 16, attention: flash"), NULL, 0, 0);
     assert_bounds(HEAD("after.json", "16", "global_batch: 16"), NULL, 0, 0);
 }
@@ -198,6 +299,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(candidates),
+        cmocka_unit_test(context_is_tried),
+        cmocka_unit_test(blocks_that_do_not_divide),
+        cmocka_unit_test(an_op_waits_for_all_its_waits),
+        cmocka_unit_test(a_short_model_stands_for_all),
         cmocka_unit_test(the_global_batch_is_kept),
         cmocka_unit_test(bounds_are_bounds),
         cmocka_unit_test(bounds_are_near),
