@@ -156,6 +156,62 @@ static enum status read_log(struct reading *r, const struct nccl_options *option
     return status;
 }
 
+/* ---- what explains them ---- */
+
+static double error_as(const struct nccl_fit *fit, const struct nccl_case *which, int algorithm)
+{
+    struct nccl_case forced = *which;
+    forced.force = (struct coll_force){algorithm, COLL_ANY};
+    for (int i = 0; i < which->points.n; i++) {
+        double bytes = which->points.at[i].bytes;
+        if (bytes >= NCCL_LARGE_BYTES && (int)nccl_case_cost(fit, &forced, bytes).algorithm != algorithm)
+            return -1;
+    }
+    struct nccl_error error = nccl_case_error(fit, &forced, NCCL_LARGE_BYTES, HUGE_VAL);
+    return error.n > 0 ? error.median : -1;
+}
+
+/* Done by switches, which has to be on, and is off in many a container. */
+static bool may_be_off(enum coll_algorithm algorithm)
+{
+    return algorithm == COLL_NVLS || algorithm == COLL_NVLS_TREE || algorithm == COLL_COLLNET_DIRECT ||
+           algorithm == COLL_COLLNET_CHAIN;
+}
+
+/* A log that agrees with the files as another algorithm than NCCL's choice has two explanations, and both are said.
+ * Where the choice may be off, it is fitted as the other one: to take it for the choice would make the network slower
+ * for all algorithms. Elsewhere it is fitted as NCCL chooses, since nothing but NCCL_ALGO makes it choose otherwise. */
+static void explain_case(struct nccl_fit *fit, struct nccl_case *which, struct diag *diag)
+{
+    double errors[COLL_ALGORITHM_COUNT], chosen = nccl_case_error(fit, which, NCCL_LARGE_BYTES, HUGE_VAL).median;
+    if (which->force.algorithm != COLL_ANY || which->points.n == 0)
+        return;
+    for (int a = 0; a < COLL_ALGORITHM_COUNT; a++)
+        errors[a] = error_as(fit, which, a);
+    int as = nccl_explaining(chosen, errors);
+    if (as == COLL_ANY)
+        return;
+    const struct nccl_point *last = &which->points.at[which->points.n - 1];
+    enum coll_algorithm chosen_one = nccl_case_cost(fit, which, last->bytes).algorithm;
+    const char *choice = coll_algorithm_names[chosen_one];
+    if (!may_be_off(chosen_one)) {
+        diag_warn(diag, (struct source_pos){.file = which->source},
+            "%s of %d ranks agrees with the files as %s within %.1f %%; fitted as NCCL's choice, %s at the largest "
+            "size, "
+            "of which the files are %.1f %% off. If NCCL_ALGO was set, put a line '# algo: %s' before the log",
+            coll_kind_names[which->kind], which->ranks, coll_algorithm_names[as], 100 * errors[as], choice,
+            100 * chosen, coll_algorithm_names[as]);
+        return;
+    }
+    diag_warn(diag, (struct source_pos){.file = which->source},
+        "%s of %d ranks agrees as %s within %.1f %%, with NCCL's choice, %s at the largest size, it is %.1f %% off: "
+        "fitted as %s. Is %s off there (NCCL_NVLS_ENABLE=0, NCCL_ALGO)? Then take nvls_tree_latency out of the "
+        "cluster's file. If not, the network is slow: see `flopcast calibrate check`",
+        coll_kind_names[which->kind], which->ranks, coll_algorithm_names[as], 100 * errors[as], choice, 100 * chosen,
+        coll_algorithm_names[as], choice);
+    which->force.algorithm = as;
+}
+
 /* ---- the fit ---- */
 
 /* How much all sizes together depend on it: 0 is a singular direction. */
@@ -269,6 +325,47 @@ static void predict_as_filed(const struct config_table *table, void *system, con
     }
 }
 
+/* The sizes of a log are of one run, and what that run had of its own is in all of them: errors are those of as many
+ * observations as there are tables, not sizes (covariance of clusters, with one residual a cluster). */
+static void widen_errors(struct nccl_fit *fit)
+{
+    double n_sizes = 0;
+    for (int i = 0; i < fit->cases.n; i++)
+        n_sizes += fit->cases.at[i].points.n;
+    double factor = n_sizes / fit->cases.n;
+    for (size_t i = 0; i < fit->n_free * fit->n_free; i++)
+        fit->covariance[i] *= factor;
+    for (int i = 0; i < fit->parameters.n; i++)
+        fit->parameters.at[i].fitted.std_error *= sqrt(factor);
+}
+
+static void widen_quantity(void *self, const char *key, enum dimension dimension, struct quantity *q)
+{
+    (void)dimension;
+    const struct nccl_parameter *p = nccl_fit_find(self, key, quantity_parameter(*q));
+    q->std_error = p->fitted.std_error;
+}
+
+/* What a fit may say and nobody should believe unseen. */
+static void warn_of_few(const struct logs_fit *fit, struct diag *diag)
+{
+    static const double healthy = 0.8; /* assumed; InfiniBand, RoCE and EFA reach 0.9 to 0.99 in topologies/fitted */
+    const struct quantity *was = &fit->filed.cluster.nccl_efficiency, *is = &fit->fitted.cluster.nccl_efficiency;
+    struct source_pos at = {.file = fit->nccl.cases.at[0].source};
+    int most = 0;
+    for (int i = 0; i < fit->nccl.cases.n; i++)
+        most = fit->nccl.cases.at[i].nodes > most ? fit->nccl.cases.at[i].nodes : most;
+    if (is->source != was->source && is->value < healthy && was->value >= healthy)
+        diag_warn(diag, at,
+            "nccl_efficiency of the cluster becomes %.3g, where healthy networks reach 0.9 and more: every job on the "
+            "fitted file is as slow. See `flopcast calibrate check` first for what may be wrong",
+            is->value);
+    if (most == 2)
+        diag_warn(diag, at,
+            "logs of two nodes only: from three on rings and trees cross the network in another way, which these do "
+            "not show; add a log of four nodes or more");
+}
+
 struct logs_error logs_case_error(const struct logs_fit *fit, int i)
 {
     const struct nccl_case *which = &fit->nccl.cases.at[i];
@@ -293,6 +390,8 @@ enum status logs_fit_solve(
     if (status != STATUS_OK)
         return status;
     for (int i = 0; i < out->nccl.cases.n; i++)
+        explain_case(&out->nccl, &out->nccl.cases.at[i], diag);
+    for (int i = 0; i < out->nccl.cases.n; i++)
         vec_push(&out->before, logs_case_error(out, i));
     const char *name = strrchr(request->logs[0], '/'), *log = name ? name + 1 : request->logs[0];
     const char *more = request->n_logs > 1 ? arena_printf(arena, " and %d more", request->n_logs - 1) : "";
@@ -301,6 +400,8 @@ enum status logs_fit_solve(
     status = solve(out, node, cluster, arena, diag);
     if (status != STATUS_OK)
         return status;
+    widen_errors(&out->nccl);
+    nccl_each_fitted(&out->nccl.systems.at[0], widen_quantity, &out->nccl);
     out->fitted = out->filed;
     const struct hw *found = &out->nccl.systems.at[0];
     out->n_node =
@@ -309,6 +410,7 @@ enum status logs_fit_solve(
         &hw_cluster_table, &out->fitted.cluster, &found->cluster, cluster, arena_printf(arena, "nccl/%s/cluster", log));
     predict_as_filed(&hw_node_table, &out->nccl.systems.at[0].node, &out->fitted.node);
     predict_as_filed(&hw_cluster_table, &out->nccl.systems.at[0].cluster, &out->fitted.cluster);
+    warn_of_few(out, diag);
     return STATUS_OK;
 }
 

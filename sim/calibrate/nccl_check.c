@@ -25,6 +25,44 @@ static void set_group(struct nccl_check *out, const struct collective_measuremen
     out->nodes = first->nodes > 0 ? first->nodes : isolated_fewest_nodes(hw, first->ranks);
 }
 
+static double median(double *values, size_t n)
+{
+    gsl_sort(values, 1, n);
+    return n > 0 ? gsl_stats_median_from_sorted_data(values, 1, n) : 0;
+}
+
+/* With this algorithm forced; below 0: some size cannot be done so, or there is none. */
+static double error_as(
+    const struct nccl_check *check, struct isolated *isolated, enum coll_kind kind, enum coll_algorithm algorithm)
+{
+    size_t n = 0;
+    bool possible = true;
+    double *off = xcalloc((size_t)check->rows.n, sizeof *off);
+    for (int i = 0; i < check->rows.n && possible; i++) {
+        const struct nccl_checked *row = &check->rows.at[i];
+        struct coll_force force = {(int)algorithm, COLL_ANY};
+        if (row->bytes < NCCL_LARGE_BYTES)
+            continue;
+        struct coll_cost cost = isolated_cost(isolated, kind, row->bytes, force, NULL);
+        possible = cost.algorithm == algorithm;
+        off[n++] = fabs(coll_isolated_s(cost) / row->measured_s - 1);
+    }
+    double error = possible && n > 0 ? median(off, n) : -1;
+    free(off);
+    return error;
+}
+
+int nccl_explaining(double chosen_error, const double errors[COLL_ALGORITHM_COUNT])
+{
+    int best = COLL_ANY;
+    for (int a = 0; a < COLL_ALGORITHM_COUNT; a++)
+        if (errors[a] >= 0 && (best == COLL_ANY || errors[a] < errors[best]))
+            best = a;
+    bool explains = best != COLL_ANY && chosen_error > NCCL_LARGE_WANTED && errors[best] <= NCCL_LARGE_WANTED &&
+                    errors[best] < chosen_error * 2 / 3;
+    return explains ? best : COLL_ANY;
+}
+
 static enum status add_rows(struct nccl_check *out, const struct nccl_log *log, const struct hw *hw,
     struct coll_force force, struct arena *arena, struct diag *diag)
 {
@@ -35,6 +73,7 @@ static enum status add_rows(struct nccl_check *out, const struct nccl_log *log, 
     struct isolated *isolated = isolated_new(hw, out->ranks, out->nodes, NULL, how, arena, diag);
     if (!isolated)
         return STATUS_INPUT;
+    bool forced_any = force.algorithm != COLL_ANY;
     for (int i = 0; i < log->rows.n; i++) {
         const struct collective_measurement *row = &log->rows.at[i];
         if (row->ranks != out->ranks || strcmp(row->collective, out->collective) != 0)
@@ -45,10 +84,13 @@ static enum status add_rows(struct nccl_check *out, const struct nccl_log *log, 
             force.algorithm == COLL_ANY ? nccl_find_name(coll_algorithm_names, row->algorithm) : force.algorithm,
             force.protocol == COLL_ANY ? nccl_find_name(coll_protocol_names, row->protocol) : force.protocol};
         double bytes = (double)row->bytes;
+        forced_any = forced_any || forced.algorithm != COLL_ANY;
         vec_push(&out->rows, (struct nccl_checked){.bytes = bytes,
                                  .measured_s = row->out_of_place_s > 0 ? row->out_of_place_s : row->in_place_s,
                                  .predicted = isolated_cost(isolated, (enum coll_kind)kind, bytes, forced, NULL)});
     }
+    for (int a = 0; a < COLL_ALGORITHM_COUNT; a++)
+        out->errors[a] = forced_any ? -1 : error_as(out, isolated, (enum coll_kind)kind, (enum coll_algorithm)a);
     return STATUS_OK;
 }
 
@@ -81,6 +123,8 @@ enum status nccl_check(struct nccl_check *out, const char *log, const struct ncc
     struct coll_force force, struct arena *arena, struct diag *diag)
 {
     *out = (struct nccl_check){0};
+    for (int a = 0; a < COLL_ALGORITHM_COUNT; a++)
+        out->errors[a] = -1;
     struct nccl_log read = {0};
     enum status status = nccl_load(&read, log, options, arena, diag);
     if (status == STATUS_OK)
@@ -95,7 +139,7 @@ enum status nccl_check(struct nccl_check *out, const char *log, const struct ncc
     return status;
 }
 
-int nccl_check_median(const struct nccl_check *check, double min_bytes, double max_bytes, double *median)
+int nccl_check_median(const struct nccl_check *check, double min_bytes, double max_bytes, double *error)
 {
     size_t n = 0;
     double *off = xcalloc((size_t)check->rows.n, sizeof *off);
@@ -104,10 +148,55 @@ int nccl_check_median(const struct nccl_check *check, double min_bytes, double m
         if (row->bytes >= min_bytes && row->bytes < max_bytes)
             off[n++] = fabs(coll_isolated_s(row->predicted) / row->measured_s - 1);
     }
-    gsl_sort(off, 1, n);
-    *median = n > 0 ? gsl_stats_median_from_sorted_data(off, 1, n) : 0;
+    *error = median(off, n);
     free(off);
     return (int)n;
+}
+
+/* Median of the share of the predicted busbw that is reached. */
+static double reached(const struct nccl_check *check)
+{
+    size_t n = 0;
+    double *shares = xcalloc((size_t)check->rows.n, sizeof *shares);
+    for (int i = 0; i < check->rows.n; i++)
+        if (check->rows.at[i].bytes >= NCCL_LARGE_BYTES)
+            shares[n++] = coll_isolated_s(check->rows.at[i].predicted) / check->rows.at[i].measured_s;
+    double share = median(shares, n);
+    free(shares);
+    return share;
+}
+
+/* What mostly makes a healthy-looking cluster slow: the usual list of NCCL's own documentation. */
+static const char *where_to_look(const struct nccl_check *check)
+{
+    return check->nodes > 1
+               ? "look at GPUDirect RDMA (NCCL_DEBUG=INFO shows GDRDMA; nvidia-peermem, NCCL_NET_GDR_LEVEL), the "
+                 "number "
+                 "of NICs that NCCL uses (NCCL_IB_HCA), their links (ib_write_bw) and other jobs on the network"
+               : "look at NVLink (nvidia-smi topo -m, nvidia-smi nvlink -s), NCCL_P2P_DISABLE and NCCL_P2P_LEVEL";
+}
+
+const char *nccl_check_verdict(const struct nccl_check *check, struct arena *arena)
+{
+    double error = 0, share = reached(check);
+    int n = nccl_check_median(check, NCCL_LARGE_BYTES, HUGE_VAL, &error), as = nccl_explaining(error, check->errors);
+    if (n == 0)
+        return NULL;
+    if (error <= NCCL_LARGE_WANTED)
+        return arena_printf(arena, "agrees within %.1f %% at sizes of 1 MiB and more.", 100 * error);
+    const char *choice = coll_algorithm_names[check->rows.at[check->rows.n - 1].predicted.algorithm];
+    const char *share_text =
+        arena_printf(arena, "%.0f %% of the busbw that is predicted of sizes of 1 MiB and more", 100 * share);
+    if (as != COLL_ANY)
+        return arena_printf(arena,
+            "reaches %s, and agrees as %s within %.1f %% (with NCCL's choice, %s at the largest size, it is %.1f %% "
+            "off). Is %s off (NCCL_NVLS_ENABLE=0, NCCL_ALGO)? NCCL_DEBUG=INFO says what NCCL takes. If it takes %s: "
+            "%s.",
+            share_text, coll_algorithm_names[as], 100 * check->errors[as], choice, 100 * error, choice, choice,
+            where_to_look(check));
+    if (share < 1)
+        return arena_printf(arena, "reaches %s: %s.", share_text, where_to_look(check));
+    return arena_printf(arena, "reaches %s: is the topology the right one?", share_text);
 }
 
 #define PUT(into, table, cells, diag)                                                                                  \

@@ -26,6 +26,7 @@ struct nccl_check {
     const char *collective;
     const char *other_gpu; /* what the log calls its GPUs, when that is not the cluster's model; else NULL */
     int ranks, nodes;
+    double errors[COLL_ALGORITHM_COUNT]; /* as nccl_explaining() takes them; none where an algorithm was forced */
     VEC(struct nccl_checked) rows;
 };
 
@@ -38,11 +39,20 @@ struct nccl_check {
 enum status nccl_check(struct nccl_check *out, const char *log, const struct nccl_options *options, const struct hw *hw,
     struct coll_force force, struct arena *arena, struct diag *diag);
 
+/* The algorithm as which a log agrees where NCCL's choice does not: the one with the least error, if that is within
+ * NCCL_LARGE_WANTED and less than two thirds of the error of NCCL's choice, which is beyond. Else COLL_ANY. errors:
+ * median of |predicted / measured - 1| over sizes of 1 MiB and more with each algorithm forced; below 0: it is not
+ * possible. */
+int nccl_explaining(double chosen_error, const double errors[COLL_ALGORITHM_COUNT]);
+
+/* What the sizes of 1 MiB and more say of a cluster, in a sentence or two; NULL without such sizes. */
+const char *nccl_check_verdict(const struct nccl_check *check, struct arena *arena);
+
 /* The check as rows of the database, for `flopcast plot check`. */
 enum status nccl_check_store(const struct nccl_check *check, const char *log, const char *topology, const struct hw *hw,
     struct store *store, struct diag *diag);
 
 /* Median of |predicted / measured - 1| over sizes from min_bytes to below max_bytes, and how many there are. */
-int nccl_check_median(const struct nccl_check *check, double min_bytes, double max_bytes, double *median);
+int nccl_check_median(const struct nccl_check *check, double min_bytes, double max_bytes, double *error);
 
 #endif

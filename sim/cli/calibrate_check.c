@@ -56,7 +56,7 @@ static void print_median(FILE *out, const char *sizes, const struct nccl_check *
         fprintf(out, "median error over %d size%s %s: %.1f %%\n", n, plural(n), sizes, 100 * median);
 }
 
-static void print_table(FILE *out, const struct nccl_check *check, const char *gpu)
+static void print_table(FILE *out, const struct nccl_check *check, const char *gpu, struct arena *arena)
 {
     static const double MiB = 0x1p20, KiB = 0x1p10;
     struct table table = {0};
@@ -76,16 +76,25 @@ static void print_table(FILE *out, const struct nccl_check *check, const char *g
         table_text(&table, "protocol", "", coll_protocol_names[row->predicted.protocol]);
     }
     fprintf(out, "%s, %d ranks on %d node%s\n\n", check->collective, check->ranks, check->nodes, plural(check->nodes));
+    const char *verdict = nccl_check_verdict(check, arena);
+    if (check->other_gpu)
+        fprintf(
+            out, "the log's GPUs are %s, the cluster's %s: is --topology the right one?\n\n", check->other_gpu, gpu);
+    else if (verdict) {
+        words_paragraph(out, verdict);
+        fputc('\n', out);
+    }
     table_finish(out, &table);
     fputc('\n', out);
-    if (check->other_gpu)
-        fprintf(out, "the log's GPUs are %s, the cluster's %s: is --topology the right one?\n", check->other_gpu, gpu);
     print_median(out, "of 1 MiB and more", check, MiB, HUGE_VAL);
     print_median(out, "below 64 KiB", check, 0, 64 * KiB);
     double large;
-    if (!check->other_gpu && nccl_check_median(check, MiB, HUGE_VAL, &large) > 0 && large > TABLE_FAR_OFF)
+    bool off = nccl_check_median(check, MiB, HUGE_VAL, &large) > 0 && large > TABLE_FAR_OFF;
+    if (!check->other_gpu && off && nccl_explaining(large, check->errors) == COLL_ANY)
         fputs(
-            "to bring the cluster nearer: `flopcast calibrate fit nccl LOG... --topology FILE --out MINE.yaml`\n", out);
+            "if this is what the cluster can do, and not a fault: `flopcast calibrate fit nccl LOG... --topology FILE "
+            "--out MINE.yaml`\n",
+            out);
 }
 
 static enum status store_check(
@@ -129,7 +138,7 @@ int calibrate_check(int argc, char **argv)
     if (status == STATUS_OK && command.format != RECORDS_TABLE)
         print_records(stdout, &check, command.format);
     else if (status == STATUS_OK)
-        print_table(stdout, &check, hw.gpu.name);
+        print_table(stdout, &check, hw.gpu.name, &arena);
     if (status == STATUS_OK && command.db)
         store_check(&command, &check, &hw, &diag);
     vec_free(&check.rows);

@@ -34,9 +34,36 @@ sed 's/^nccl_efficiency: {value: [0-9.]*/nccl_efficiency: {value: 0.25/' slow.ya
 expect 0 fit one.txt slower.txt --topology topologies/clusters/a100-80gb-8x200g.yaml
 grep -q '^cluster *nccl_efficiency .* 0\.25 .*far from the file' out || fail "$(<out)"
 
-# check says how to come nearer.
+# check says what is wrong before it says how to come nearer; a network that is as its file says agrees.
 expect 0 "$FLOPCAST" calibrate check slower.txt --topology topologies/clusters/a100-80gb-8x200g.yaml
-says out "calibrate fit nccl LOG... --topology FILE --out"
+says out "calibrate fit nccl LOG... --topology FILE --out" "GPUDirect" "NCCL_IB_HCA"
+sed -n 3p out | grep -qE '^reaches [23][0-9] % of the busbw that is predicted' || fail "no verdict first: $(<out)"
+expect 0 "$FLOPCAST" calibrate check slower.txt --topology slower.yaml
+sed -n 3p out | grep -q '^agrees within 0.0 % at sizes' || fail "no verdict first: $(<out)"
+
+# A healthy network with NVLS off: two nodes reach 382 GB/s as a Ring, where NVLSTree reaches more. That is said, and does not become a
+# network that is half as fast for all algorithms.
+ring=$FLOPCAST_SOURCE_DIR/tests/import/data/all_reduce_ring_2x8.txt
+expect 0 "$FLOPCAST" calibrate check "$ring" --topology h100-8x400g
+tr '\n' ' ' <out >line
+says line "agrees as Ring within" "Is NVLSTree off (NCCL_NVLS_ENABLE=0, NCCL_ALGO)?"
+expect 0 fit "$ring" --topology h100-8x400g --out healthy.yaml
+says err "agrees as Ring within" "fitted as Ring" "logs of two nodes only"
+busbw() { "$FLOPCAST" collective all_reduce --gpus 64 --bytes 1G --topology "$1" --format csv | tail -n 1 | cut -d, -f4; }
+awk -v before="$(busbw h100-8x400g)" -v now="$(busbw healthy.yaml)" 'BEGIN { exit !(now > 0.95 * before && now < 1.15 * before) }' ||
+    fail "64 GPUs reach $(busbw healthy.yaml) GB/s, $(busbw h100-8x400g) by the file"
+# Rows that stand twice are no second observation: the errors stay.
+sed -n 's/.* +- //p' out >once
+awk '{ print } $1 ~ /^[0-9]+$/ { print }' "$ring" >twice.txt
+expect 0 fit twice.txt --topology h100-8x400g
+sed -n 's/.* +- //p' out | paste -d' ' once - | awk '{ n++ } $1 > 1.1 * $3 || $3 > 1.1 * $1 { exit 1 } END { exit n < 1 }' || fail "errors: $(<out)"
+# At 38 % no algorithm explains it: what to look at, and a warning beside the fit.
+awk '$1 ~ /^[0-9]+$/ { $6 *= 2.6; $7 /= 2.6; $8 /= 2.6 } { print }' "$ring" >sick.txt
+expect 0 "$FLOPCAST" calibrate check sick.txt --topology h100-8x400g
+tr '\n' ' ' <out >line
+says line "reaches 33 % of the busbw that is predicted of sizes of 1 MiB and more: look at GPUDirect RDMA"
+expect 0 fit sick.txt --topology h100-8x400g
+says err "nccl_efficiency of the cluster becomes 0." "healthy networks reach 0.9 and more"
 # GPUs of another model are reported; so is a file that cannot be written, and no half of it is left.
 sed '1i# gpu: H100' one.txt >other.txt
 expect 0 fit other.txt --topology topologies/clusters/a100-80gb-8x200g.yaml
