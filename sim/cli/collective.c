@@ -8,12 +8,13 @@
 #include "base/files.h"
 #include "fabric/isolated.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { ELEMENT_BYTES = 4, MAX_SIZES = 10000, MAX_GPUS = 1 << 20 }; /* float, what nccl-tests takes by default */
-enum { LISTED_GPUS = 64 };                                         /* more are not listed one by one */
+enum { LISTED_GPUS = 16 };                                         /* more are not listed one by one */
 enum format { FORMAT_NCCL_TESTS, FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON };
 static const char *const format_names[] = {"nccl-tests", "table", "csv", "json", NULL};
 
@@ -34,16 +35,21 @@ struct predicted {
     char link[ISOLATED_LINK]; /* that binds it, "": all alike */
 };
 
-/* A size with nccl-tests' suffix K, M, G or T, powers of 1024; *end after it. */
+/* A size with nccl-tests' suffix K, M, G or T, powers of 1024, also in small letters; nccl-tests does not look at what
+ * is behind it, so MB and MiB are M; *end after it. */
 static double parse_size(const char *text, char **end)
 {
     static const char suffixes[] = "KMGT";
     double value = strtod(text, end);
-    const char *suffix = **end ? strchr(suffixes, **end) : NULL;
+    const char *suffix = **end ? strchr(suffixes, toupper((unsigned char)**end)) : NULL;
     if (suffix) {
         value = ldexp(value, 10 * (int)(suffix - suffixes + 1));
         (*end)++;
     }
+    if (suffix && **end == 'i' && (*end)[1] == 'B')
+        (*end)++;
+    if (**end == 'B')
+        (*end)++;
     return floor(value);
 }
 
@@ -67,13 +73,26 @@ static void take_bytes(void *self, const struct argument *argument)
             arg);
 }
 
+/* The name of a collective, or of nccl-tests' program for it, with or without '_': alltoall, all_reduce_perf. */
+static bool is_kind(const char *text, const char *name)
+{
+    for (; *name; name++) {
+        if (*name == '_')
+            continue;
+        text += *text == '_';
+        if (*text++ != *name)
+            return false;
+    }
+    return !*text || strcmp(text, "_perf") == 0;
+}
+
 static void take_kind(void *self, const struct argument *argument)
 {
     struct collective_command *command = self;
     if (command->kind >= 0)
         argp_error(argument->state, "one collective at a time; '%s' is a second one", argument->text);
     for (command->kind = 0; command->kind < COLL_KIND_COUNT; command->kind++)
-        if (strcmp(argument->text, coll_kind_names[command->kind]) == 0)
+        if (is_kind(argument->text, coll_kind_names[command->kind]))
             return;
     argp_error(argument->state,
         "'%s' is no collective; there are: all_reduce, all_gather, reduce_scatter, broadcast, reduce, "
@@ -107,7 +126,9 @@ static const struct command_option options[] = {
     {"nodes", "N", "The number of nodes, with equally many ranks on each (default: the fewest that hold them)",
         OPTION_COUNT, AT(nodes), .most = MAX_GPUS},
     {"bytes", "MIN[:MAX[:FACTOR]]",
-        "Sizes, as nccl-tests has -b, -e and -f: 8:8G is 8 B to 8 GiB by 2 (K, M, G, T: powers of 1024); always needed",
+        "Sizes, as nccl-tests has -b, -e and -f: 8:8G is 8 B to 8 GiB by 2 (K, M, G, T, also MB or MiB: powers of "
+        "1024, as "
+        "there); always needed",
         OPTION_TAKE, .take = take_bytes},
     {"degraded-links", "LIST",
         "Shares of links that are left, as in a scenario's cluster.degraded_links: node0.nic*.out=50 %", OPTION_TEXT,
@@ -248,7 +269,7 @@ static void print_bounds(const struct predicted *rows, int n, struct arena *aren
     }
 }
 
-/* If NCCL's choice is not the fastest: the size at which that costs most. */
+/* Where NCCL's choice is not the fastest: the size at which that costs most. */
 static void print_missed(
     const struct collective_command *command, const struct hw *hw, const struct predicted *rows, int n)
 {
@@ -269,10 +290,10 @@ static void print_missed(
         return;
     char nics[64] = "";
     if (worst.channels > 0)
-        snprintf(
-            nics, sizeof nics, " on the %d channels that NICs of %.0f Gb/s get", worst.channels, 8e-9 * worst.nic_Bps);
-    printf("# NCCL's choice        : at %.0f B %s with %s%s would take %.0f %% less\n", bytes,
-        coll_algorithm_names[worst.algorithm], coll_protocol_names[worst.protocol], nics, 100 * saved);
+        snprintf(nics, sizeof nics, ", on %d channels as NCCL lays for NICs of %.0f Gb/s", worst.channels,
+            8e-9 * worst.nic_Bps);
+    printf("# Not the fastest      : at %.0f B %.0f %% less time with %s and %s%s\n", bytes, 100 * saved,
+        coll_algorithm_names[worst.algorithm], coll_protocol_names[worst.protocol], nics);
 }
 
 static void print_nccl_tests(const struct collective_command *command, const struct hw *hw,
@@ -370,7 +391,9 @@ int cmd_collective(int argc, char **argv)
         .common = COMMON_TABLE,
         .args_doc = "KIND",
         .doc = "Predict an isolated collective on a cluster, and print it as nccl-tests does. KIND is all_reduce, "
-               "all_gather, reduce_scatter, broadcast, reduce, all_to_all or send_recv.\v"
+               "all_gather, reduce_scatter, broadcast, reduce, all_to_all or send_recv, or the name of nccl-tests' "
+               "program: "
+               "alltoall_perf.\v"
                "With --mesh and --group it is done by all groups of an axis of parallelism at once, which share the "
                "nodes' NICs: --mesh tp=8,dp=16 --group dp is 8 groups of 16 GPUs, one on each node. "
                "Algorithm and protocol are NCCL's choice for each size, unless --algo and --proto force them. Bound "

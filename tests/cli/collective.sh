@@ -102,7 +102,7 @@ says out "NCCL lays 16 channels: its search finds 8 of 48 GB/s, doubled (to it a
     "NCCL's channels carry 353.6 GB/s of the 800 GB/s of a node's NICs" "PCIe carries 443.2 GB/s of the 800 GB/s of a node's NICs"
 # Four NICs of 400 Gb/s get 16 channels where 240 Gb/s get 8; each posts, so small broadcasts are slower, and that is said.
 expect 0 "$FLOPCAST" collective broadcast --topology "$FLOPCAST_SOURCE_DIR/topologies/clusters/h200-4x400g.yaml" --gpus 64 --bytes 1M
-grep -q "^# NCCL's choice        : at 1048576 B Ring with LL128 on the 8 channels that NICs of 240 Gb/s get would take [0-9]* % less" out || fail "$(tail -n 3 out)"
+grep -q "^# Not the fastest      : at 1048576 B [0-9]* % less time with Ring and LL128, on 8 channels as NCCL lays for NICs of 240 Gb/s$" out || fail "$(tail -n 3 out)"
 expect 2 "$FLOPCAST" collective all_reduce --topology "$rail" --gpus 16 --bytes 1M --degraded-links 'leaf0.pu0=25 %'
 says err "--degraded-links: error: no link is called 'leaf0.pu0'"
 
@@ -116,6 +116,20 @@ expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 16 --bytes 
 says err "CollNet needs switches that reduce: nccl_collnet_efficiency of the cluster"
 expect 0 "$FLOPCAST" collective all_reduce --topology "$FLOPCAST_SOURCE_DIR/topologies/clusters/abci-a-sharp.yaml" --gpus 16 --bytes 1M:8G --algo CollNetChain
 says out "# NCCL_ALGO=CollNetChain"
+# Names of nccl-tests and its programs, and sizes as it takes them: M, MB and MiB are powers of 1024.
+expect 0 "$FLOPCAST" collective all_to_all --topology "$h100" --gpus 64 --bytes 1M:1G
+cp out ours.txt
+[[ $(grep -c "^#  Rank" out) == 0 && $(head -n 8 out | grep -c "^# n_gpus: 64") == 1 ]] || fail "64 ranks are listed: $(<out)"
+for name in alltoall all_to_all_perf alltoall_perf; do
+    expect 0 "$FLOPCAST" collective $name --topology "$h100" --gpus 64 --bytes 1MB:1GiB
+    cmp out ours.txt || fail "$name is not all_to_all"
+done
+for name in allreduce all_reduce_perf allgather reducescatter reduce_scatter_perf sendrecv_perf; do
+    expect 0 "$FLOPCAST" collective $name --topology "$h100" --gpus 16 --bytes 1m
+done
+expect 2 "$FLOPCAST" collective all_reduces --topology "$h100" --gpus 16 --bytes 1M
+says err "'all_reduces' is no collective; there are: all_reduce"
+expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 16 --bytes 1MX
 # As many ranks on each of the nodes that are asked for, as few nodes as hold them otherwise.
 expect 0 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 4 --nodes 2 --bytes 1M
 says out "#  Rank  3 Group  0 Pid      4 on  node-0001 device  4"
