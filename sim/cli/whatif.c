@@ -329,14 +329,58 @@ static void print_comm(FILE *out, struct whatif *whatif, int point)
         words_paragraph(
             out, scenario_comm_change(arena, arena_printf(arena, "(%d) %s", v, variant->label), &base->comms[point],
                      &variant->comms[point], variant->results[point].exec.step_time_s / before_s));
+        const char *laid =
+            variant->comms[point].n_items == 0
+                ? NULL
+                : scenario_channels_change(arena, &base->set.points[point].hw, &variant->set.points[point].hw);
+        if (laid)
+            words_paragraph(out, laid);
     }
+}
+
+struct point_change {
+    double more; /* a fraction of the step */
+    int point;
+};
+
+static int by_change(const void *a, const void *b)
+{
+    const struct point_change *x = a, *y = b;
+    return x->more != y->more ? (x->more < y->more ? -1 : 1) : x->point - y->point;
+}
+
+/* Of a sweep, what becomes of the step over all points that fit on both sides. */
+static const char *verdict(struct whatif *whatif, int v)
+{
+    const struct variant *base = &whatif->variants.at[0], *changed = &whatif->variants.at[v];
+    struct arena *arena = &whatif->arena;
+    int n = 0, all = base->set.n_points;
+    struct point_change *found = ARENA_ARRAY(arena, struct point_change, all);
+    for (int i = 0; i < all; i++)
+        if (base->results[i].exec.status == EXEC_OK && changed->results[i].exec.status == EXEC_OK)
+            found[n++] =
+                (struct point_change){changed->results[i].exec.step_time_s / base->results[i].exec.step_time_s - 1, i};
+    if (n == 0)
+        return arena_printf(arena, "none of %d points fits on both sides", all);
+    qsort(found, (size_t)n, sizeof *found, by_change);
+    const struct point_change *least = &found[0], *most = &found[n - 1];
+    const char *oom = n < all ? arena_printf(arena, "; of %d others one side is out of memory", all - n) : "";
+    return arena_printf(arena,
+        "the step takes %+.1f %% in the median of %d points, from %+.1f %% (%s) to %+.1f %% (%s)%s",
+        PERCENT * (found[(n - 1) / 2].more + found[n / 2].more) / 2, n, PERCENT * least->more,
+        words_point(&base->set.points[least->point], arena), PERCENT * most->more,
+        words_point(&base->set.points[most->point], arena), oom);
 }
 
 static void print_table(FILE *out, struct whatif *whatif, struct diag *diag)
 {
     const struct variant *base = &whatif->variants.at[0];
     for (int v = 1; v < whatif->variants.n; v++)
-        fprintf(out, "(%d) %s\n", v, whatif->variants.at[v].label);
+        if (base->set.n_points > 1)
+            words_paragraph(
+                out, arena_printf(&whatif->arena, "(%d) %s: %s.", v, whatif->variants.at[v].label, verdict(whatif, v)));
+        else
+            fprintf(out, "(%d) %s\n", v, whatif->variants.at[v].label);
     for (int i = 0; i < base->set.n_points; i++) {
         struct table table = {0};
         fprintf(out, "\n%s\n\n", words_point(&base->set.points[i], &whatif->arena));

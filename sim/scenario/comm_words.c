@@ -120,8 +120,27 @@ const char *scenario_channels_sentence(struct arena *arena, const struct scenari
     enum coll_algorithm algorithm = longest_bound(comm, COLL_BOUND_CHANNELS);
     if (algorithm == COLL_TREE || !coll_by_channels(algorithm)) /* a tree's channels have another bound */
         return NULL;
-    return arena_printf(arena, "Across nodes NCCL lays %s. NCCL_MIN_CTAS lays more (here: cluster.nccl_channels).",
-        coll_channels_words(words, sizeof words, hw));
+    const char *laid = coll_channels_words(words, sizeof words, hw);
+    struct quantity each = hw->cluster.nccl_channel_bandwidth;
+    if (!quantity_is_set(each))
+        return arena_printf(arena, "Across nodes NCCL lays %s.", laid);
+    return arena_printf(arena,
+        "Across nodes NCCL lays %s. Each carries at most %s: what is said of faster NICs rests on this one number.",
+        laid, rate(arena, each));
+}
+
+const char *scenario_channels_change(struct arena *arena, const struct hw *before, const struct hw *after)
+{
+    double was = coll_channels(true, before), is = coll_channels(true, after);
+    struct quantity post = after->cluster.nccl_ring_post_latency;
+    char latency[64];
+    if (was == is || !quantity_is_set(post))
+        return NULL;
+    return arena_printf(arena,
+        "NCCL lays %g channels across nodes instead of %g. Each adds to the latency of a hop by one number "
+        "(nccl_ring_post_latency, %s, %s), which no table of several numbers of channels confirms for messages of this "
+        "size: a step that faster NICs or more channels make longer is doubtful.",
+        is, was, quantity_format(latency, sizeof latency, post.value, DIM_SECONDS), hw_kind_name(post.kind));
 }
 
 /* "channels before and after", "NIC before, channels after" */

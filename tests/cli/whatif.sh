@@ -57,7 +57,15 @@ expect 0 "$FLOPCAST" whatif "$h100" --base cluster.gpus=256 --base fsdp.sharding
 tr '\n' ' ' <out | tr -s ' ' >line
 says out "all_gather of 386 MiB on 256"
 says line "They are bound by channels (16 x 22.1 GB/s, assumed) 100 %; hops and steps are 30 % of their time." "Across nodes NCCL lays 16 channels: its search finds 8 of 48 GB/s, doubled" \
+    "Each carries at most 22.1 GB/s, assumed: what is said of faster NICs rests on this one number." \
     "(1) cluster.node.nic_bandwidth=800Gb/s leaves the step as it is: its collectives take as long" "hidden behind compute already. What binds most of that time is channels before and after."
+# A complete node of 800G: twice the channels, and what that rests on.
+expect 0 "$FLOPCAST" whatif "$h100" --base cluster.topology=b300-8x800g --base cluster.node.nic_bandwidth=400Gb/s --base cluster.gpus=256 --base fsdp.sharding_strategy=FULL_SHARD \
+    --base run.steps=1 --set cluster.node.nic_bandwidth=800Gb/s
+tr '\n' ' ' <out | tr -s ' ' >faster
+says faster "NCCL lays 32 channels across nodes instead of 16." "nccl_ring_post_latency, 16.05 us, assumed" "is doubtful"
+# More channels make this job slower, so they are not advised.
+if grep -q -e NCCL_MIN_CTAS -e nccl_channels line; then fail "advises channels: $(<out)"; fi
 expect 0 "$FLOPCAST" whatif "$h100" --base cluster.gpus=256 --base strategy=ddp --base "model=$FLOPCAST_SOURCE_DIR/scenarios/models/gpt2-xl.yaml" \
     --base train.seq_len=1024 --base fsdp.sharding_strategy=FULL_SHARD --base run.steps=1 --set cluster.node.nic_bandwidth=800Gb/s
 tr '\n' ' ' <out | tr -s ' ' >line
@@ -70,6 +78,10 @@ if grep -q collectives out; then fail "collectives of one GPU: $(<out)"; fi
 # The table names the changes; every point of a sweep has its own.
 expect 0 "$FLOPCAST" whatif swept.yaml --set train.micro_batch=4 --or --set train.micro_batch=8
 says out "(1) train.micro_batch=4" "(2) train.micro_batch=8" "batch 2, 8 GPUs" "batch 2, 16 GPUs" "exposed comm" "HBM peak"
+# Its first lines are a verdict over all points.
+tr '\n' ' ' <out | tr -s ' ' >line
+grep -qE '^\(1\) train.micro_batch=4: the step takes [-+][0-9.]+ % in the median of 2 points, from [-+][0-9.]+ % \([^)]*\) to [-+][0-9.]+ % \([^)]*\)\. \(2\) train' line ||
+    fail "no verdict first: $(head -n 6 out)"
 # Out of memory has no speed, but says what it would need.
 expect 0 "$FLOPCAST" whatif a.yaml --set train.micro_batch=16384
 says out OOM "out of memory with train.micro_batch=16384:" "GiB short; first at" "  needed: parameters"

@@ -123,8 +123,9 @@ static void it_is_said_in_words(void **state)
         "before, 6.0 ms after) it is NIC before, latency after.");
     assert_string_equal(scenario_comm_change(&arena, "(1)", &none, &comm, 1.0001), "(1) leaves the step as it is.");
     assert_string_equal(scenario_channels_sentence(&arena, &faster, &hw),
-        "Across nodes NCCL lays 16 channels, as nccl_channels says. NCCL_MIN_CTAS lays more (here: "
-        "cluster.nccl_channels).");
+        "Across nodes NCCL lays 16 channels, as nccl_channels says. Each carries at most 20 GB/s, assumed: what is "
+        "said "
+        "of faster NICs rests on this one number.");
     assert_string_equal(scenario_comm_sentence(&arena, "as it is", &none, &hw), "as it is: no collectives.");
     assert_string_equal(
         scenario_comm_change(&arena, "(1)", &none, &comm, 1.001), "(1) hardly changes the step (+0.1 %).");
