@@ -177,6 +177,14 @@ static void before_forward(struct emit *emit, int segment)
 
 /* ---- gradients ---- */
 
+/* gradient_scaling_factor is not 1: gradients are divided by the dense ranks; with average_in_collective NCCL divides
+ * by those of the group, which of experts are fewer. */
+static bool is_scaled(const struct megatron *self, int class)
+{
+    int divided = self->options->average_in_collective ? self->ranks[class] : 1;
+    return divided != self->ranks[DENSE];
+}
+
 static void reduce(struct megatron *self, int b)
 {
     struct emit *emit = self->emit;
@@ -187,7 +195,7 @@ static void reduce(struct megatron *self, int b)
     if (self->options->check_for_nan_in_grad)
         plan_kernel(builder, STREAM_COMPUTE, arena_printf(emit->arena, "bucket.%d/check_for_nan", b),
             kernel_stream(KERNEL_NORM, bytes, 0, 0), issue_s);
-    if (!self->options->average_in_collective)
+    if (is_scaled(self, bucket->class))
         plan_kernel(builder, STREAM_COMPUTE, arena_printf(emit->arena, "bucket.%d/scale", b),
             kernel_stream(KERNEL_ELEMENTWISE, bytes, bytes, 0), issue_s);
     bool scatters = self->options->use_distributed_optimizer;

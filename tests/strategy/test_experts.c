@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <math.h>
 #include <string.h>
 
 #include "../near.h"
@@ -294,6 +295,92 @@ static void fsdp_shards_experts_over_those_that_hold_them(void **state)
     drop(&compiled);
 }
 
+static double kept(const struct plan_program *program, enum hbm_category category)
+{
+    double bytes = 0;
+    for (int i = 0; i < program->setup.n; i++) {
+        const struct plan_buffer *buffer = &program->buffers.at[program->setup.at[i]];
+        bytes += buffer->category == category ? (double)buffer->bytes : 0;
+    }
+    return bytes;
+}
+
+/* Megatron on 8 ranks, all of which hold the same dense parameters; four share the experts, so two hold the same ones.
+ * The distributed optimizer cuts each kind over those that hold it, 12 bytes an element beside BF16 parameters
+ * (docs/user-guide/features/dist_optimizer.md: 6 + 12/D). Gradients are FP32, and each kind is reduced over those. */
+static void megatron_cuts_each_kind_over_those_that_hold_it(void **state)
+{
+    (void)state;
+    const double experts = 2.0 * 2 * 3 * 64 * 48; /* two blocks, two of eight experts */
+    for (int shared = 0; shared < 2; shared++) {
+        struct strategy_options options = options_of(NO_SHARD);
+        struct hw hw = test_hw();
+        struct compiled compiled;
+        options.kind = STRATEGY_MEGATRON;
+        options.train.precision = PRECISION_BF16_MIXED;
+        options.megatron.use_distributed_optimizer = shared;
+        options.megatron.grad_reduce_in_fp32 = true;
+        compile_sharded(&compiled, &options, &hw, 1, 2);
+        const double dense = (double)compiled.model.params - experts;
+        const struct plan *plan = &compiled.plan;
+        assert_true(kept(&plan->programs[0], HBM_OPTIMIZER) ==
+                    12 * (shared ? ceil(dense / 8) + ceil(experts / 2) : dense + experts));
+        double bytes[2] = {0};
+        for (int c = 0; c < plan->collectives.n; c++) {
+            const struct plan_collective *at = &plan->collectives.at[c];
+            int ranks = plan->groups.at[at->group].ranks.size;
+            if (at->kind != (shared ? COLL_REDUCE_SCATTER : COLL_ALL_REDUCE) || at->bytes < 1000)
+                continue;
+            assert_true(ranks == 8 || ranks == 2);
+            bytes[ranks == 2] += at->bytes;
+        }
+        assert_true(bytes[0] == 4 * dense && bytes[1] == 4 * experts);
+        drop(&compiled);
+    }
+}
+
+/* param_and_grad_buffer.py: a bucket is multiplied by its factor where that is not 1. Sums are divided by the 8 dense
+ * ranks, in experts' buckets too. With average_in_collective NCCL divides by the ranks of the group: dense ones have 1
+ * left, experts 2 / 8; without expert parallelism experts have 1, too. One rank divides by 1. */
+static void megatron_scales_what_nccl_does_not_average(void **state)
+{
+    (void)state;
+    static const struct {
+        bool average;
+        int ranks; /* that share the experts */
+        int scaled[2];
+    } cases[] = {{false, 4, {1, 1}}, {true, 4, {0, 1}}, {true, 1, {0, 0}}, {false, 1, {0, 0}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct strategy_options options = options_of(NO_SHARD);
+        struct hw hw = test_hw();
+        struct compiled compiled;
+        options.kind = STRATEGY_MEGATRON;
+        options.train.precision = PRECISION_BF16_MIXED;
+        options.megatron.grad_reduce_in_fp32 = true;
+        options.megatron.average_in_collective = cases[i].average;
+        if (cases[i].ranks > 1)
+            compile_sharded(&compiled, &options, &hw, 1, 2);
+        else
+            compile(&compiled, &options, &small_moe, 1);
+        const struct plan_program *program = &compiled.plan.programs[0];
+        const double experts = 3.0 * 64 * 48 * 2 * 8 / cases[i].ranks, dense = (double)compiled.model.params - experts;
+        int scaled[2] = {0};
+        for (int o = 0; o < program->ops.n; o++) {
+            const struct plan_op *op = &program->ops.at[o];
+            const char *slash = strchr(op->name, '/');
+            if (op->kind != OP_KERNEL || !slash || strcmp(slash, "/scale") != 0 || op->name[0] != 'b')
+                continue;
+            const struct kernel_work *work = &compiled.plan.kernels.at[op->index];
+            assert_true(work->read_bytes == work->write_bytes);
+            assert_true(work->read_bytes == 4 * dense || work->read_bytes == 4 * experts);
+            scaled[work->read_bytes == 4 * experts]++;
+        }
+        assert_int_equal(scaled[0], cases[i].scaled[0]);
+        assert_int_equal(scaled[1], cases[i].scaled[1]);
+        drop(&compiled);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +392,8 @@ int main(void)
         cmocka_unit_test(parts_are_recomputed),
         cmocka_unit_test(fsdp_shards_experts_over_those_that_hold_them),
         cmocka_unit_test(adapters_leave_experts_alone),
+        cmocka_unit_test(megatron_cuts_each_kind_over_those_that_hold_it),
+        cmocka_unit_test(megatron_scales_what_nccl_does_not_average),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
