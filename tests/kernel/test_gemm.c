@@ -152,6 +152,10 @@ static void test_split_k(void **state)
     /* One tile, k = 1280. Whole: 1294 s; tiles of 64 x 64 on all 4 SMs: 647 s. Split 4 ways: 320 + 14 s, then 1 s to
      * start the second kernel and (4 + 1) / 5 = 1 s for its bytes. 8 ways: two waves of 160 + 14 s, more. */
     assert_near(seconds(128, 128, 1280, 1, 4), 336, 1e-9);
+    /* Five tiles: whole, two waves of 1280 + 14. Split in two they were ten on 4 SMs, three waves of 640 + 14, with the
+     * second kernel 1966 s; but k is split where tiles do not fill the SMs, not where they need a wave more. So are
+     * three tiles of 128 x 256 split four ways. */
+    assert_near(seconds(128, 640, 1280, 1, 4), 2 * (1280 + 14), 1e-9);
 }
 
 static void test_k_saturation(void **state)

@@ -98,6 +98,22 @@ static void alltoall_moves_each_row_there_and_back(void **state)
     }
 }
 
+/* Counts are gathered from two ranks on: each has E of 8 bytes. One rank has them. */
+static void counts_are_gathered_from_two_ranks_on(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= 8; ranks *= 2) {
+        struct laid_out r;
+        lay_out(&r, small_moe, shared_by(ranks, 1));
+        double bytes = 0;
+        for (int i = 0; i < r.experts->n_forward; i++)
+            if (strcmp(r.experts->forward[i].name, "mlp.tokens_per_expert/all_gather") == 0)
+                bytes += r.experts->forward[i].comm.bytes;
+        assert_near(bytes, ranks > 1 ? ranks * E * 8 : 0, 0);
+        arena_release(&r.arena);
+    }
+}
+
 /* Tokens and the probabilities of all experts to every rank, sums of all ranks' tokens back, whatever k is. */
 static void allgather_moves_all_tokens_to_all_ranks(void **state)
 {
@@ -365,6 +381,7 @@ int main(void)
         cmocka_unit_test(latent_attention_is_its_closed_form),
         cmocka_unit_test(flash_attention_counts_each_operands_head),
         cmocka_unit_test(alltoall_moves_each_row_there_and_back),
+        cmocka_unit_test(counts_are_gathered_from_two_ranks_on),
         cmocka_unit_test(allgather_moves_all_tokens_to_all_ranks),
         cmocka_unit_test(expert_tensor_parallelism_gathers_rows),
         cmocka_unit_test(latents_enter_tensor_parallelism),

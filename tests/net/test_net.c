@@ -1,6 +1,7 @@
 #include "net/net.h"
 
 #include "base/rng.h"
+#include "net/fair.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -241,6 +242,39 @@ static void only_what_changed_is_solved_and_all_rates_hold(void **state)
     engine_release(&churn.engine);
 }
 
+/* Flows 0 and 1 share link 0 of 100 B/s, 50 each; flow 1 also crosses link 1 of 100 B/s, on which flow 2 starts and
+ * finds 50, which is its share there: nobody else is solved anew. Where link 1 has 99 B/s it finds 49, and its share
+ * is 49.5, which flow 1 comes down to; flow 0 rises to 50.5. */
+static void who_finds_its_share_leaves_the_others_alone(void **state)
+{
+    (void)state;
+    static const struct {
+        double capacity, rates[3];
+        int solved;
+    } cases[] = {{100, {50, 50, 50}, 1}, {99, {50.5, 49.5, 49.5}, 3}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct engine engine;
+        struct net net;
+        engine_init(&engine);
+        net_init(&net, &engine);
+        const int shared = net_add_link(&net, 100), crossed = net_add_link(&net, cases[c].capacity);
+        const struct link_weight both[] = {{shared, 1}, {crossed, 1}};
+        for (int i = 0; i < 3; i++)
+            net_add_flow(&net);
+        net_start(&net, 0, 1000, HUGE_VAL, both, 1, (struct net_listener){0});
+        net_start(&net, 1, 1000, HUGE_VAL, both, 2, (struct net_listener){0});
+        fair_solve(&net);
+        assert_int_equal(net.solved.n, 2);
+        net_start(&net, 2, 1000, HUGE_VAL, both + 1, 1, (struct net_listener){0});
+        fair_solve(&net);
+        assert_int_equal(net.solved.n, cases[c].solved);
+        for (int i = 0; i < 3; i++)
+            assert_true(net.flows.at[i].fair == cases[c].rates[i]);
+        net_release(&net);
+        engine_release(&engine);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +284,7 @@ int main(void)
         cmocka_unit_test(a_flow_has_what_its_link_gives_at_each_moment),
         cmocka_unit_test(a_flow_on_another_way_leaves_its_share_behind),
         cmocka_unit_test(only_what_changed_is_solved_and_all_rates_hold),
+        cmocka_unit_test(who_finds_its_share_leaves_the_others_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

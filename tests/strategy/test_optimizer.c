@@ -195,6 +195,33 @@ static void fp32_copies_with_the_optimizer(void **state)
     assert_true(gradients == (2.0 + 4.0) * PARAMS);
 }
 
+/* In its first step AdamW makes exp_avg and exp_avg_sq of each tensor, a block each; FP32 copies of 16-bit parameters
+ * are a third. FSDP's tensors are the shards of four units. 8-bit Adam's and Adafactor's state is one block of a tensor
+ * here; SGD has none. */
+static void the_first_step_makes_a_block_a_moment(void **state)
+{
+    (void)state;
+    double unused;
+    static const struct {
+        int precision, optimizer, kind, gpus, blocks;
+        double bytes; /* a parameter, 0: not looked at */
+    } cases[] = {{PRECISION_FP32, OPTIMIZER_ADAMW, STRATEGY_DDP, 1, 2 * TENSORS, 8},
+        {PRECISION_BF16_MASTER, OPTIMIZER_ADAMW, STRATEGY_DDP, 1, 3 * TENSORS, 12},
+        {PRECISION_BF16_MASTER, OPTIMIZER_SGD_MOMENTUM, STRATEGY_DDP, 1, 2 * TENSORS, 8},
+        {PRECISION_FP32, OPTIMIZER_ADAM, STRATEGY_FSDP, 8, 2 * 4, 8.0 / 8},
+        {PRECISION_FP32, OPTIMIZER_LION, STRATEGY_FSDP, 8, 4, 4.0 / 8},
+        {PRECISION_FP32, OPTIMIZER_ADAM_8BIT, STRATEGY_DDP, 1, TENSORS, 0},
+        {PRECISION_FP32, OPTIMIZER_ADAFACTOR, STRATEGY_DDP, 1, TENSORS, 0},
+        {PRECISION_FP32, OPTIMIZER_SGD, STRATEGY_DDP, 1, 0, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct step step =
+            step_in(cases[i].precision, cases[i].optimizer, OPTIMIZER_FOREACH, cases[i].kind, cases[i].gpus, &unused);
+        assert_int_equal(step.kept, cases[i].blocks);
+        if (cases[i].bytes > 0)
+            assert_true(step.kept_bytes == cases[i].bytes * PARAMS);
+    }
+}
+
 /* One launch a tensor: reads parameter and gradient, writes the parameter (12 bytes), reads and writes the state. */
 static void adam_8bit_moves(void **state)
 {
@@ -346,6 +373,7 @@ int main(void)
         cmocka_unit_test(launches_end_when_they_are_full),
         cmocka_unit_test(adamw_in_a_loop),
         cmocka_unit_test(fp32_copies_with_the_optimizer),
+        cmocka_unit_test(the_first_step_makes_a_block_a_moment),
         cmocka_unit_test(adam_8bit_moves),
         cmocka_unit_test(lion_moves),
         cmocka_unit_test(adafactor_sees_shapes),

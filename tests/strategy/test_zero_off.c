@@ -9,7 +9,7 @@
 
 #include "compiled.h"
 
-enum { RANKS = 8, STAGES = 4, FLOAT_BYTES = 4 };
+enum { RANKS = 8, STAGES = 4, FLOAT_BYTES = 4, LONG_BYTES = 8 };
 
 static struct strategy_options stage_0(int precision)
 {
@@ -142,8 +142,9 @@ static void stages_reduce_when_they_are_done(void **state)
     }
 }
 
-/* Two tensor ranks send a half each of b s d activations of 2 bytes, behind a message of 7 + 2 numbers, and gather what
- * comes. Over one border of 3 micro-batches: an activation and a gradient each, and the sender's own output. */
+/* Two tensor ranks send a half each of b s d activations of 2 bytes, behind a message of 7 + 2 numbers of 8 bytes
+ * (PartitionedTensor.to_meta(), a LongTensor), and gather what comes. Over one border of 3 micro-batches: an activation
+ * and a gradient each, and the sender's own output. */
 static void parts_are_sent_and_gathered(void **state)
 {
     (void)state;
@@ -162,6 +163,13 @@ static void parts_are_sent_and_gathered(void **state)
         assert_int_equal(named(plan, "gather_output"), partitioned ? 3 : 0);
         assert_int_equal(named(plan, "send_forward"), partitioned ? 2 * 3 : 3);
         assert_int_equal(named(plan, "PartitionedTensor.from_meta"), partitioned ? 3 * 3 : 0);
+        const struct strategy_options *of = &options;
+        double whole = 2.0 * (double)(of->train.micro_batch * of->train.seq_len * shape.d_model), sent = 0;
+        for (int p = 0; p < plan->n_programs; p++)
+            for (int i = 0; i < plan->programs[p].ops.n; i++)
+                if (plan->programs[p].ops.at[i].kind == OP_SEND)
+                    sent += plan->messages.at[plan->programs[p].ops.at[i].index].bytes;
+        assert_true(sent == 2 * 3 * (partitioned ? whole / 2 + (7 + 2) * LONG_BYTES : whole));
         drop(&compiled);
     }
 }
