@@ -5,7 +5,8 @@
 
 int astra_group(const struct plan *plan, int group, int instance)
 {
-    int number = instance;
+    enum { FIRST = 1 }; /* CommunicatorGroup::set_id() asserts id > 0 */
+    int number = FIRST + instance;
     for (int g = 0; g < group; g++)
         number += mesh_group_instances(&plan->groups.at[g].ranks, plan->mesh.ranks);
     return number;
@@ -63,10 +64,11 @@ static double peak_flops(const struct hw_gpu *gpu)
     return bf16 > 0 ? bf16 : gpu->gemm[DTYPE_FP16].peak.value;
 }
 
+/* endpoint-delay in ns: some of ASTRA-sim's collectives assert that it is not 0. */
 static void write_system(FILE *out, const struct plan *plan, const struct hw *hw)
 {
     int n = dimensions(plan, hw);
-    fputs("{\n  \"scheduling-policy\": \"LIFO\",\n  \"endpoint-delay\": 0,\n  \"active-chunks-per-dimension\": 1,\n"
+    fputs("{\n  \"scheduling-policy\": \"LIFO\",\n  \"endpoint-delay\": 1,\n  \"active-chunks-per-dimension\": 1,\n"
           "  \"preferred-dataset-splits\": 1,\n",
         out);
     write_list(out, "all-reduce-implementation", n);

@@ -7,17 +7,17 @@
  *                   with `kind`, `phase` and `queue` as further attributes, which ASTRA-sim passes over
  *   COMM_COLL_NODE  comm_type; comm_size: bytes that a rank puts in (of an all_gather its part, of all others the whole
  *                   message), which is what ASTRA-sim's rings take (astra-sim/system/collective/Ring.cc); pg_name: a
- *                   number of comm_groups.json
+ *                   number of comm_groups.json, from 1 on, as ASTRA-sim demands
  *   COMM_SEND_NODE, COMM_RECV_NODE  comm_src, comm_dst, comm_tag, comm_size
  *   data_deps       waits for other queues (cudaStreamWaitEvent) within the step
  *   ctrl_deps       the op before it in its queue; and what the host has waited for before it issued the op
  * Not written: host work, allocations, waits for the step before. DeepEP's kernels are an ALL_TO_ALL of their bytes. A
  * plan with copies between peers (tensor_overlap user_buffers) has no counterpart and is refused.
  *
- * Files of ASTRA-sim (its examples and inputs/, recalled): system.json; network.yml of the analytical backend, a switch
- * a dimension, inside a node and between nodes, with what NCCL reaches of links as bandwidth, in its GB/s of 2^30 bytes
- * (astra-network-analytical, bw_GBps_to_Bpns()), and hops of a ring with protocol Simple as latency; comm_groups.json;
- * memory.json.
+ * Files of ASTRA-sim (its examples and inputs/, recalled; its analytical backends of 2026-03 ran what is written):
+ * system.json; network.yml of the analytical backend, a switch a dimension, inside a node and between nodes, with what
+ * NCCL reaches of links as bandwidth, in its GB/s of 2^30 bytes (astra-network-analytical, bw_GBps_to_Bpns()), and hops
+ * of a ring with protocol Simple as latency; comm_groups.json; memory.json.
  *
  * Read back (replay.h): nodes of these types and METADATA_NODE; memory nodes, which no GPU of ours waits for, take no
  * time. Attributes may have any of the integer members. Plain or gzipped. At most CHAKRA_MAX_NODES nodes a rank. */

@@ -9,7 +9,7 @@ scenario a.yaml "noise: {gpu_speed_spread: 0, kernel_jitter: 0, network_jitter: 
 expect 0 "$FLOPCAST" run a.yaml --chakra traces --quiet
 for rank in 0 7; do [[ -s traces/a.$rank.et ]] || fail "no trace of rank $rank"; done
 [[ ! -e traces/a.8.et ]] || fail "a trace of a rank that is not there"
-says traces/comm_groups.json '"0": [0, 1, 2, 3, 4, 5, 6, 7]'
+says traces/comm_groups.json '"1": [0, 1, 2, 3, 4, 5, 6, 7]'
 says traces/network.yml "topology: [Switch]" "npus_count: [8]"
 says traces/system.json '"all-reduce-implementation": ["ring"]' '"peak-perf": 125'
 says traces/memory.json NO_MEMORY_EXPANSION
@@ -45,7 +45,7 @@ for node in nodes:
     if node.type == et.COMP_NODE:
         assert attr["num_ops"][0] == "int64_val" and attr["tensor_size"][0] == "uint64_val"
     if node.type == et.COMM_COLL_NODE:
-        assert attr["comm_type"] == ("int64_val", et.ALL_REDUCE) and attr["pg_name"] == ("string_val", "0")
+        assert attr["comm_type"] == ("int64_val", et.ALL_REDUCE) and attr["pg_name"] == ("string_val", "1")
         assert attr["comm_size"][0] == "int64_val"
 print(kinds[et.COMP_NODE], kinds[et.COMM_COLL_NODE], len(nodes))
 PY

@@ -125,7 +125,7 @@ static inline const char *make_folder(struct arena *arena)
     return path;
 }
 
-static FILE *begin_rank(const char *folder, int rank, struct arena *arena)
+static inline FILE *begin_rank(const char *folder, int rank, struct arena *arena)
 {
     FILE *out = fopen(arena_printf(arena, "%s/w.%d.et", folder, rank), "wb");
     assert_non_null(out);
