@@ -34,6 +34,7 @@ static void each_program_has_a_line(void **state)
         output_table(out, &sample.set, sample.results);
         fclose(out);
         assert_true((strstr(text, "by program:") != NULL) == several);
+        assert_true((strstr(text, "exposed comm     bubble") != NULL) == several); /* of pipelines, beside each other */
         if (!several)
             continue;
         static const char *const rows[] = {
