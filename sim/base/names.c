@@ -188,16 +188,34 @@ static const char *several(struct arena *arena, const struct names *names, enum 
     return arena_printf(arena, "%s%s; write one of them", text, n > MOST ? ", ..." : "");
 }
 
+/* What a name may be meant for: files, and after them the other names that they have. */
+struct candidates {
+    struct arena *arena;
+    VEC(const char *) list;
+};
+
+static void add_candidate(void *self, const char *name, const char *file)
+{
+    struct candidates *all = self;
+    (void)file;
+    vec_push(&all->list, arena_strdup(all->arena, name));
+}
+
 static const char *nearest(struct arena *arena, const struct names *names, enum files_kind kind, const char *name)
 {
-    const char **all = ARENA_ARRAY(arena, const char *, names->list.n);
+    struct candidates all = {.arena = arena};
     for (int i = 0; i < names->list.n; i++)
-        all[i] = names->list.at[i].name;
-    const char *near = nearest_name(name, all, (size_t)names->list.n);
-    for (int i = 0; near && i < names->list.n; i++)
-        if (all[i] == near)
-            return arena_printf(arena, "; did you mean '%s'?", as_named(arena, &names->list.at[i], kind));
-    return NULL;
+        vec_push(&all.list, names->list.at[i].name);
+    for (int g = 0; g < FILES_GROUPS && kind != FILES_ANY; g++)
+        if (belongs(&files_groups[g], kind))
+            read_aliases(arena, &files_groups[g], add_candidate, &all);
+    const char *near = nearest_name(name, all.list.at, (size_t)all.list.n), *hint = NULL;
+    for (int i = 0; near && i < all.list.n && !hint; i++)
+        if (all.list.at[i] == near)
+            hint = arena_printf(
+                arena, "; did you mean '%s'?", i < names->list.n ? as_named(arena, &names->list.at[i], kind) : near);
+    vec_free(&all.list);
+    return hint;
 }
 
 /* The file of any folder that is called so, with ending or without. */

@@ -174,44 +174,75 @@ void bug(const char *file, int line, const char *condition, const char *format, 
     abort();
 }
 
-/* Levenshtein distance of two short words, whatever their case; words longer than the row count as far away. */
-static size_t edit_distance(const char *a, const char *b)
+enum { LONGEST_WORD = 63 };
+struct distance {
+    size_t edits, changed; /* of the edits, those that replace a letter by another */
+};
+
+static bool is_nearer(struct distance a, struct distance b)
 {
-    enum { LONGEST = 63 };
+    return a.edits != b.edits ? a.edits < b.edits : a.changed < b.changed;
+}
+
+/* Edits from one short word to another, whatever their case: a letter more, less, another, or two that have changed
+ * places. Words that are longer count as far away. */
+static struct distance edit_distance(const char *a, const char *b)
+{
+    struct distance rows[3][LONGEST_WORD + 1] = {0};
     size_t na = strlen(a), nb = strlen(b);
-    if (na > LONGEST || nb > LONGEST)
-        return SIZE_MAX;
-    size_t row[LONGEST + 1];
-    for (size_t j = 0; j <= nb; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= na; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
+    if (na > LONGEST_WORD || nb > LONGEST_WORD)
+        return (struct distance){SIZE_MAX, 0};
+    for (size_t i = 0; i <= na; i++) {
+        struct distance *row = rows[i % 3], *above = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
+        row[0] = (struct distance){i, 0};
         for (size_t j = 1; j <= nb; j++) {
-            size_t best = diagonal + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
-            diagonal = row[j];
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            row[j] = best;
+            if (i == 0) {
+                row[j] = (struct distance){j, 0};
+                continue;
+            }
+            size_t differs = tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]);
+            bool swapped = i > 1 && j > 1 && tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[j - 2]) &&
+                           tolower((unsigned char)a[i - 2]) == tolower((unsigned char)b[j - 1]);
+            struct distance more = {row[j - 1].edits + 1, row[j - 1].changed};
+            struct distance less = {above[j].edits + 1, above[j].changed};
+            struct distance swap = {before[swapped ? j - 2 : 0].edits + 1, before[swapped ? j - 2 : 0].changed};
+            row[j] = (struct distance){above[j - 1].edits + differs, above[j - 1].changed + differs};
+            row[j] = is_nearer(more, row[j]) ? more : row[j];
+            row[j] = is_nearer(less, row[j]) ? less : row[j];
+            row[j] = swapped && is_nearer(swap, row[j]) ? swap : row[j];
         }
     }
-    return row[nb];
+    return rows[na % 3][nb];
+}
+
+/* Whether what is the name written out or with something behind it: it begins and goes on with the name's letters, in
+ * their order, others between them ("bfloat16", "flash_attention_2"). A name of three letters is in too many words. */
+static bool is_written_out(const char *what, const char *name)
+{
+    enum { LEAST = 4 };
+    size_t at = 0, n = strlen(name);
+    for (const char *c = what; *c && at < n; c++) {
+        if (at == 0 && c > what)
+            return false;
+        at += tolower((unsigned char)*c) == tolower((unsigned char)name[at]);
+    }
+    return n >= LEAST && at == n;
 }
 
 const char *nearest_name(const char *what, const char *const *names, size_t n)
 {
-    const char *best = NULL;
-    size_t least = (strlen(what) + 2) / 3;
+    const char *best = NULL, *longest = NULL;
+    struct distance least = {(strlen(what) + 2) / 3, SIZE_MAX};
     for (size_t i = 0; i < n; i++) {
-        size_t distance = edit_distance(what, names[i]);
-        if (distance <= least && (!best || distance < least)) {
+        struct distance distance = edit_distance(what, names[i]);
+        if (distance.edits <= least.edits && is_nearer(distance, least)) {
             best = names[i];
             least = distance;
         }
+        if (is_written_out(what, names[i]) && (!longest || strlen(names[i]) > strlen(longest)))
+            longest = names[i];
     }
-    return best;
+    return best ? best : longest;
 }
 
 struct divisors divisors(int64_t n)

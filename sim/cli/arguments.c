@@ -81,7 +81,12 @@ int argument_name(const struct argument *argument, const char *const *names)
         used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", joint, names[i]);
         BUG_IF(used >= sizeof known, "the names of --%s need more room", argument->option);
     }
-    argp_error(argument->state, "--%s %s: %s is wanted", argument->option, argument->text, known);
+    size_t n = 0;
+    while (names[n])
+        n++;
+    const char *near = nearest_name(argument->text, names, n);
+    argp_error(argument->state, "--%s %s: %s is wanted%s%s%s", argument->option, argument->text, known,
+        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     return 0; /* argp_error exits */
 }
 
@@ -232,9 +237,9 @@ static void check_given_once(struct parse *parse, const struct command_option *o
 {
     bool repeated = is_repeated(parse, option, argument->text);
     if (repeated && is_of_keys(option))
-        argp_error(argument->state, "--%s %.*s is given twice; which of the values is meant?", option->name,
-            (int)strcspn(argument->text, "="), argument->text);
-    if (repeated)
+        fprintf(stderr, "%s: warning: --%s %.*s is given twice; the last holds: %s\n", argument->state->name,
+            option->name, (int)strcspn(argument->text, "="), argument->text, strchrnul(argument->text, '=') + 1);
+    else if (repeated)
         argp_error(argument->state, "--%s is given twice%s", option->name, option->value ? "; it takes one value" : "");
     vec_push(&parse->given, (struct given){option, argument->text});
 }

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The GPU counts of the table: the one asked for, or powers of two. */
 enum { MOST_COUNTS = 10, MOST_BATCH = 1 << 14 };
@@ -25,6 +26,7 @@ struct capacity {
     const struct memory_request *request;
     int64_t counts[MOST_COUNTS];
     int n_counts;
+    bool one_count; /* asked for: the fewest GPUs are no question */
     struct answer batches[MOST_COUNTS][CHECKPOINT_SEARCHED], fewest[CHECKPOINT_SEARCHED];
     bool used[sizeof basis_marks / sizeof *basis_marks];
     struct diag why; /* the peak had to do */
@@ -58,6 +60,15 @@ static struct memory_job anywhere(struct memory_job job)
     return job;
 }
 
+static void show_progress(void *self, int done, int total)
+{
+    const struct capacity *capacity = self;
+    fprintf(stderr, "\rcapacity: %d of %d largest micro-batches%s", done, total,
+        done < total          ? ""
+        : capacity->one_count ? "\n"
+                              : "; the fewest GPUs ...\n");
+}
+
 static void find_batches(struct capacity *capacity)
 {
     struct fit_search *searches = xcalloc((size_t)MOST_COUNTS * CHECKPOINT_SEARCHED, sizeof *searches);
@@ -75,7 +86,7 @@ static void find_batches(struct capacity *capacity)
             job = anywhere(job);
             *answer = (struct answer){fit_largest_by_peak(&job.point, MOST_BATCH), BASIS_PEAK};
         }
-    fit_largest_batches(searches, n);
+    fit_largest_batches(searches, n, isatty(STDERR_FILENO) ? show_progress : NULL, capacity);
     for (int k = 0; k < n; k++)
         *of[k] = (struct answer){searches[k].micro_batch, searches[k].retries ? BASIS_RETRIES : BASIS_SIMULATED};
     free(searches);
@@ -174,10 +185,11 @@ static void print(FILE *out, struct capacity *capacity)
             print_answer(out, capacity, c, capacity->batches[i][c], MOST_BATCH);
         fputc('\n', out);
     }
-    fprintf(out, "%12s", "fewest GPUs");
-    for (int c = 0; c < CHECKPOINT_SEARCHED; c++)
+    if (!capacity->one_count)
+        fprintf(out, "%12s", "fewest GPUs");
+    for (int c = 0; c < CHECKPOINT_SEARCHED && !capacity->one_count; c++)
         print_answer(out, capacity, c, capacity->fewest[c], -1);
-    fputc('\n', out);
+    fputs(capacity->one_count ? "" : "\n", out);
     print_notes(out, capacity);
 }
 
@@ -195,8 +207,9 @@ static void print_records(FILE *out, const struct capacity *capacity, enum recor
                 cell_text("activation_checkpointing", checkpointing_names[c]),
                 cell_int("largest_micro_batch", batch.number),
                 cell_text("or_larger", batch.number == MOST_BATCH ? "true" : "false"),
-                cell_text("basis", names[batch.basis]), cell_int("fewest_gpus", fewest.number),
-                cell_text("fewest_gpus_basis", names[fewest.basis]));
+                cell_text("basis", names[batch.basis]),
+                cell_real("fewest_gpus", !capacity->one_count, (double)fewest.number),
+                cell_text("fewest_gpus_basis", capacity->one_count ? NULL : names[fewest.basis]));
         }
     records_end(&records);
 }
@@ -212,8 +225,9 @@ static void find_all(struct capacity *capacity)
         capacity->n_counts = 1;
         capacity->counts[0] = asked > 0 ? asked : copy;
     }
+    capacity->one_count = asked > 0;
     find_batches(capacity);
-    for (int c = 0; c < CHECKPOINT_SEARCHED; c++)
+    for (int c = 0; c < CHECKPOINT_SEARCHED && !capacity->one_count; c++)
         capacity->fewest[c] = find_fewest(capacity, c);
 }
 
@@ -222,7 +236,8 @@ int cmd_capacity(int argc, char **argv)
     struct memory_request request = {.capacity = true};
     memory_parse(&request, argc, argv,
         "The largest micro-batch of MODEL that fits on a GPU, by number of GPUs (--gpus N: for that one) and by "
-        "activation checkpointing, and the fewest GPUs, powers of two, that hold one sequence. The simulated "
+        "activation checkpointing, and without --gpus the fewest GPUs, powers of two, that hold one sequence. The "
+        "simulated "
         "allocator decides, as in `flopcast run`. The older name of this command is fit.");
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;

@@ -119,7 +119,14 @@ static void print_fit(
     if (spare >= 0)
         return;
     const char *change = memory_remedy(&changed, &request->job, arena);
-    fprintf(out, "cheapest change that makes it fit: %s\n", change ? change : "none that is known");
+    int64_t rank = request->job.point.options.strategy.train.lora_rank;
+    if (change && rank == 0 && changed.point.options.strategy.train.lora_rank > 0)
+        fprintf(out,
+            "no change of memory's makes this training fit (flopcast tune searches more layouts); another training "
+            "does: %s\n",
+            change);
+    else
+        fprintf(out, "cheapest change that makes it fit: %s\n", change ? change : "none that is known");
 }
 
 static void print_fits(FILE *out, const struct memory_request *request, double total)

@@ -2,9 +2,11 @@
 #include "base/files.h"
 #include "cli/given.h"
 #include "cli/memory.h"
+#include "cli/words.h"
 
 #include <ctype.h>
 #include <glob.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -79,6 +81,11 @@ static enum status load_known_gpus(struct memory_request *request, struct arena 
     return status;
 }
 
+struct listed {
+    const char *path;
+    int named; /* has a short name */
+};
+
 /* Whole nodes, or part of one. */
 static bool takes(const struct hw *hw, int64_t gpus)
 {
@@ -86,8 +93,31 @@ static bool takes(const struct hw *hw, int64_t gpus)
     return gpus <= node || (gpus % node == 0 && gpus / node <= (int64_t)hw->cluster.nodes.value);
 }
 
-/* flopcast's clusters by alphabet: each GPU's NCCL buffers as in the first that has it. The one GPU that was named: the
- * job's cluster is the first that has it and, for `capacity`, takes that number of GPUs. */
+/* The cluster that a short name means comes before others of its GPU, as `--gpu h100` and `topology: h100` are one. */
+static int named_first(const void *a, const void *b)
+{
+    const struct listed *one = a, *other = b;
+    return one->named != other->named ? other->named - one->named : strcmp(one->path, other->path);
+}
+
+static struct listed *list_clusters(const glob_t *found, struct arena *arena)
+{
+    struct listed *all = ARENA_ARRAY(arena, struct listed, (int)found->gl_pathc);
+    const struct files_group *clusters = files_groups;
+    while (clusters->kind != FILES_CLUSTERS)
+        clusters++;
+    for (size_t i = 0; i < found->gl_pathc; i++) {
+        all[i].path = found->gl_pathv[i];
+        all[i].named = *files_aliases(arena, clusters, words_stem(all[i].path, arena)) != '\0';
+    }
+    if (found->gl_pathc)
+        qsort(all, found->gl_pathc, sizeof *all, named_first);
+    return all;
+}
+
+/* flopcast's clusters, those with a short name first, then by alphabet: each GPU's NCCL buffers as in the first that
+ * has it. The one GPU that was named: the job's cluster is the first that has it and, for `capacity`, takes that number
+ * of GPUs. */
 static bool look_at_clusters(struct memory_request *request, struct arena *arena)
 {
     int64_t gpus = request->capacity ? request->job.point.options.cluster.gpus : 1;
@@ -95,10 +125,11 @@ static bool look_at_clusters(struct memory_request *request, struct arena *arena
     bool chosen = false;
     if (glob(files_own(arena, "topologies/clusters/*.yaml"), 0, NULL, &found) != 0)
         return false;
+    const struct listed *clusters = list_clusters(&found, arena);
     for (size_t f = 0; f < found.gl_pathc && !chosen; f++) {
         struct diag diag = DIAG_INIT;
         struct hw hw;
-        if (hw_load(&hw, found.gl_pathv[f], arena, &diag) != STATUS_OK)
+        if (hw_load(&hw, clusters[f].path, arena, &diag) != STATUS_OK)
             continue;
         for (int i = 0; i < request->n_gpus; i++) {
             struct memory_gpu *gpu = &request->gpus[i];

@@ -83,6 +83,34 @@ static const char *more_gpus(struct search *search)
     return arena_printf(search->arena, "--strategy fsdp --gpus %" PRId64, search->job.point.options.cluster.gpus);
 }
 
+/* A job that data parallelism alone shards, on the same GPUs: experts over them, or tensor parallelism in the node, and
+ * stages of a pipeline, with as few of these as do. */
+static const char *layouts(struct search *search)
+{
+    enum { MOST_STAGES = 16, MOST_TENSOR = 8, MOST_EXPERT = 64 };
+    const struct memory_job *job = &search->job;
+    int64_t experts = job->has_model ? job->point.model.shape.moe.experts : 0;
+    int64_t gpus = job->point.options.cluster.gpus, most = experts > 0 ? MOST_EXPERT : MOST_TENSOR;
+    if (!job->has_model || job->offload || memory_copy_gpus(job) > 1)
+        return NULL;
+    for (int64_t stages = 1; stages <= MOST_STAGES; stages *= 2)
+        for (int64_t ranks = 2; ranks <= most && ranks * stages <= gpus; ranks *= 2) {
+            struct memory_job changed = *job;
+            struct parallelism_options *parallelism = &changed.point.options.strategy.parallelism;
+            changed.strategy = MEMORY_MEGATRON;
+            changed.point.options.strategy.megatron.use_distributed_optimizer = true;
+            *(experts > 0 ? &parallelism->model.expert : &parallelism->model.tensor) = ranks;
+            parallelism->pipeline = stages;
+            if (!fits(&changed))
+                continue;
+            search->job = changed;
+            const char *pipeline = stages > 1 ? arena_printf(search->arena, " --pipeline %" PRId64, stages) : "";
+            return arena_printf(search->arena, "--strategy megatron --use-distributed-optimizer --%s %" PRId64 "%s",
+                experts > 0 ? "expert" : "tensor", ranks, pipeline);
+        }
+    return NULL;
+}
+
 static const char *adapters(struct search *search)
 {
     enum { RANK = 16 }; /* usual: peft's examples */
@@ -123,7 +151,7 @@ const char *memory_remedy(struct memory_job *out, const struct memory_job *job, 
 {
     enum { SETTINGS = sizeof settings / sizeof *settings };
     static change *const changes[] = {
-        smaller_batch, shard_here, eight_bit, offload, more_gpus, adapters, quantised_adapters, together};
+        smaller_batch, shard_here, eight_bit, offload, more_gpus, layouts, together, adapters, quantised_adapters};
     for (size_t i = job->counted ? 0 : SETTINGS; i < SETTINGS + sizeof changes / sizeof *changes; i++) {
         struct search search = {.job = *job, .arena = arena};
         search.train = &search.job.point.options.strategy.train;

@@ -47,18 +47,18 @@ static void view_begin(struct view *view)
 /* What a terminal without room leaves out last, first: how a column is ranked for table_spare(). What is the same in
  * all points says little. */
 enum {
-    SPARE_STEP = 1,
+    SPARE_MFU = 1,
+    SPARE_TOKENS,
+    SPARE_STEP,
     SPARE_ALLOCATED_DEVIATION,
-    SPARE_BATCH,
-    SPARE_STRATEGY,
-    SPARE_MODEL,
     SPARE_RESERVED_DEVIATION,
     SPARE_ALLOCATED,
+    SPARE_STRATEGY,
+    SPARE_MODEL,
     SPARE_EXPOSED,
     SPARE_BUBBLE,
-    SPARE_TOKENS,
+    SPARE_BATCH,
     SPARE_RESERVED,
-    SPARE_MFU,
     SPARE_RETRIES,
     SPARE_NUMBERS
 };

@@ -15,13 +15,15 @@ static bool is_terminal(FILE *out)
 
 int screen_width(FILE *out)
 {
-    if (!is_terminal(out))
+    if (fileno(out) < 0) /* memory */
         return 0;
     const char *columns = getenv("COLUMNS");
     char *end = NULL;
     long width = columns ? strtol(columns, &end, 10) : -1;
     if (columns && end != columns && !*end && width >= 0 && width <= MOST_WIDTH)
         return (int)width;
+    if (!is_terminal(out))
+        return 0;
     struct winsize size = {0};
     if (ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         return size.ws_col;

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Characters of a line of out: $COLUMNS, else what the terminal says, else 80. 0: no limit, for what is no terminal and
- * where COLUMNS is 0, which is what --wide sets. */
+/* Characters of a line of out: $COLUMNS, a terminal or not; else what the terminal says, else 80. 0: no limit, for what
+ * is no terminal and where COLUMNS is 0, which is what --wide sets. */
 int screen_width(FILE *out);
 
 /* out is a terminal that shows colour: not TERM=dumb, and NO_COLOR (no-color.org) is not set. */

@@ -195,12 +195,20 @@ static void find_largest(struct fit_search *search)
         find(search, fit_verdict, quiet);
 }
 
-void fit_largest_batches(struct fit_search *searches, int n)
+void fit_largest_batches(struct fit_search *searches, int n, scenario_progress progress, void *self)
 {
+    int done = 0;
     /* Last first: the jobs of many GPUs take longest and mostly stand at the end. */
 #ifdef _OPENMP
 #pragma omp parallel for schedule(dynamic)
 #endif
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         find_largest(&searches[n - 1 - i]);
+        if (!progress)
+            continue;
+#ifdef _OPENMP
+#pragma omp critical(fit_progress)
+#endif
+        progress(self, ++done, n);
+    }
 }

@@ -60,7 +60,7 @@ struct fit_search {
     bool retries;                /* found: it is FIT_RETRIES */
 };
 
-/* All of them, on all cores. */
-void fit_largest_batches(struct fit_search *searches, int n);
+/* All of them, on all cores. progress: called after each, by one thread at a time; NULL: by none. */
+void fit_largest_batches(struct fit_search *searches, int n, scenario_progress progress, void *self);
 
 #endif

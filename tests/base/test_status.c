@@ -139,6 +139,14 @@ static void nearest_name_is_near(void **state)
     assert_string_equal(nearest_name("FSDP", names, n), "fsdp");
     assert_null(nearest_name("pipeline", names, n));
     assert_null(nearest_name("gpu", names, n)); /* "ddp" needs two edits; a third of three letters is one */
+    static const char *const others[] = {"llama2-7b", "llama3.1-8b", "run", "bf16_mixed", "bf16", "naive", "flash"};
+    size_t m = sizeof others / sizeof *others;
+    assert_string_equal(nearest_name("llama3-8b", others, m), "llama3.1-8b"); /* letters are missing, none is another */
+    assert_string_equal(nearest_name("rnu", others, m), "run");
+    assert_string_equal(nearest_name("bfloat16", others, m), "bf16");
+    assert_string_equal(nearest_name("flash_attention_2", others, m), "flash");
+    assert_null(nearest_name("gpu_flash_attention", others, m)); /* begins otherwise */
+    assert_null(nearest_name("rather unlike", others, m));       /* "run" is too short to be in there */
     assert_null(nearest_name("", names, n));
     assert_null(nearest_name("x", names, 0));
     char text[100] = {0};

@@ -72,14 +72,20 @@ fi
 awk '{ n[$1]++; careful += $1 > 1 } END { for (k in n) printf "%d cells: %s\n", n[k], k; exit !(careful <= 0.05 * NR && !n["wrong"]) }' cells.txt ||
     fail "$(grep -v '^[01] ' cells.txt)"
 
-# Of a GPU, flopcast's first cluster that has it and takes that many: 12 are three nodes of 4.
+# Of a GPU, the cluster that a short name means ('topology: h100'), else flopcast's first that has it and takes that many: 12 are three nodes of 4.
 capacity() { expect 0 "$FLOPCAST" capacity gpt2.json --gpu "topologies/gpus/$1.yaml" --seq-len 1024 "${@:2}"; }
 echo '{"model_type": "gpt2", "n_embd": 256, "n_layer": 2, "n_head": 4, "n_positions": 1024}' >gpt2.json
 capacity h100-sxm5-80gb
-says out "on cluster 'AWS p5, 32 x 100 Gb/s EFA'"
+says out "on cluster 'H100-80GB, 8 x 400 Gb/s'"
 [[ $(grep -c '^ *[0-9][0-9]* ' out) == 10 ]] || fail "not 1 to 512 GPUs: $(<out)"
 capacity h100-sxm5-80gb --gpus 16
-says out "on cluster 'AWS p5, 32 x 100 Gb/s EFA'"
+says out "on cluster 'H100-80GB, 8 x 400 Gb/s'"
+for name in h100 a100 a100-40gb h200; do # one name, one default
+    expect 0 "$FLOPCAST" capacity gpt2.json --gpu $name --seq-len 1024 --gpus 8
+    cp out by_gpu
+    expect 0 "$FLOPCAST" capacity gpt2.json --topology $name --seq-len 1024 --gpus 8
+    cmp out by_gpu || fail "--gpu $name is another cluster than --topology $name: $(diff out by_gpu)"
+done
 capacity h100-sxm5-80gb --gpus 12
 says out "on cluster '4 x H100, 2 x 200 Gb/s Slingshot'"
 # Where no cluster is known: a card by its memory stands in the place of an H100.

@@ -23,7 +23,8 @@ work=$(mktemp -d)
 trap 'rm -rf -- "$work"' EXIT
 mkdir "$work/folder" "$work/lib"
 ln -s "$library" "$work/lib/libflopcast.so.0"
-export PATH=$build:$PATH LD_LIBRARY_PATH=$work/lib COLUMNS=100 LC_ALL=C.UTF-8
+export PATH=$build:$PATH LD_LIBRARY_PATH=$work/lib LC_ALL=C.UTF-8
+unset COLUMNS
 # A sanitized library needs its sanitizer in the process first, which python3 has not.
 preload=$(ldd "$library" | awk '/libasan/ { print $3 }')
 

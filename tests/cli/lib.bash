@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # For the tests of the command line: expectations that say what was seen, and small scenarios in the folder where the test stands.
 # Sourced by the scripts beside it and in tests/fault.
-unset ARGP_HELP_FMT # would change the layout of --help
+unset ARGP_HELP_FMT COLUMNS # would change the layout of --help and of tables
 
 fail() {
     printf 'FAILED: %s\n' "$*" >&2

@@ -103,3 +103,13 @@ expect 0 "$FLOPCAST" help models
 says out "llama3.1-8b" "8030261248" "family: needed" "n_heads: -" "of model_type"
 [[ $(grep -cE '^[a-z0-9_.-]+ +(t5|gpt|llama|neox|bert|vit|convnet|dhen) ' out) == $(find "$FLOPCAST_SOURCE_DIR/scenarios/models" -name '*.yaml' | wc -l) ]] \
     || fail "not every model: $(<out)"
+
+# Names that people write for others: by letters left out, by another name of the file, written out.
+guess() { expect 2 "$FLOPCAST" "${@:2}" && says err "did you mean '$1'?"; }
+guess llama3.1-8b run gpt2_ddp_v100 --set model=llama3-8b
+guess h100 memory gpt2 --gpu h100x
+guess h100 run gpt2_ddp_v100 --set cluster.topology=h100x
+guess bf16 run gpt2_ddp_v100 --set train.precision=bfloat16
+guess bf16 memory gpt2 --dtype bfloat16
+guess flash run gpt2_ddp_v100 --set train.attention=flash_attention_2
+guess run rnu

@@ -33,7 +33,9 @@ for columns in 60 80 100 120; do
     fits $columns
 done
 on 80 bash -c "'$FLOPCAST' run a.yaml 2>err"
-says out "not shown, for want of room (--wide): " $'\033[31mOOM\033[0m' "tokens/s (/GPU)"
+says out "not shown, for want of room (--wide): " $'\033[31mOOM\033[0m' "exposed comm (% of step)"
+sed -n '/^not shown/,$p' out >hidden
+if grep -E "tokens/s|MFU" hidden; then fail "what is asked for most is hidden first"; fi
 for wide in "'$FLOPCAST' run a.yaml --wide" "COLUMNS=0 '$FLOPCAST' run a.yaml" "COLUMNS=1000 '$FLOPCAST' run a.yaml"; do
     on 80 bash -c "$wide 2>err"
     sed $'s/\033\\[[0-9]*m//g' out | cmp - whole || fail "$wide is not what a pipe gets"
@@ -45,7 +47,12 @@ for plain in NO_COLOR=1 TERM=dumb TERM=; do
     says out OOM
     if grep -q $'\033' out; then fail "$plain has colours"; fi
 done
-expect 0 env COLUMNS=40 "$FLOPCAST" run a.yaml # no terminal: whole, whatever COLUMNS says
+expect 0 "$FLOPCAST" run a.yaml # no terminal: whole
+cmp out whole
+expect 0 env COLUMNS=80 "$FLOPCAST" run a.yaml # but where COLUMNS is exported
+fits 80
+says out "not shown, for want of room (--wide): "
+expect 0 env COLUMNS=80 "$FLOPCAST" run a.yaml --wide
 cmp out whole
 
 # Messages: the word that says how bad it is.

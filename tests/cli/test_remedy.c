@@ -50,7 +50,7 @@ static void remedies_come_from_cheap_to_dear(void **state)
     (void)state;
     static const char *const order[] = {"--attention flash", "--cross-entropy fused", "--checkpointing selective",
         "--checkpointing full", "--micro-batch", "--optimizer adam8bit", "--strategy fsdp --offload",
-        "--strategy fsdp --gpus", "--lora 16", "--attention flash --cross"};
+        "--strategy fsdp --gpus", "--strategy megatron", "--attention flash --cross", "--lora 16"};
     struct arena arena = ARENA_INIT;
     struct memory_job job = planned_job(&arena, 8), changed;
     double whole = bytes_of(job);
