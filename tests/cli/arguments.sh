@@ -42,11 +42,15 @@ done
 expect 2 "$FLOPCAST" run x.yaml --set train.micro_batch=1 --set train.micro_batch_size=2
 says err "warning: --set train.micro_batch_size is given twice; the last holds: 2"
 scenario last.yaml
-last() { expect 0 "$FLOPCAST" run last.yaml --set cluster.gpus=8 --format csv "$@" && sed 's/^[^,]*,//' out >"$want"; }
-want=one last --set train.micro_batch=4
-want=two last --set train.micro_batch=1 --set train.micro_batch=4
-want=list last --set "train.micro_batch=[1, 2]" --set train.micro_batch_size=4
-cmp one two && cmp one list || fail "not the last of several values: $(head one two list)"
+last() { # FILE ARGUMENT...: what run says with them
+    expect 0 "$FLOPCAST" run last.yaml --set cluster.gpus=8 --format csv "${@:2}"
+    sed 's/^[^,]*,//' out >"$1"
+}
+last one --set train.micro_batch=4
+last two --set train.micro_batch=1 --set train.micro_batch=4
+last list --set "train.micro_batch=[1, 2]" --set train.micro_batch_size=4
+cmp one two || fail "not the last of two values: $(head one two)"
+cmp one list || fail "not the value behind a list: $(head one list)"
 expect 0 "$FLOPCAST" memory gpt2 --gpu h100 --set gpu.hbm_capacity=10GB --set gpu.hbm_capacity=20GB
 says out "20.0 GB"
 expect 0 "$FLOPCAST" whatif last.yaml --base cluster.gpus=16 --base cluster.gpus=8 --set train.micro_batch=1 --set train.micro_batch=4

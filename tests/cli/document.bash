@@ -21,9 +21,11 @@ build=$(dirname -- "$FLOPCAST")
 library=$(realpath -- "${FLOPCAST_LIBRARY:-$build/libflopcast.so}")
 work=$(mktemp -d)
 trap 'rm -rf -- "$work"' EXIT
-mkdir "$work/folder" "$work/lib"
-ln -s "$library" "$work/lib/libflopcast.so.0"
-export PATH=$build:$PATH LD_LIBRARY_PATH=$work/lib LC_ALL=C.UTF-8
+prefix=$work/home/.local # as README's install makes it
+mkdir -p "$work/folder" "$prefix/lib/python3/dist-packages"
+ln -s "$library" "$prefix/lib/libflopcast.so.0"
+cp "$root/sim/library/flopcast.py" "$prefix/lib/python3/dist-packages"
+export PATH=$build:$PATH HOME=$work/home LC_ALL=C.UTF-8
 unset COLUMNS
 # A sanitized library needs its sanitizer in the process first, which python3 has not.
 preload=$(ldd "$library" | awk '/libasan/ { print $3 }')
@@ -36,7 +38,7 @@ mistake() { # LINE-NUMBER TEXT
 # What a command prints, into the file `printed`.
 try() { # LINE-NUMBER COMMAND
     local status=0 first=
-    [[ $2 != python3\ * ]] || first="${preload:+LD_PRELOAD=$preload ASAN_OPTIONS=detect_leaks=0} "
+    [[ $2 != *python3\ * ]] || first="${preload:+LD_PRELOAD=$preload ASAN_OPTIONS=detect_leaks=0} "
     (cd "$work/folder" && bash -c "set -euo pipefail; $first$2") </dev/null >"$work/printed" 2>&1 || status=$?
     [[ $status == 0 ]] || mistake "$1" "exit status $status of: $2
 $(tail -n 20 "$work/printed")"
@@ -65,7 +67,7 @@ within() { [[ $1 == '    '* && $1 != '    $ '* ]]; }
 # What a command needs beside flopcast: where it is not here the command is not run, and what the page shows stays.
 needs() { # COMMAND
     case $1 in
-    python3\ *) echo python3 ;;
+    *python3\ *) echo python3 ;;
     *flopcast\ plot\ * | *flopcast\ report\ *) echo gnuplot ;;
     *) echo bash ;;
     esac

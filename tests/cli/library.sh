@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# libflopcast.so: what it exports; the digits of `flopcast run --format json` through C and through Python's ctypes; installed.
+# libflopcast.so: what it exports; the digits of `flopcast run --format json` through C; installed.
 set -euo pipefail
 # shellcheck source=/dev/null
 . "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
@@ -41,50 +41,3 @@ if command -v pkg-config >/dev/null; then
     says out "moved/lib/pkgconfig/../../include" "-lflopcast"
     [[ $(PKG_CONFIG_PATH=moved/lib/pkgconfig pkg-config --modversion flopcast) == "$(<"$FLOPCAST_SOURCE_DIR/sim/VERSION")" ]] || fail "its version"
 fi
-
-# From Python; a sanitized library needs its sanitizer in the process first, which python3 has not: gcc's is preloaded, clang's is no library.
-nm -D "$FLOPCAST_LIBRARY" >symbols
-sanitizer=$(ldd "$FLOPCAST_LIBRARY" | awk '/libasan/ { print $3 }')
-if ! command -v python3 >/dev/null || { grep -q __asan_init symbols && [[ ! $sanitizer ]]; }; then
-    echo "skipped: Python, as it is not here or the library has clang's sanitizer"
-    exit 0
-fi
-cat >point.py <<'PYTHON'
-import ctypes
-import sys
-
-flopcast = ctypes.CDLL(sys.argv[1])
-for name, result, *arguments in (
-    ("new", ctypes.c_void_p),
-    ("free", None, ctypes.c_void_p),
-    ("set", ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p),
-    ("open", ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p),
-    ("points", ctypes.c_int, ctypes.c_void_p),
-    ("run", ctypes.c_int, ctypes.c_void_p, ctypes.c_int),
-    ("text", ctypes.c_char_p, ctypes.c_void_p, ctypes.c_char_p),
-    ("number", ctypes.c_double, ctypes.c_void_p, ctypes.c_char_p),
-    ("plan", ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int),
-    ("messages", ctypes.c_char_p, ctypes.c_void_p),
-):
-    function = getattr(flopcast, "flopcast_" + name)
-    function.restype, function.argtypes = result, arguments
-
-f = flopcast.flopcast_new()
-for key, value in ("cluster.gpus", "8"), ("train.micro_batch", "8"), ("train.precision", "bf16_mixed"):
-    flopcast.flopcast_set(f, key.encode(), value.encode())
-if flopcast.flopcast_open(f, b"t5_scaling") or flopcast.flopcast_run(f, 0):
-    sys.exit(flopcast.flopcast_messages(f).decode())
-for column in sys.argv[2:]:
-    print((flopcast.flopcast_text(f, column.encode()) or b"null").decode())
-assert flopcast.flopcast_points(f) == 1
-assert "%.15g" % flopcast.flopcast_number(f, b"tflops_per_gpu") == flopcast.flopcast_text(f, b"tflops_per_gpu").decode()
-assert flopcast.flopcast_text(f, b"no_such_column") is None
-assert b"all_gather" in flopcast.flopcast_plan(f, 0)
-assert flopcast.flopcast_run(f, 1) == 2 and b"there is no point 1; give 0 to 0" in flopcast.flopcast_messages(f)
-assert flopcast.flopcast_text(f, b"tflops_per_gpu") is None
-assert flopcast.flopcast_open(f, b"nosuch") == 2 and flopcast.flopcast_points(f) == 0
-flopcast.flopcast_free(f)
-PYTHON
-# shellcheck disable=SC2086
-expect 0 env ${sanitizer:+LD_PRELOAD="$sanitizer" ASAN_OPTIONS=detect_leaks=0} python3 point.py moved/lib/libflopcast.so $columns
-diff -u want out || fail "in Python other digits"
