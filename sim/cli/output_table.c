@@ -432,6 +432,23 @@ static const char *cluster_of(const struct view *view)
         view->arena, "%s, and nodes of a second kind: %s", first->cluster.name, first->second_node.name);
 }
 
+/* Of the largest job. */
+static void print_slow(FILE *out, const struct view *view)
+{
+    static const double LEAST_SHARE = 0.005;
+    int first = -1, last = -1;
+    for (int i = 0; i < view->set->n_points; i++)
+        if (view->results[i].slow.share >= LEAST_SHARE)
+            extend(view, &first, &last, i);
+    if (last < 0)
+        return;
+    const struct scenario_result *of = &view->results[last];
+    double tflops_s = of->tflops_per_gpu * of->exec.step_time_s;
+    fprintf(out,
+        "\n%.2g %% of such clusters of %.0f GPUs have a slow node: %.1f TFLOPS/GPU, others %.1f; above is the mean\n",
+        100 * of->slow.share, gpus_of(view, last), tflops_s / of->slow.some_s, tflops_s / of->slow.none_s);
+}
+
 void output_table(FILE *out, const struct scenario_set *set, const struct scenario_result *results)
 {
     struct arena arena = ARENA_INIT;
@@ -449,6 +466,7 @@ void output_table(FILE *out, const struct scenario_set *set, const struct scenar
             "\npublished peaks of memory: the peak beside HBM peak (allocated by tensors), reserved beside reserved\n",
             out);
     print_programs(out, &view);
+    print_slow(out, &view);
     print_ooms(out, &view);
     print_curves(out, &view);
     if (first->assumptions)

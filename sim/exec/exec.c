@@ -162,47 +162,6 @@ static struct rank *simulated(const struct sim *sim, int number)
     return is_simulated(sim, number) ? &sim->ranks[representative(sim, number)] : NULL;
 }
 
-/* Which nodes of the job are slow: each by its own draw, or as many as in a typical job, at places that are drawn. */
-static bool *draw_stragglers(const struct sim *sim, int n_nodes)
-{
-    const struct noise_options *noise = &sim->options->noise;
-    bool *slow = ARENA_ARRAY(sim->arena, bool, n_nodes);
-    int64_t typical = noise->drawn_speeds ? 0 : (int64_t)floor(noise->straggler_share * n_nodes + 0.5);
-    struct rng_stream places = rng_stream((uint64_t)sim->options->seed, ENTITY_NODE, (uint64_t)n_nodes);
-    for (int i = 0; noise->drawn_speeds && i < n_nodes; i++)
-        slow[i] = rng_uniform(&places) < noise->straggler_share;
-    for (int64_t i = 0; i < typical; i++) {
-        int node = (int)(rng_uniform(&places) * n_nodes);
-        while (slow[node])
-            node = (node + 1) % n_nodes;
-        slow[node] = true;
-    }
-    return slow;
-}
-
-/* The speed of each rank's GPU, 1 = nominal; NULL: GPUs are alike. */
-static double *draw_speeds(const struct sim *sim)
-{
-    const struct noise_options *noise = &sim->options->noise;
-    double spread = noise->gpu_speed_spread;
-    if (!(spread > 0))
-        return NULL;
-    int n = sim->plan->mesh.ranks;
-    uint64_t seed = (uint64_t)sim->options->seed;
-    double *speeds = ARENA_ARRAY(sim->arena, double, n);
-    struct rng_stream order = rng_stream(seed, ENTITY_GPU, (uint64_t)n);
-    if (!noise->drawn_speeds)
-        rng_normal_scores(&order, speeds, n);
-    int in_node = hw_gpus_per_node(sim->hw);
-    const bool *slow = draw_stragglers(sim, (n + in_node - 1) / in_node);
-    for (int r = 0; r < n; r++) {
-        struct rng_stream gpu = rng_stream(seed, ENTITY_GPU, (uint64_t)r);
-        double off = noise->drawn_speeds ? rng_gaussian(&gpu, spread) : speeds[r] * spread;
-        speeds[r] = (1 + off) / (slow[r / in_node] ? 1 + noise->straggler_slowdown : 1);
-    }
-    return speeds;
-}
-
 static void setup_ranks(struct sim *sim, const double *speeds)
 {
     sim->ranks = ARENA_ARRAY(sim->arena, struct rank, sim->n_ranks);
@@ -272,7 +231,7 @@ static bool by_slowest(const struct sim *sim, const double *speeds)
 
 void sim_begin(struct sim *sim, bool keeps_ledgers)
 {
-    double *speeds = draw_speeds(sim);
+    double *speeds = speeds_draw(sim);
     sim->n_ranks = sim->folded ? sim->plan->n_programs : sim->plan->mesh.ranks;
     if (by_slowest(sim, speeds))
         slowest_choose(sim, speeds);

@@ -60,12 +60,15 @@
 
 struct noise_options { /* the defaults are the cluster's own quantities; all 0 = off */
     double gpu_speed_spread, kernel_jitter, network_jitter, host_jitter;
-    /* Slow machines, the tail that the normal distribution of gpu_speed_spread does not have: this share of the nodes,
-     * and by how much longer kernels take on their GPUs. None where gpu_speed_spread is 0: GPUs are alike then. */
+    /* Slow machines, the tail that the normal distribution of gpu_speed_spread does not have: each node is slow with
+     * the probability straggler_share, and kernels take longer on its GPUs by straggler_slowdown. None where
+     * gpu_speed_spread is 0: GPUs are alike then. */
     double straggler_share, straggler_slowdown;
-    /* GPUs of a job differ as n draws of a normal distribution do in the mean (rng_normal_scores), and
-     * round(straggler_share x nodes) are slow: the typical cluster, of which the seed says who is slow. drawn_speeds:
-     * one by one, with the luck of a single cluster, which in a job of 8 GPUs is 0.6 of the spread. */
+    /* GPUs of a job differ as n draws of a normal distribution do in the mean (rng_normal_scores), and nobody is slow
+     * but slow_nodes nodes: the typical cluster without slow nodes, or with these. Whose probabilities
+     * scenario_simulate() weights them by (scenario/lottery.h). drawn_speeds: one by one, nodes that are slow too, with
+     * the luck of a single cluster, which in a job of 8 GPUs is 0.6 of the spread; slow_nodes are slow besides. */
+    int64_t slow_nodes;
     bool drawn_speeds;
     /* Garbage collection in Python: a rank's host thread stands still for host_pause_s, at times that are
      * host_pause_interval_s apart in the mean and independent of each other and of other ranks (exponential gaps). It

@@ -395,6 +395,9 @@ void kinds_set(struct sim *sim, const struct hw *hw);
 bool kinds_fold(const struct sim *sim);
 int *kinds_first_ranks(const struct sim *sim); /* by rank the first of its kind */
 
+/* speeds.c: of each rank's GPU, 1 = nominal; NULL: GPUs are alike. */
+double *speeds_draw(const struct sim *sim);
+
 /* slowest.c: by the speeds of all ranks, what is said of FOLD_SLOWEST above. */
 void slowest_choose(struct sim *sim, double *speeds);
 /* The place of the one that stands for a rank; where none does, of the first of its program. */

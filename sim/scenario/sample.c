@@ -1,8 +1,10 @@
 #include "scenario/sample.h"
 
 #include "base/digest.h"
+#include "base/rng.h"
 #include "scenario/file.h"
 #include "scenario/jobs.h"
+#include "scenario/lottery.h"
 
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_sort.h>
@@ -10,6 +12,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { STREAM_OF_JOB = 1, STREAM_OF_SAMPLE };
+static const double SEEDS = 1e15; /* as many different ones, exact in a double */
 
 const char *const scenario_sampled_names[SAMPLED_COUNT + 1] = {[SAMPLED_TFLOPS] = "tflops_per_gpu",
     [SAMPLED_STEP_TIME] = "step_time_s",
@@ -74,6 +79,34 @@ uint64_t sample_digest_left(uint64_t digest, const struct scenario_point *point)
     return config_digest(digest, &stack_host_table, point->stack_host);
 }
 
+/* The bits of a number after the point, the last one first: of each n first numbers about as many fall into any part of
+ * [0, 1) as it is wide (van der Corput's sequence). */
+static double radical_inverse(uint64_t number)
+{
+    double inverse = 0;
+    for (double digit = 0.5; number > 0; number >>= 1, digit /= 2)
+        inverse += (number & 1) ? digit : 0;
+    return inverse;
+}
+
+/* Sample k of a job is of a cluster with this many ranks: jobs of one size share their luck, others do not. How many
+ * nodes are slow is stratified: of few samples as many as of many have some. */
+static void draw_luck(struct scenario_point *point, int k)
+{
+    struct exec_options *exec = &point->options.exec;
+    int ranks = (int)point->options.cluster.gpus, gpus = hw_gpus_per_node(&point->hw);
+    uint64_t job = (uint64_t)ranks << 32;
+    struct rng_stream luck = rng_stream((uint64_t)exec->seed, STREAM_OF_JOB, job);
+    double first = rng_uniform(&luck), share = exec->noise.straggler_share;
+    double u = first + radical_inverse((uint64_t)k);
+    bool slow = exec->noise.straggler_slowdown > 0 && exec->noise.gpu_speed_spread > 0 && share > 0;
+    exec->noise.slow_nodes = slow ? lottery_at(u - floor(u), share, (ranks + gpus - 1) / gpus) : 0;
+    exec->noise.straggler_share = 0; /* it is drawn */
+    struct rng_stream seeds = rng_stream((uint64_t)exec->seed, STREAM_OF_SAMPLE, job | (uint64_t)k);
+    exec->seed = (int64_t)(rng_uniform(&seeds) * SEEDS);
+    exec->noise.drawn_speeds = true; /* luck is part of what a run may show */
+}
+
 /* The point with draw k of its numbers. */
 static struct scenario_point drawn(
     const struct scenario_point *of, const struct scenario_uncertainty *uncertainty, int k)
@@ -85,8 +118,7 @@ static struct scenario_point drawn(
     draw_noise(&point);
     move_host(&point, hw_draw_normal("host", "strategy_default_options", seed, (uint64_t)k));
     draw_stated(&point, &uncertainty->fits, seed, (uint64_t)k);
-    point.options.exec.seed += k;
-    point.options.exec.noise.drawn_speeds = true; /* luck is part of what a run may show */
+    draw_luck(&point, k);
     point.options.exec.n_trace_ranks = 0;
     return point;
 }

@@ -2,11 +2,12 @@
  * the noise, GPU speeds drawn one by one (noise.drawn_speeds), as a band of 90 %; and that band widened by what the
  * model leaves out (discrepancy.h).
  *
- * Sample k of a point uses draw k of the point's run.seed and simulates with the seed run.seed + k. Points of a
- * scenario share the draws, so that the loss along a curve has a band too, narrower than that of its ends. Noise that
- * the scenario takes from its cluster follows the draw; noise that it sets stays. What the host costs is assumed in the
- * program (strategy.h): all of these costs that the scenario leaves alone go up and down together, as a faster or a
- * slower CPU would have it, by DRAW_ASSUMED.
+ * Sample k of a point uses draw k of the point's run.seed, which points of a scenario share, so that the loss along a
+ * curve has a band too, narrower than that of its ends. The seed that it simulates with follows from run.seed, k and
+ * the number of ranks: jobs of one size are on the same cluster, others have other luck. How many nodes are slow is
+ * stratified over the samples (lottery.h). Noise that the scenario takes from its cluster follows the draw; noise that
+ * it sets stays. What the host costs is assumed in the program (strategy.h): all of these costs that the scenario
+ * leaves alone go up and down together, as a faster or a slower CPU would have it, by DRAW_ASSUMED.
  *
  * Not covered: sizes of memory, so a point that fits fits in all samples. */
 #ifndef FLOPCAST_SCENARIO_SAMPLE_H

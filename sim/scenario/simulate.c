@@ -2,6 +2,7 @@
 
 #include "scenario/jobs.h"
 #include "scenario/kinds.h"
+#include "scenario/lottery.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -85,6 +86,7 @@ enum status scenario_simulate(
                 "the run would take more than %.0f days; look for a bandwidth that is far too low (also in "
                 "cluster.degraded_links: a link that is gone is 0), or a time of 'host' that is far too long",
                 s_from_ps(PS_HORIZON) / S_PER_DAY);
+        lottery_mean(out, &plan, point);
         scenario_rates(out, &plan, point);
     }
     plan_release(&plan);

@@ -50,28 +50,59 @@ static double step_with_slow(struct scenario_point point, const char *slow, stru
 /* So small that GPUs which are not stragglers are alike to 1e-8. */
 static const double NEARLY_NONE = 1e-9;
 
-/* A quarter of four nodes is one: the job is as fast as with one slow node, whichever it is. An eighth of them, a half,
- * is rounded up to one; a ninth is none. */
-static void as_many_nodes_as_the_share_says(void **state)
+/* Each of four nodes is slow with the probability of the share. As all wait for a slow one, however many there are, the
+ * mean step is that without by (1 - share)^4, and with a slow node by the rest. A share of 0 changes no bit. */
+static void the_step_is_the_mean_over_clusters(void **state)
 {
     (void)state;
     struct arena arena = ARENA_INIT;
     struct scenario_point point = load("32", &arena);
     double none_s = step_s(&point, &arena), slow_s = step_with_slow(point, "node2=80 %", &arena);
-    static const struct {
-        double share;
-        bool slow;
-    } cases[] = {{0.25, true}, {0.125, true}, {1.0 / 9, false}, {0, false}};
     point.options.exec.noise.gpu_speed_spread = NEARLY_NONE;
+    point.options.exec.noise.straggler_share = point.options.exec.noise.straggler_slowdown = 0;
+    double alike_s = step_s(&point, &arena);
     point.options.exec.noise.straggler_slowdown = 0.25; /* 1 / 1.25 = 80 % */
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        point.options.exec.noise.straggler_share = cases[i].share;
+    assert_true(step_s(&point, &arena) == alike_s);
+    static const double shares[] = {0.001, 0.125, 0.25, 0.7, 1};
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        point.options.exec.noise.straggler_share = shares[i];
+        double none = pow(1 - shares[i], 4);
         for (int seed = 1; seed <= 3; seed++) {
             point.options.exec.seed = seed;
-            assert_near(step_s(&point, &arena), cases[i].slow ? slow_s : none_s, 1e-6 * none_s);
+            assert_near(step_s(&point, &arena), none * none_s + (1 - none) * slow_s, 1e-6 * none_s);
         }
     }
     arena_release(&arena);
+}
+
+/* One node more is one more that may be slow, no cliff: of 90 to 110 nodes, of which 0.5 % are slow, each takes at most
+ * 0.1 % longer than the one before it a node, and the breakdown still adds up. */
+static void no_number_of_nodes_is_a_cliff(void **state)
+{
+    (void)state;
+    static const char *const gpus[] = {"720", "760", "784", "792", "800", "808", "840", "880"};
+    double last_s = 0, last_nodes = 0;
+    for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++) {
+        struct arena arena = ARENA_INIT;
+        struct scenario_point point = load(gpus[i], &arena);
+        struct noise_options *noise = &point.options.exec.noise;
+        noise->gpu_speed_spread = 0.015;
+        noise->straggler_share = 0.005;
+        noise->straggler_slowdown = 0.1;
+        point.options.exec.fold = FOLD_SLOWEST;
+        struct scenario_result result;
+        assert_int_equal(scenario_simulate(&result, &point, &arena, ARENA_NEW(&arena, struct diag)), STATUS_OK);
+        double step_s = result.exec.step_time_s, nodes = (double)point.options.cluster.gpus / 8;
+        assert_near(result.slow.share, 1 - pow(0.995, nodes), 1e-12);
+        assert_near(step_s, result.slow.none_s + result.slow.share * (result.slow.some_s - result.slow.none_s), 1e-12);
+        assert_true(result.slow.some_s > 1.02 * result.slow.none_s);
+        const struct exec_breakdown *parts = &result.exec.breakdown;
+        assert_near(parts->compute_s + parts->exposed_comm_s + parts->host_bound_s + parts->other_idle_s, step_s, 1e-9);
+        assert_true(i == 0 || fabs(step_s / last_s - 1) < 0.001 * (nodes - last_nodes));
+        last_s = step_s;
+        last_nodes = nodes;
+        arena_release(&arena);
+    }
 }
 
 /* Drawn one by one, each of four nodes is slow with the probability of 0.2: of 200 seeds, 1 - 0.8^4 = 59 % have one.
@@ -156,7 +187,8 @@ static void ranks_wait_for_the_one_that_pauses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_many_nodes_as_the_share_says),
+        cmocka_unit_test(the_step_is_the_mean_over_clusters),
+        cmocka_unit_test(no_number_of_nodes_is_a_cliff),
         cmocka_unit_test(luck_decides_where_speeds_are_drawn),
         cmocka_unit_test(none_where_gpus_are_alike),
         cmocka_unit_test(a_pause_that_nothing_hides_is_lost),

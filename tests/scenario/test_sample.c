@@ -4,6 +4,8 @@
 #include "../near.h"
 #include "scenario/sample.h"
 
+#include <math.h>
+
 #define QUIET "noise: {gpu_speed_spread: 0, kernel_jitter: 0, network_jitter: 0, host_jitter: 0}\n"
 enum { K = 40 };
 static const struct scenario_uncertainty uncertainty = {
@@ -186,8 +188,7 @@ static void errors_of_parameters_make_a_band(void **state)
     end(sampled);
 }
 
-/* What a cluster's own noise is fitted to is drawn; what the scenario sets stays. The first sample has the point's own
- * seed. */
+/* What a cluster's own noise is fitted to is drawn; what the scenario sets stays. */
 static double width_with_noise(const char *text, struct quantity kernel_jitter)
 {
     struct sampled *sampled = begin(text, 1);
@@ -209,6 +210,72 @@ static void noise(void **state)
     assert_true(width > 0);
     assert_true(width_with_noise(BASE HOST_COSTS, much) > 2 * width);
     assert_true(width_with_noise(BASE HOST_COSTS "noise: {kernel_jitter: 1 %}\n", much) < 2 * width);
+}
+
+/* Which samples are of a cluster with a slow node, and so of longer steps, a bit each. */
+static uint64_t samples_with_slow_nodes(int nodes)
+{
+    struct sampled *sampled = begin(BASE HOST_COSTS "noise: {gpu_speed_spread: 1.0e-9, kernel_jitter: 0, host_jitter: "
+                                                    "0, straggler_share: 0.1, straggler_slowdown: 1}\n",
+        1);
+    struct scenario_point *point = &sampled->loaded->set.points[0];
+    uint64_t slow = 0;
+    know_all(point);
+    point->options.cluster.gpus = 8 * nodes;
+    point->options.exec.noise.straggler_slowdown = 9;
+    point->options.exec.no_memory = true;
+    run(sampled);
+    const struct scenario_result *result = &sampled->results[0];
+    double between_s = (result->slow.none_s + result->slow.some_s) / 2;
+    for (int k = 0; k < K; k++)
+        slow |= (uint64_t)(result->samples[k].value[SAMPLED_STEP_TIME] > between_s) << k;
+    end(sampled);
+    return slow;
+}
+
+/* Of the first 8, 16 and 32 samples as many are of a cluster with a slow node as of all clusters, rounded: 1 -
+ * 0.9^nodes of them. Jobs of other sizes have other luck. */
+static void luck_is_stratified_and_not_shared_by_sizes(void **state)
+{
+    (void)state;
+    uint64_t of_size[5] = {0};
+    for (int nodes = 1; nodes <= 4; nodes++) {
+        of_size[nodes] = samples_with_slow_nodes(nodes);
+        for (int n = 8; n <= 32; n *= 2) {
+            int slow = __builtin_popcountll(of_size[nodes] & ((UINT64_C(1) << n) - 1));
+            assert_true(fabs(slow - n * (1 - pow(0.9, nodes))) < 1);
+        }
+    }
+    /* Slow are the samples at the end of the order: were it one for all, those of a smaller job would be among those of
+     * each larger one, and here they are not. */
+    bool shared = true;
+    for (int nodes = 1; nodes < 4; nodes++)
+        shared = shared && (of_size[nodes] & ~of_size[nodes + 1]) == 0;
+    assert_false(shared);
+}
+
+/* A host stops for 1,000 s with a probability of about a half: some samples have that, some have not. */
+static void samples_have_different_luck(void **state)
+{
+    (void)state;
+    struct sampled *sampled = begin(BASE HOST_COSTS "noise: {gpu_speed_spread: 0, kernel_jitter: 0, host_jitter: 0, "
+                                                    "host_pause: 1000 s, host_pause_interval: 1 s}\n",
+        1);
+    struct scenario_point *point = &sampled->loaded->set.points[0];
+    know_all(point);
+    struct noise_options noise = point->options.exec.noise;
+    point->options.exec.noise = (struct noise_options){0};
+    struct scenario_result quiet = {0};
+    assert_int_equal(scenario_simulate(&quiet, point, &sampled->arenas[1], &sampled->loaded->diag), STATUS_OK);
+    enum { STEPS = 3, RANKS = 8 };
+    noise.host_pause_interval_s = quiet.exec.step_time_s * STEPS * RANKS / log(2);
+    point->options.exec.noise = noise;
+    run(sampled);
+    int paused = 0;
+    for (int k = 0; k < K; k++)
+        paused += sampled->results[0].samples[k].value[SAMPLED_STEP_TIME] > 100;
+    assert_true(paused > K / 10 && paused < K - K / 10);
+    end(sampled);
 }
 
 /* A GEMM rate that is known to 10 % slows both ends of a curve alike: the loss is known far better than the ends. */
@@ -272,6 +339,8 @@ int main(void)
         cmocka_unit_test(widening),
         cmocka_unit_test(errors_of_parameters_make_a_band),
         cmocka_unit_test(noise),
+        cmocka_unit_test(luck_is_stratified_and_not_shared_by_sizes),
+        cmocka_unit_test(samples_have_different_luck),
         cmocka_unit_test(points_share_their_draws),
         cmocka_unit_test(quantiles),
     };

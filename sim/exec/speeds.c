@@ -1,0 +1,67 @@
+/* How fast the GPUs of a job are: exec.h says what gpu_speed_spread, slow nodes and drawn_speeds mean. */
+#include "exec/state.h"
+
+#include <gsl/gsl_sort.h>
+
+struct nodes {
+    int n, gpus; /* gpus: of each */
+    bool *slow;
+};
+
+/* Each by its own draw, then as many as are to be slow in any case, at places that are drawn. */
+static void draw_slow(struct nodes *nodes, const struct sim *sim)
+{
+    const struct noise_options *noise = &sim->options->noise;
+    struct rng_stream places = rng_stream((uint64_t)sim->options->seed, ENTITY_NODE, (uint64_t)nodes->n);
+    for (int i = 0; i < nodes->n; i++)
+        nodes->slow[i] = rng_uniform(&places) < noise->straggler_share;
+    for (int64_t i = 0; i < noise->slow_nodes; i++) {
+        int node = (int)(rng_uniform(&places) * nodes->n);
+        while (nodes->slow[node])
+            node = (node + 1) % nodes->n;
+        nodes->slow[node] = true;
+    }
+}
+
+/* The slowest GPU of a slow node is what a job waits for: they are nodes whose slowest ones lie evenly among those of
+ * all, one alone has the median. So one node more in a job makes no other luck. */
+static void choose_slow(struct nodes *nodes, const struct sim *sim, const double *speeds)
+{
+    const int64_t wanted = sim->options->noise.slow_nodes;
+    double *slowest = ARENA_ARRAY(sim->arena, double, nodes->n);
+    size_t *order = ARENA_ARRAY(sim->arena, size_t, nodes->n);
+    for (int r = 0; r < sim->plan->mesh.ranks; r++)
+        if (r % nodes->gpus == 0 || speeds[r] < slowest[r / nodes->gpus])
+            slowest[r / nodes->gpus] = speeds[r];
+    gsl_sort_index(order, slowest, 1, (size_t)nodes->n);
+    for (int64_t i = 0; i < wanted; i++)
+        nodes->slow[order[(2 * i + 1) * nodes->n / (2 * wanted)]] = true;
+}
+
+double *speeds_draw(const struct sim *sim)
+{
+    const struct noise_options *noise = &sim->options->noise;
+    if (!(noise->gpu_speed_spread > 0))
+        return NULL;
+    int n = sim->plan->mesh.ranks, in_node = hw_gpus_per_node(sim->hw);
+    uint64_t seed = (uint64_t)sim->options->seed;
+    struct nodes nodes = {.n = (n + in_node - 1) / in_node, .gpus = in_node};
+    nodes.slow = ARENA_ARRAY(sim->arena, bool, nodes.n);
+    BUG_IF(noise->slow_nodes > nodes.n, "%lld slow nodes of %d", (long long)noise->slow_nodes, nodes.n);
+    double *speeds = ARENA_ARRAY(sim->arena, double, n);
+    struct rng_stream order = rng_stream(seed, ENTITY_GPU, (uint64_t)n);
+    if (!noise->drawn_speeds)
+        rng_normal_scores(&order, speeds, n);
+    for (int r = 0; r < n; r++) {
+        struct rng_stream gpu = rng_stream(seed, ENTITY_GPU, (uint64_t)r);
+        speeds[r] = 1 + (noise->drawn_speeds ? rng_gaussian(&gpu, noise->gpu_speed_spread)
+                                             : speeds[r] * noise->gpu_speed_spread);
+    }
+    if (noise->drawn_speeds)
+        draw_slow(&nodes, sim);
+    else
+        choose_slow(&nodes, sim, speeds);
+    for (int r = 0; r < n; r++)
+        speeds[r] /= nodes.slow[r / in_node] ? 1 + noise->straggler_slowdown : 1;
+    return speeds;
+}

@@ -1,0 +1,82 @@
+#include "scenario/lottery.h"
+
+#include <math.h>
+
+double lottery_some(const struct noise_options *noise, int nodes)
+{
+    if (!(noise->gpu_speed_spread > 0) || !(noise->straggler_slowdown > 0) || noise->drawn_speeds ||
+        noise->slow_nodes > 0)
+        return 0;
+    return -expm1(nodes * log1p(-noise->straggler_share));
+}
+
+int64_t lottery_at(double u, double share, int nodes)
+{
+    if (share >= 1)
+        return nodes;
+    double of_this = exp(nodes * log1p(-share));
+    int64_t slow = 0;
+    for (double below = of_this; below <= u && slow < nodes; below += of_this)
+        of_this *= (double)(nodes - slow) / (double)(slow + 1) * share / (1 - share), slow++;
+    return slow;
+}
+
+/* 0: it does not come to an end. */
+static double step_with(const struct plan *plan, const struct scenario_point *point, int64_t slow_nodes)
+{
+    struct arena arena = ARENA_INIT;
+    struct exec_options options = point->options.exec;
+    struct exec_result result;
+    options.noise.slow_nodes = slow_nodes;
+    options.fold = FOLD_SLOWEST;
+    options.n_trace_ranks = 0;
+    exec_run(&result, plan, &point->hw, &options, &arena);
+    double step_s = result.status == EXEC_OK && !result.overlong ? result.step_time_s : 0;
+    arena_release(&arena);
+    return step_s;
+}
+
+/* Between two runs; a run that would count for less is not made. */
+static const double LEAST_WEIGHT = 0.05;
+
+static double step_with_some(const struct plan *plan, const struct scenario_point *point, double slow_nodes)
+{
+    double above = slow_nodes - floor(slow_nodes);
+    int64_t fewer = (int64_t)slow_nodes;
+    if (above < LEAST_WEIGHT)
+        return step_with(plan, point, fewer);
+    if (above > 1 - LEAST_WEIGHT)
+        return step_with(plan, point, fewer + 1);
+    double with_fewer_s = step_with(plan, point, fewer), with_more_s = step_with(plan, point, fewer + 1);
+    return with_fewer_s > 0 && with_more_s > 0 ? with_fewer_s + above * (with_more_s - with_fewer_s) : 0;
+}
+
+static void lengthen(struct exec_breakdown *parts, double computed_s, double waited_s)
+{
+    parts->compute_s += computed_s;
+    parts->exposed_comm_s += waited_s;
+    parts->comm[PARALLEL_DATA].exposed_s += waited_s;
+    parts->comm_wait_s += waited_s;
+}
+
+void lottery_mean(struct scenario_result *out, const struct plan *plan, const struct scenario_point *point)
+{
+    struct exec_result *exec = &out->exec;
+    int gpus = hw_gpus_per_node(&point->hw), nodes = (plan->mesh.ranks + gpus - 1) / gpus;
+    double some = lottery_some(&point->options.exec.noise, nodes), none_s = exec->step_time_s;
+    if (!(some > 0) || exec->status != EXEC_OK || exec->overlong)
+        return;
+    double slow_nodes = fmin(nodes, nodes * point->options.exec.noise.straggler_share / some);
+    double some_s = step_with_some(plan, point, slow_nodes);
+    if (!(some_s > 0))
+        return;
+    double more_s = some * (some_s - none_s);
+    out->slow = (struct scenario_slow){some, none_s, some_s};
+    exec->step_time_s = none_s + more_s;
+    exec->nvlink_utilisation *= none_s / exec->step_time_s;
+    exec->nic_utilisation *= none_s / exec->step_time_s;
+    double computed_s = more_s * slow_nodes / nodes, waited_s = more_s - computed_s;
+    lengthen(&exec->breakdown, computed_s, waited_s);
+    for (int p = 0; p < exec->n_programs; p++)
+        lengthen(&exec->programs[p].breakdown, computed_s, waited_s);
+}
