@@ -50,6 +50,8 @@ static void print_step(const struct replay *replay, const struct hw *hw)
     table_number(&table, "step", "ms", 6, replay->exec.step_time_s * 1e3);
     table_number(&table, "compute", "ms", 6, b->compute_s * 1e3);
     table_number(&table, "exposed comm", "ms", 6, (b->exposed_comm_s + b->other_idle_s) * 1e3);
+    if (b->bubble_s > 0)
+        table_number(&table, "bubble", "ms", 6, b->bubble_s * 1e3);
     table_number(&table, "comm", "ms", 6, b->comm_s * 1e3);
     printf("%s\n\n", hw->cluster.name);
     table_finish(stdout, &table);

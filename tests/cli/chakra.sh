@@ -75,6 +75,9 @@ awk -v a="$took" -v b="$alone" 'BEGIN { exit !(a > 0 && b > 0 && (1e6 * a - b) *
 # A pipeline with tensor parallelism: messages and several groups, of which none waits for ever.
 expect 0 "$FLOPCAST" run gpt3_175b --set cluster.gpus=96 --set train.micro_batch=1 --set train.global_batch=4 --chakra pipeline --quiet
 expect 0 "$FLOPCAST" replay pipeline --topology a100-80gb-8x200g
+# The bubble is no communication; with it the parts are all of the step.
+awk '$1 == 96 { n++; step = $4; sum = $5 + $6 + $7; bubble = $7 } /^ranks/ { named = $6 == "exposed" && $8 == "bubble" } END { exit !(n == 1 && named && bubble > 0 && sum > 0.999 * step && sum < 1.001 * step) }' out ||
+    fail "parts of a pipeline's step: $(head -n 6 out)"
 says out send_recv all_reduce "96"
 
 refused() { # refused STATUS TEXT ARGUMENT...
