@@ -12,10 +12,15 @@ int family_rotate(struct tape *t, int x)
         int wide = tape_scale_apart(t, "rope.mul", tape_cast(t, "rope.float", x, dtype_bytes(DTYPE_FP32)));
         return tape_cast_to_storage(t, "rope.type_as", wide);
     }
-    if (tape_has_flash_attn(t))
+    bool fused = !tape_rotates_unfused(t);
+    if (fused && tape_has_flash_attn(t))
         return tape_map_in_place(t, "rope", TAPE_SCALE, x);
-    if (tape_has_transformer_engine(t))
+    if (fused && tape_has_transformer_engine(t))
         return tape_map(t, "rope", TAPE_SCALE, x);
+    if (!fused) {
+        int along = tape_scale_apart(t, "rope.cos", x);
+        return tape_add(t, "rope.add", along, tape_scale_apart(t, "rope.sin", tape_rotate_half(t, "rope.rotate", x)));
+    }
     int along = tape_map(t, "rope.cos", TAPE_SCALE, x);
     return tape_add(t, "rope.add", along, tape_map(t, "rope.sin", TAPE_SCALE, tape_rotate_half(t, "rope.rotate", x)));
 }

@@ -48,9 +48,10 @@ extern const char *const fp8_recipe_names[FP8_RECIPE_COUNT + 1]; /* "delayed", "
 
 /* How rotary positions turn pairs of columns. real: as transformers do, by rotate_half, in the storage format. complex:
  * as Meta's Llama and torchtitan do, by a product of complex numbers in FP32, which torch.compile leaves alone (complex
- * formats fall back to eager kernels). */
-enum rotary_kind { ROTARY_REAL, ROTARY_COMPLEX, ROTARY_COUNT };
-extern const char *const rotary_names[ROTARY_COUNT + 1]; /* "real", "complex" */
+ * formats fall back to eager kernels). unfused: as real, also where the stack has a kernel for it (Megatron-LM's
+ * --no-rope-fusion: apply_rotary_pos_emb in core/models/common/embeddings/rope_utils.py). */
+enum rotary_kind { ROTARY_REAL, ROTARY_COMPLEX, ROTARY_UNFUSED, ROTARY_COUNT };
+extern const char *const rotary_names[ROTARY_COUNT + 1]; /* "real", "complex", "unfused" */
 
 /* How the products of a rank's experts run. grouped: one kernel for all of them (Megatron-LM with TransformerEngine's
  * GroupedLinear, recipes' moe_grouped_gemm); loop: expert by expert, as transformers in eager mode or, where ranks

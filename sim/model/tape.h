@@ -70,6 +70,7 @@ bool tape_has(const struct tape *tape, const char *name);  /* the layer has the 
 bool tape_has_flash_attn(const struct tape *tape);         /* FUSION_FLASH_ATTN */
 bool tape_has_transformer_engine(const struct tape *tape); /* FUSION_TRANSFORMER_ENGINE */
 bool tape_rotates_complex(const struct tape *tape);        /* ROTARY_COMPLEX */
+bool tape_rotates_unfused(const struct tape *tape);        /* ROTARY_UNFUSED */
 
 /* ---- tensors that come from outside ---- */
 

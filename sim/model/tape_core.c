@@ -51,6 +51,11 @@ bool tape_rotates_complex(const struct tape *tape)
     return tape->workload->rotary == ROTARY_COMPLEX;
 }
 
+bool tape_rotates_unfused(const struct tape *tape)
+{
+    return tape->workload->rotary == ROTARY_UNFUSED;
+}
+
 bool tape_has(const struct tape *tape, const char *name)
 {
     return tape_find(tape, name, "weight") != NO_PARAM;

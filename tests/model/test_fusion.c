@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "../shapes.h"
+#include "kernel_named.h"
 
 enum { BATCH = 2, LENGTH = 24, ROWS = BATCH * LENGTH, WIDTH = 64, FF = 160, BF16_BYTES = 2 };
 
@@ -18,6 +19,8 @@ struct run {
     struct arena arena;
     struct model_segments segments;
 };
+
+static int rotary = ROTARY_REAL;
 
 static struct run run_compiled(
     const struct model_shape *shape, enum kernel_fusion fusion, enum compiled_part compiled, int64_t lora_rank)
@@ -30,6 +33,7 @@ static struct run run_compiled(
         .storage = DTYPE_BF16,
         .attention = ATTENTION_FLASH,
         .fusion = (int)fusion,
+        .rotary = rotary,
         .compiled = (int)compiled,
         .loss_fp32 = true};
     model_build(&model, shape, &r.arena);
@@ -203,6 +207,24 @@ static void transformer_engine_has_other_kernels(void **state)
     arena_release(&r.arena);
 }
 
+/* Megatron-LM's --no-rope-fusion: of queries and of keys each a product with cosines, half of a head turned about, its
+ * product with sines, a sum. */
+static void rotary_positions_can_be_unfused(void **state)
+{
+    (void)state;
+    rotary = ROTARY_UNFUSED;
+    struct run r = run(&small_llama, FUSION_TRANSFORMER_ENGINE);
+    rotary = ROTARY_REAL;
+    const struct model_program *p = r.segments.at[1].program;
+    static const char *const names[] = {"self_attn.rope.cos", "self_attn.rope.sin", "self_attn.rope.add"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        assert_int_equal(count_named(p->forward, p->n_forward, names[k]), 2);
+    /* One half is negated, then both are joined. */
+    assert_int_equal(count_named(p->forward, p->n_forward, "self_attn.rope.rotate"), 4);
+    assert_int_equal(count_named(p->forward, p->n_forward, "self_attn.rope.fused"), 0);
+    arena_release(&r.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +233,7 @@ int main(void)
         cmocka_unit_test(what_is_not_compiled_is_eager),
         cmocka_unit_test(adapters_keep_no_more),
         cmocka_unit_test(transformer_engine_has_other_kernels),
+        cmocka_unit_test(rotary_positions_can_be_unfused),
         cmocka_unit_test(sums_over_rows_are_eager),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
