@@ -32,10 +32,10 @@ static const struct {
                        "flopcast merge part1.db part2.db --into my.db"},
     {"flopcast replay", "flopcast run gpt2_ddp_v100 --set cluster.gpus=8 --chakra traces &&\n"
                         "flopcast replay traces --topology dgx-1v-ib"},
-    {"flopcast scenario", "flopcast scenario import ds_config.json --model llama2-7b \\\n"
-                          "    --topology h100-8x400g --out mine.yaml"},
-    {"flopcast scenario import", "flopcast scenario import ds_config.json --model llama2-7b \\\n"
-                                 "    --topology h100-8x400g --out mine.yaml"},
+    {"flopcast scenario", "flopcast scenario import llama3_8b.toml \\\n"
+                          "    --topology h100-8x400g --gpus 64 --out mine.yaml"},
+    {"flopcast scenario import", "flopcast scenario import llama3_8b.toml \\\n"
+                                 "    --topology h100-8x400g --gpus 64 --out mine.yaml"},
     {"flopcast calibrate", "flopcast calibrate fit nccl"},
     {"flopcast calibrate fit", "flopcast calibrate fit"},
     {"flopcast calibrate import", "all_reduce_perf -b 1M -e 1G -f 2 -g 8 >all_reduce.log &&\n"

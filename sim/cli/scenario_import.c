@@ -14,7 +14,7 @@ struct import {
     VEC(const char *) files;
     const char *out;
     enum configuration_format from;
-    bool has_from;
+    bool has_from, force;
     struct configuration_given given;
     struct overrides overrides;
     struct arena arena;
@@ -53,6 +53,8 @@ static const struct command_option options[] = {
     {"gpus", "N", "The number of GPUs, in place of what the files say", OPTION_COUNT, AT(given.gpus), .most = 1 << 24},
     {"stack", "NAME", "The stack profile, in place of the one that is assumed", OPTION_TEXT, AT(given.stack)},
     {"set", "KEY=VALUE", "A setting of the scenario, as of flopcast run", OPTION_SET, AT(overrides)},
+    {"force", NULL, "Take the scenario although settings are not understood that may change speed or memory",
+        OPTION_FLAG, AT(force)},
     {0},
 };
 
@@ -71,14 +73,6 @@ static void print_settings(FILE *out, const struct configuration *config, enum c
     }
 }
 
-static int count(const struct configuration *config, enum configuration_fate fate)
-{
-    int n = 0;
-    for (int i = 0; i < config->settings.n; i++)
-        n += config->settings.at[i].fate == fate;
-    return n;
-}
-
 static void print_sentences(FILE *out, const char *head, const char *const *sentences, int n)
 {
     if (n > 0)
@@ -93,9 +87,12 @@ static void print_lists(FILE *out, const struct configuration *config)
         enum configuration_fate fate;
         const char *head;
     } parts[] = {{FATE_TAKEN, "understood"}, {FATE_ASIDE, "left aside, as it changes neither speed nor memory here"},
-        {FATE_NOT_UNDERSTOOD, "not understood"}};
+        {FATE_OPEN, "left open by the files"}, {FATE_NOT_UNDERSTOOD, "not understood"}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        fprintf(out, "%s: %d\n", parts[i].head, count(config, parts[i].fate));
+        int n = configuration_count(config, parts[i].fate);
+        if (n == 0 && parts[i].fate == FATE_OPEN)
+            continue;
+        fprintf(out, "%s: %d\n", parts[i].head, n);
         print_settings(out, config, parts[i].fate);
     }
     print_sentences(out, "assumed", config->assumptions.at, config->assumptions.n);
@@ -137,6 +134,32 @@ static void load_back(const char *path, struct arena *arena, struct diag *diag)
     scenario_load(&set, path, NULL, 0, arena, diag);
 }
 
+/* A scenario that is not whole, or leaves out what may matter, is not taken for one that says what the files say. */
+static void judge(const struct import *import, const struct configuration *config, struct diag *diag)
+{
+    const char *names = "";
+    const struct configuration_setting *first = NULL;
+    int n = configuration_count(config, FATE_NOT_UNDERSTOOD), shown = 0;
+    enum { MOST_SHOWN = 5 };
+    for (int i = 0; i < config->settings.n; i++) {
+        const struct configuration_setting *setting = &config->settings.at[i];
+        if (setting->fate != FATE_NOT_UNDERSTOOD || shown++ >= MOST_SHOWN)
+            continue;
+        first = first ? first : setting;
+        names = arena_printf(config->arena, "%s%s%s", names, *names ? ", " : "", setting->name);
+    }
+    if (config->missing.n > 0)
+        diag_io(diag, (struct source_pos){.file = import->files.at[0]},
+            "the scenario does not run yet; what is missing (%d): %s%s", config->missing.n, config->missing.at[0],
+            config->missing.n > 1 ? " ..." : "");
+    if (n > 0 && !import->force)
+        diag_io(diag, first->at,
+            "not understood, and may change speed or memory (%d): %s%s; the scenario leaves it out, and its "
+            "assumptions "
+            "say so; --set says what it means, --force takes the scenario as it is",
+            n, names, n > MOST_SHOWN ? " ..." : "");
+}
+
 static void write_scenario(struct import *import, struct configuration *config, struct diag *diag)
 {
     const char *model = NULL;
@@ -152,11 +175,12 @@ static void write_scenario(struct import *import, struct configuration *config, 
     print_lists(import->out ? stdout : stderr, config);
     if (import->out && finish_file(out, import->out, diag) == STATUS_OK && config->missing.n == 0)
         load_back(import->out, &import->arena, diag);
+    judge(import, config, diag);
 }
 
 static void run(struct import *import, struct diag *diag)
 {
-    struct configuration config = {.arena = &import->arena};
+    struct configuration config = {.arena = &import->arena, .given = &import->given};
     for (int i = 0; i < import->files.n; i++)
         configuration_read(&config, import->files.at[i],
             import->has_from ? import->from : configuration_format_of(import->files.at[i]), diag);
@@ -179,7 +203,8 @@ int scenario_import(int argc, char **argv)
                "torchtitan's TOML, arguments of Megatron-LM in a shell script or a text file.\v"
                "Several files are one job. Every setting is listed: what it became, whether it was left aside as it "
                "changes neither speed nor memory, or that it was not understood; then what is assumed and what is "
-               "missing. The model that arguments of Megatron-LM describe is written beside FILE.yaml as "
+               "missing. Where something is missing, or was not understood and may change speed or memory, the exit "
+               "status is 1. The model that arguments of Megatron-LM describe is written beside FILE.yaml as "
                "FILE.model.yaml, unless --model is given."};
     struct import import = {.arena = ARENA_INIT};
     command_line_parse(&line, argc, argv, &import);

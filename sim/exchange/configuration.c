@@ -1,5 +1,8 @@
 #include "exchange/rules.h"
 
+#include "base/files.h"
+#include "model/model.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,12 +38,24 @@ enum status configuration_read(
 
 /* ---- settings ---- */
 
-struct configuration_setting *setting_find(struct configuration *config, const char *name)
+static struct configuration_setting *last_of(struct configuration *config, const char *name)
 {
     for (int i = config->settings.n - 1; i >= 0; i--)
         if (strcmp(config->settings.at[i].name, name) == 0)
             return &config->settings.at[i];
     return NULL;
+}
+
+struct configuration_setting *setting_find(struct configuration *config, const char *name)
+{
+    struct configuration_setting *setting = last_of(config, name);
+    return setting && setting->fate != FATE_OPEN ? setting : NULL;
+}
+
+struct configuration_setting *setting_open(struct configuration *config, const char *name)
+{
+    struct configuration_setting *setting = last_of(config, name);
+    return setting && setting->fate == FATE_OPEN ? setting : NULL;
 }
 
 const char *setting_value(struct configuration *config, const char *name, const char *otherwise)
@@ -70,9 +85,8 @@ void setting_aside(struct configuration_setting *setting, const char *words)
 
 void setting_refuse(struct configuration_setting *setting, const char *why)
 {
-    if (!setting || setting->fate == FATE_TAKEN)
+    if (!setting || setting->fate != FATE_NOT_UNDERSTOOD)
         return;
-    setting->fate = FATE_NOT_UNDERSTOOD;
     setting->words = why;
 }
 
@@ -158,10 +172,28 @@ void put_assumed(struct configuration *config, const char *key, const char *text
         vec_push(&config->assumptions, arena_printf(config->arena, "%s: %s, %s", key, text, why));
 }
 
+void put_remove(struct configuration *config, const char *key)
+{
+    int kept = 0;
+    for (int i = 0; i < config->puts.n; i++)
+        if (strcmp(config->puts.at[i].path, key) != 0)
+            config->puts.at[kept++] = config->puts.at[i];
+    config->puts.n = kept;
+}
+
 const char *put_find(const struct configuration *config, const char *key)
 {
     const struct configuration_put *put = found(config->puts.at, config->puts.n, key);
     return put ? put->text : NULL;
+}
+
+void put_model_remove(struct configuration *config, const char *key)
+{
+    int kept = 0;
+    for (int i = 0; i < config->model.n; i++)
+        if (strcmp(config->model.at[i].path, key) != 0)
+            config->model.at[kept++] = config->model.at[i];
+    config->model.n = kept;
 }
 
 const char *put_model_find(const struct configuration *config, const char *key)
@@ -180,8 +212,19 @@ int64_t put_int(const struct configuration *config, const char *key, int64_t oth
 
 static void missing(struct configuration *config, const char *key, const char *remedy)
 {
-    if (!put_find(config, key))
+    size_t n = strlen(key);
+    bool listed = put_find(config, key) != NULL;
+    for (int i = 0; i < config->missing.n; i++)
+        listed |= strncmp(config->missing.at[i], key, n) == 0 && config->missing.at[i][n] == ':';
+    if (!listed)
         vec_push(&config->missing, arena_printf(config->arena, "%s: %s", key, remedy));
+}
+
+/* A part of the model that only the user can say. */
+static void put_model_open(struct configuration *config, const struct configuration_setting *setting)
+{
+    config->model.n = 0; /* half a model is none */
+    missing(config, "model", arena_printf(config->arena, "--model NAME; %s: %s", setting->name, setting->words));
 }
 
 static void put_given(struct configuration *config, const char *key, const char *text, const char *option)
@@ -219,8 +262,50 @@ static void put_all_given(struct configuration *config, const struct configurati
 static void mark_repeated(struct configuration *config)
 {
     for (int i = 0; i < config->settings.n; i++)
-        if (setting_find(config, config->settings.at[i].name) != &config->settings.at[i])
+        if (last_of(config, config->settings.at[i].name) != &config->settings.at[i])
             config->settings.at[i].fate = FATE_ASIDE, config->settings.at[i].words = "given again later";
+}
+
+/* The files leave it open: the user says it, or another file does, or it is missing. */
+static void close_open(struct configuration *config, struct configuration_setting *setting)
+{
+    const struct configuration_put *put = found(config->puts.at, config->puts.n, setting->key);
+    if (put) {
+        setting->fate = FATE_ASIDE;
+        setting->words = arena_printf(
+            config->arena, "%s is %s%s", setting->key, put->text, is_given(put) ? ", as the command line says" : "");
+        return;
+    }
+    if (strcmp(setting->key, "model") == 0)
+        put_model_open(config, setting);
+    else
+        missing(config, setting->key, arena_printf(config->arena, "--set %s=VALUE; %s", setting->key, setting->words));
+}
+
+/* What the command line says stands above what could not be understood; the rest is assumed not to be there. */
+static void close_settings(struct configuration *config)
+{
+    for (int i = 0; i < config->settings.n; i++) {
+        struct configuration_setting *setting = &config->settings.at[i];
+        const struct configuration_put *put =
+            setting->key ? found(config->puts.at, config->puts.n, setting->key) : NULL;
+        if (setting->fate == FATE_OPEN)
+            close_open(config, setting);
+        else if (setting->fate == FATE_NOT_UNDERSTOOD && put && is_given(put))
+            setting_aside(setting, "the command line says it");
+        if (setting->fate == FATE_NOT_UNDERSTOOD)
+            assume(config, arena_printf(config->arena, "not understood: %s%s%s%s%s%s", setting->name,
+                               setting->bare ? "" : " = ", setting->value, setting->words ? " (" : "",
+                               setting->words ? setting->words : "", setting->words ? ")" : ""));
+    }
+}
+
+int configuration_count(const struct configuration *config, enum configuration_fate fate)
+{
+    int n = 0;
+    for (int i = 0; i < config->settings.n; i++)
+        n += config->settings.at[i].fate == fate;
+    return n;
 }
 
 enum status configuration_finish(
@@ -237,6 +322,7 @@ enum status configuration_finish(
     for (int f = CONFIGURATION_FORMAT_COUNT - 1; f >= 0; f--)
         if (config->has[f])
             finish[f](config, diag);
+    close_settings(config);
     if (!configuration_has_model(config))
         missing(config, "model", "--model NAME");
     missing(config, "cluster.topology", "--topology NAME");
@@ -245,6 +331,17 @@ enum status configuration_finish(
     missing(config, "train.seq_len", "--set train.seq_len=N");
     check_gpus(config, given);
     return diag->worst;
+}
+
+int64_t model_width(struct configuration *config)
+{
+    const char *width = put_model_find(config, "d_model"), *name = put_find(config, "model");
+    struct model_shape shape = {0};
+    struct diag unread = DIAG_INIT;
+    if (!name)
+        return width ? strtoll(width, NULL, 10) : 0;
+    const char *path = files_find(config->arena, FILES_MODELS, name);
+    return model_load(&shape, path, config->arena, &unread) == STATUS_OK ? shape.d_model : 0;
 }
 
 bool configuration_has_model(const struct configuration *config)

@@ -6,9 +6,12 @@
  *   megatron    arguments of Megatron-LM and Megatron-DeepSpeed (megatron/training/arguments.py): a shell script that
  *               defines them, or a file of arguments; with the model that they describe
  *
- * Each setting has one of three fates: it became settings of the scenario; it is left aside, as it changes neither
- * speed nor memory (learning rates, paths, logs); or it is not understood, with the reason where there is one. What a
- * framework does where its file is silent is its default and an assumption of the scenario, not flopcast's default.
+ * Each setting has one of four fates: it became settings of the scenario; it is left aside, as it changes neither speed
+ * nor memory (learning rates, paths, logs), or hardly, which is then an assumption; its value is left to others
+ * ("auto", a variable that the script does not set), so that the user must say it; or it is not understood, with the
+ * reason where there is one: such a setting may change speed or memory, and is an assumption of the scenario, too. What
+ * a framework does where its file is silent is its default and an assumption of the scenario, not flopcast's default.
+ * Files of jobs of another sort (images, state-space models, text generation, reinforcement learning) are refused.
  *
  * Ignored: which branch of a script runs (all of it is read, the last value holds), what a script takes from its
  * environment or from other programs. */
@@ -30,13 +33,16 @@ enum configuration_format {
 };
 extern const char *const configuration_format_names[CONFIGURATION_FORMAT_COUNT + 1]; /* "deepspeed", ..., NULL */
 
-enum configuration_fate { FATE_NOT_UNDERSTOOD, FATE_TAKEN, FATE_ASIDE };
+/* FATE_OPEN: the file leaves its value to others. */
+enum configuration_fate { FATE_NOT_UNDERSTOOD, FATE_TAKEN, FATE_ASIDE, FATE_OPEN };
 
 /* A setting as its file has it. */
 struct configuration_setting {
     const char *name;     /* dotted: "zero_optimization.stage"; of arguments with their dashes */
     const char *value;    /* a list: "[1,2]"; of an argument without one "" */
     bool bare;            /* an argument without a value */
+    const char *unset;    /* a variable in its value that the file does not set; NULL: none */
+    const char *key;      /* of the scenario, which it would set; NULL: several or none */
     struct source_pos at; /* of the name */
     struct source_pos value_at;
     enum configuration_fate fate;
@@ -49,21 +55,23 @@ struct configuration_put {
     const char *from; /* "ds_config.json:3:5 train_batch_size" */
 };
 
-struct configuration {
-    struct arena *arena;
-    bool has[CONFIGURATION_FORMAT_COUNT];
-    VEC(struct configuration_setting) settings;
-    VEC(struct configuration_put) puts, model; /* each path once */
-    VEC(const char *) assumptions;             /* sentences */
-    VEC(const char *) missing;                 /* what neither the files nor the user gave: "cluster.gpus: --gpus N" */
-};
-
 /* What the user adds to the files; NULL, 0: nothing. */
 struct configuration_given {
     const char *name, *model, *topology, *stack;
     int gpus;
     const struct scenario_override *sets;
     int n_sets;
+};
+
+struct configuration {
+    struct arena *arena;
+    const struct configuration_given *given; /* may be set before files are read: a model that is named is not asked of
+                                              * them; NULL: not known yet */
+    bool has[CONFIGURATION_FORMAT_COUNT];
+    VEC(struct configuration_setting) settings;
+    VEC(struct configuration_put) puts, model; /* each path once */
+    VEC(const char *) assumptions;             /* sentences */
+    VEC(const char *) missing;                 /* what neither the files nor the user gave: "cluster.gpus: --gpus N" */
 };
 
 /* By the file's ending, .json, .yaml or .yml, .toml; all else is megatron. */
@@ -76,6 +84,8 @@ enum status configuration_read(
 /* Works out what follows from several settings, and what is missing. Call once, when all files are read. */
 enum status configuration_finish(
     struct configuration *config, const struct configuration_given *given, struct diag *diag);
+
+int configuration_count(const struct configuration *config, enum configuration_fate fate);
 
 /* The scenario as YAML, each line with where it comes from. model_file: how it names the model that
  * configuration_write_model() writes; NULL: there is none. */

@@ -1,5 +1,5 @@
 /* Arguments of Megatron-LM (megatron/training/arguments.py) and of Megatron-DeepSpeed beside them. */
-#include "exchange/rules.h"
+#include "exchange/megatron.h"
 #include "exchange/shell.h"
 
 #include <stdlib.h>
@@ -7,124 +7,6 @@
 
 #define PAR "parallelism."
 #define MEG "megatron."
-static const struct rule rules[] = {{"--nproc-per-node", RULE_FACT, NULL, NULL}, {"--nnodes", RULE_FACT, NULL, NULL},
-    {"--num-layers", RULE_MODEL, "n_layers", NULL}, {"--encoder-num-layers", RULE_MODEL, "n_layers", NULL},
-    {"--hidden-size", RULE_MODEL, "d_model", NULL}, {"--ffn-hidden-size", RULE_MODEL, "d_ff", NULL},
-    {"--num-attention-heads", RULE_MODEL, "n_heads", NULL}, {"--num-query-groups", RULE_MODEL, "n_kv_heads", NULL},
-    {"--kv-channels", RULE_MODEL, "d_kv", NULL}, {"--max-position-embeddings", RULE_FACT, NULL, NULL},
-    {"--pad-vocab-size-to", RULE_FACT, NULL, NULL}, {"--padded-vocab-size", RULE_FACT, NULL, NULL},
-    {"--vocab-size", RULE_FACT, NULL, NULL}, {"--make-vocab-size-divisible-by", RULE_FACT, NULL, NULL},
-    {"--tokenizer-type", RULE_FACT, NULL, NULL}, {"--merge-file", RULE_FACT, NULL, NULL},
-    {"--position-embedding-type", RULE_FACT, NULL, "learned_absolute rope alibi none"},
-    {"--use-rotary-position-embeddings", RULE_FACT, NULL, NULL}, {"--rotary-percent", RULE_FACT, NULL, NULL},
-    {"--normalization", RULE_FACT, NULL, "LayerNorm RMSNorm"}, {"--swiglu", RULE_FACT, NULL, NULL},
-    {"--group-query-attention", RULE_FACT, NULL, NULL},
-    {"--untie-embeddings-and-output-weights", RULE_FACT, NULL, NULL}, {"--disable-bias-linear", RULE_FACT, NULL, NULL},
-    {"--embed-layernorm", RULE_FACT, NULL, NULL}, {"--hidden-dropout", RULE_FACT, NULL, NULL},
-    {"--attention-dropout", RULE_FACT, NULL, NULL}, {"--num-experts", RULE_FACT, NULL, NULL},
-    {"--moe-router-topk", RULE_FACT, NULL, NULL}, {"--moe-ffn-hidden-size", RULE_FACT, NULL, NULL},
-    {"--seq-length", RULE_INT, "train.seq_len", NULL}, {"--micro-batch-size", RULE_INT, "train.micro_batch", NULL},
-    {"--global-batch-size", RULE_INT, "train.global_batch", NULL},
-    {"--rampup-batch-size", RULE_ASIDE, NULL, NULL}, /* the batch that it ends at is simulated */
-    {"--bf16", RULE_SET, "train.precision", "bf16_mixed"}, {"--fp16", RULE_SET, "train.precision", "fp16_mixed"},
-    {"--fp8-format", RULE_FACT, NULL, "hybrid e4m3"},
-    {"--fp8-recipe", RULE_WORDS, "train.fp8_recipe", "delayed=delayed tensorwise=tensorwise"},
-    {"--fp8-param-gather", RULE_SET, MEG "fp8_param_gather", "true"},
-    {"--optimizer", RULE_WORDS, "train.optimizer", "adam=adam sgd=sgd"},
-    {"--recompute-activations", RULE_SET, "train.activation_checkpointing", "core_attn"},
-    {"--checkpoint-activations", RULE_SET, "train.activation_checkpointing", "full"},
-    {"--recompute-granularity", RULE_FACT, NULL, "full selective"},
-    {"--recompute-method", RULE_WORDS, "train.recompute_method", "uniform=uniform block=block"},
-    {"--recompute-num-layers", RULE_INT, "train.recompute_num_layers", NULL},
-    {"--recompute-modules", RULE_FACT, NULL, NULL},
-    {"--checkpoint-num-layers", RULE_INT, "train.recompute_num_layers", NULL},
-    {"--tensor-model-parallel-size", RULE_INT, PAR "tensor", NULL},
-    {"--pipeline-model-parallel-size", RULE_INT, PAR "pipeline", NULL},
-    {"--context-parallel-size", RULE_INT, PAR "context", NULL},
-    {"--cp-comm-type", RULE_WORDS, PAR "context_kind", "p2p=p2p all_gather=all_gather a2a=a2a"},
-    {"--expert-model-parallel-size", RULE_INT, PAR "expert", NULL},
-    {"--expert-tensor-parallel-size", RULE_INT, PAR "expert_tensor", NULL},
-    {"--sequence-parallel", RULE_SET, PAR "sequence", "true"},
-    {"--num-layers-per-virtual-pipeline-stage", RULE_FACT, NULL, NULL},
-    {"--num-virtual-stages-per-pipeline-rank", RULE_INT, PAR "virtual", NULL},
-    {"--decoder-first-pipeline-num-layers", RULE_INT, PAR "first_layers", NULL},
-    {"--decoder-last-pipeline-num-layers", RULE_INT, PAR "last_layers", NULL},
-    {"--no-overlap-p2p-communication", RULE_SET, PAR "overlap_p2p_comm", "false"},
-    {"--scatter-gather-tensors-in-pipeline", RULE_SET, PAR "scatter_gather", "true"},
-    {"--no-scatter-gather-tensors-in-pipeline", RULE_SET, PAR "scatter_gather", "false"},
-    {"--tp-comm-overlap", RULE_SET, PAR "tensor_overlap", "user_buffers"},
-    {"--no-async-tensor-model-parallel-allreduce", RULE_SET, PAR "tensor_overlap", "none"},
-    {"--use-distributed-optimizer", RULE_SET, MEG "use_distributed_optimizer", "true"},
-    {"--overlap-grad-reduce", RULE_SET, MEG "overlap_grad_reduce", "true"},
-    {"--overlap-param-gather", RULE_SET, MEG "overlap_param_gather", "true"},
-    {"--accumulate-allreduce-grads-in-fp32", RULE_SET, MEG "grad_reduce_in_fp32", "true"},
-    {"--grad-reduce-in-bf16", RULE_SET, MEG "grad_reduce_in_fp32", "false"},
-    {"--no-check-for-nan-in-loss-and-grad", RULE_SET, MEG "check_for_nan_in_grad", "false"},
-    {"--ddp-average-in-collective", RULE_SET, MEG "average_in_collective", "true"},
-    {"--ddp-bucket-size", RULE_INT, MEG "bucket_size", NULL},
-    {"--use-flash-attn", RULE_SET, "train.attention", "flash"},
-    {"--attention-backend", RULE_WORDS, "train.attention",
-        "flash=flash fused=flash auto=flash unfused=naive local=naive"},
-    {"--transformer-impl", RULE_WORDS, "train.fusion", "transformer_engine=transformer_engine local=torchscript"},
-    {"--cross-entropy-loss-fusion", RULE_SET, "train.cross_entropy", "fused"},
-    {"--cross-entropy-fusion-impl", RULE_WORDS, "train.cross_entropy", "native=fused te=te"},
-    {"--moe-grouped-gemm", RULE_SET, "train.expert_kernels", "grouped"},
-    {"--moe-token-dispatcher-type", RULE_WORDS, "train.moe_token_dispatcher_type",
-        "alltoall=alltoall allgather=allgather flex=flex"},
-    {"--moe-pad-expert-input-to-capacity", RULE_SET, "train.moe_pad_expert_input_to_capacity", "true"},
-    {"--moe-shared-expert-overlap", RULE_SET, "train.moe_shared_expert_overlap", "true"},
-    {"--deepspeed", RULE_FACT, NULL, NULL}, {"--deepspeed-config", RULE_FACT, NULL, NULL},
-    {"--zero-stage", RULE_INT, "deepspeed.zero_optimization.stage", NULL},
-    {"--deepspeed-activation-checkpointing", RULE_ASIDE, NULL, NULL},
-    {"--pp-partition-method", RULE_WORDS, PAR "partition_method",
-        "uniform=uniform type:transformer=type:transformer type:transformer|embedding=type:transformer|embedding"},
-    {"--use-mcore-models", RULE_ASIDE, NULL, NULL}, {"--no-masked-softmax-fusion", RULE_FACT, NULL, NULL},
-    {"--no-gradient-accumulation-fusion", RULE_ASIDE, NULL, NULL},
-    /* No part in speed or memory. */
-    {"--DDP-impl", RULE_ASIDE, NULL, NULL}, {"--abort-on-unmet-fused-kernel-constraints", RULE_ASIDE, NULL, NULL},
-    {"--adam-beta1", RULE_ASIDE, NULL, NULL}, {"--adam-beta2", RULE_ASIDE, NULL, NULL},
-    {"--adam-eps", RULE_ASIDE, NULL, NULL}, {"--apply-layernorm-1p", RULE_ASIDE, NULL, NULL},
-    {"--ckpt-format", RULE_ASIDE, NULL, NULL}, {"--clip-grad", RULE_ASIDE, NULL, NULL},
-    {"--codecarbon-dir", RULE_ASIDE, NULL, NULL}, {"--data-cache-path", RULE_ASIDE, NULL, NULL},
-    {"--data-impl", RULE_ASIDE, NULL, NULL}, {"--data-path", RULE_ASIDE, NULL, NULL},
-    {"--dataloader-type", RULE_ASIDE, NULL, NULL}, {"--distributed-backend", RULE_ASIDE, NULL, NULL},
-    {"--distributed-timeout-minutes", RULE_ASIDE, NULL, NULL}, {"--eval-interval", RULE_ASIDE, NULL, NULL},
-    {"--eval-iters", RULE_ASIDE, NULL, NULL}, {"--exit-duration-in-mins", RULE_ASIDE, NULL, NULL},
-    {"--exit-interval", RULE_ASIDE, NULL, NULL}, {"--hysteresis", RULE_ASIDE, NULL, NULL},
-    {"--init-method-std", RULE_ASIDE, NULL, NULL}, {"--initial-loss-scale", RULE_ASIDE, NULL, NULL},
-    {"--kill-switch-path", RULE_ASIDE, NULL, NULL}, {"--load", RULE_ASIDE, NULL, NULL},
-    {"--log-interval", RULE_ASIDE, NULL, NULL}, {"--log-throughput", RULE_ASIDE, NULL, NULL},
-    {"--log-timers-to-tensorboard", RULE_ASIDE, NULL, NULL},
-    {"--log-batch-size-to-tensorboard", RULE_ASIDE, NULL, NULL},
-    {"--log-validation-ppl-to-tensorboard", RULE_ASIDE, NULL, NULL}, {"--log-level", RULE_ASIDE, NULL, NULL},
-    {"--log-level-replica", RULE_ASIDE, NULL, NULL}, {"--loss-scale", RULE_ASIDE, NULL, NULL},
-    {"--loss-scale-window", RULE_ASIDE, NULL, NULL}, {"--lr", RULE_ASIDE, NULL, NULL},
-    {"--lr-decay-iters", RULE_ASIDE, NULL, NULL}, {"--lr-decay-samples", RULE_ASIDE, NULL, NULL},
-    {"--lr-decay-style", RULE_ASIDE, NULL, NULL}, {"--lr-warmup-fraction", RULE_ASIDE, NULL, NULL},
-    {"--lr-warmup-init", RULE_ASIDE, NULL, NULL}, {"--lr-warmup-iters", RULE_ASIDE, NULL, NULL},
-    {"--lr-warmup-samples", RULE_ASIDE, NULL, NULL}, {"--manual-gc", RULE_ASIDE, NULL, NULL},
-    {"--master-addr", RULE_ASIDE, NULL, NULL}, {"--master-port", RULE_ASIDE, NULL, NULL},
-    {"--max-restarts", RULE_ASIDE, NULL, NULL}, {"--min-loss-scale", RULE_ASIDE, NULL, NULL},
-    {"--min-lr", RULE_ASIDE, NULL, NULL}, {"--mock-data", RULE_ASIDE, NULL, NULL},
-    {"--moe-aux-loss-coeff", RULE_ASIDE, NULL, NULL}, {"--moe-router-load-balancing-type", RULE_ASIDE, NULL, NULL},
-    {"--no-load-optim", RULE_ASIDE, NULL, NULL}, {"--no-load-rng", RULE_ASIDE, NULL, NULL},
-    {"--node-rank", RULE_ASIDE, NULL, NULL}, {"--norm-epsilon", RULE_ASIDE, NULL, NULL},
-    {"--num-workers", RULE_ASIDE, NULL, NULL}, {"--partition-activations", RULE_FACT, NULL, NULL},
-    {"--rdzv-backend", RULE_ASIDE, NULL, NULL}, {"--rdzv-endpoint", RULE_ASIDE, NULL, NULL},
-    {"--rdzv-id", RULE_ASIDE, NULL, NULL}, {"--rotary-base", RULE_ASIDE, NULL, NULL},
-    {"--save", RULE_ASIDE, NULL, NULL}, {"--save-interval", RULE_ASIDE, NULL, NULL}, {"--seed", RULE_ASIDE, NULL, NULL},
-    {"--split", RULE_ASIDE, NULL, NULL}, {"--tee", RULE_ASIDE, NULL, NULL},
-    {"--tensorboard-dir", RULE_ASIDE, NULL, NULL}, {"--tensorboard-log-interval", RULE_ASIDE, NULL, NULL},
-    {"--tensorboard-queue-size", RULE_ASIDE, NULL, NULL}, {"--tokenizer-model", RULE_ASIDE, NULL, NULL},
-    {"--tokenizer-name-or-path", RULE_ASIDE, NULL, NULL}, {"--train-iters", RULE_ASIDE, NULL, NULL},
-    {"--train-samples", RULE_ASIDE, NULL, NULL}, {"--train-weighted-split-paths-path", RULE_ASIDE, NULL, NULL},
-    {"--train-data-path", RULE_ASIDE, NULL, NULL}, {"--valid-num-workers", RULE_ASIDE, NULL, NULL},
-    {"--valid-data-path", RULE_ASIDE, NULL, NULL}, {"--test-data-path", RULE_ASIDE, NULL, NULL},
-    {"--valid-weighted-split-paths-path", RULE_ASIDE, NULL, NULL}, {"--vocab-file", RULE_ASIDE, NULL, NULL},
-    {"--wandb-exp-name", RULE_ASIDE, NULL, NULL}, {"--wandb-project", RULE_ASIDE, NULL, NULL},
-    {"--wandb-save-dir", RULE_ASIDE, NULL, NULL}, {"--weight-decay", RULE_ASIDE, NULL, NULL},
-    {"--weight-decay-incr-style", RULE_ASIDE, NULL, NULL}};
-enum { N_RULES = sizeof rules / sizeof *rules };
 
 /* Python's argparse has one name, torchrun takes both spellings. */
 static const char *dashed(const char *name, struct arena *arena)
@@ -142,20 +24,58 @@ static enum status take_argument(struct configuration *config, const struct shel
         .bare = !argument->value,
         .at = argument->at,
         .value_at = argument->value ? argument->value_at : argument->at};
-    if (argument->unset)
-        setting.words = arena_printf(config->arena, "the file does not say what %s is", argument->unset);
-    const char *why = setting.words;
-    setting.words = NULL;
-    struct configuration_setting aside = setting;
-    enum status status = STATUS_OK;
-    if (!why)
-        status = rules_apply(config, rules, N_RULES, &setting, diag);
-    else if (rules_apply(config, rules, N_RULES, &aside, &(struct diag){0}) == STATUS_OK && aside.fate == FATE_ASIDE)
-        setting = aside;
-    else
-        setting.words = why;
+    setting.unset = argument->unset;
+    enum status status = rules_apply(config, megatron_rules, megatron_n_rules, &setting, diag);
     vec_push(&config->settings, setting);
     return status;
+}
+
+/* Programs of Megatron-LM that do not train a GPT: what the arguments would give is another model. A model that is
+ * trained by the same steps can be named with --model. */
+static const struct {
+    const char *part, *what; /* of the program's name */
+    const char *model;       /* may be named; NULL: none */
+} others[] = {
+    {"pretrain_bert", "a BERT", "bert-large"},
+    {"pretrain_t5", "a T5", "t5-11b"},
+    {"pretrain_vision", "a model of images", "vit_h_14"},
+    {"pretrain_vlm", "a model of images and text", NULL},
+    {"pretrain_mamba", "a state-space model", NULL},
+    {"pretrain_retro", "a RETRO", NULL},
+    {"pretrain_ict", "a retriever", NULL},
+    {"pretrain_realm", "a retriever", NULL},
+    {"train_rl", "a model by reinforcement learning, whose generation of samples is not simulated", NULL},
+    {"text_generation", "nothing: it generates text", NULL},
+    {"inference", "nothing: it generates text", NULL},
+};
+
+static bool trains_gpt(const char *program)
+{
+    return strstr(program, "pretrain_gpt") != NULL;
+}
+
+/* A script that names a program of these, and none that trains a GPT. */
+static enum status check_programs(
+    const struct configuration *config, const struct shell_arguments *arguments, struct diag *diag)
+{
+    for (int p = 0; p < arguments->programs.n; p++)
+        if (trains_gpt(arguments->programs.at[p].name))
+            return STATUS_OK;
+    bool named = config->given && config->given->model;
+    for (int p = 0; p < arguments->programs.n; p++)
+        for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+            const struct shell_program *program = &arguments->programs.at[p];
+            if (!strstr(program->name, others[i].part) || (others[i].model && named))
+                continue;
+            return others[i].model
+                       ? diag_input(diag, program->at,
+                             "%s trains %s, and a model is made of these arguments for a GPT only; --model %s, say, "
+                             "names it",
+                             program->name, others[i].what, others[i].model)
+                       : diag_input(diag, program->at, "%s trains %s; only scripts that train a GPT are read",
+                             program->name, others[i].what);
+        }
+    return STATUS_OK;
 }
 
 enum status megatron_read(struct configuration *config, const char *path, struct diag *diag)
@@ -170,11 +90,13 @@ enum status megatron_read(struct configuration *config, const char *path, struct
         status = diag_input(diag, (struct source_pos){path, 1, 1},
             "there are no arguments '--name value'; is it a file of DeepSpeed (.json), accelerate (.yaml) or "
             "torchtitan (.toml)? Then --from says so");
+    if (status == STATUS_OK)
+        status = check_programs(config, &arguments, diag);
     for (int i = 0; i < arguments.list.n; i++) {
         enum status one = take_argument(config, &arguments.list.at[i], diag);
         status = status == STATUS_OK ? one : status;
     }
-    vec_free(&arguments.list);
+    shell_free(&arguments);
     free(text);
     return status;
 }
@@ -184,11 +106,11 @@ static void finish_gpus(struct configuration *config, struct diag *diag)
     struct configuration_setting *per_node = setting_find(config, "--nproc-per-node");
     struct configuration_setting *nodes = setting_find(config, "--nnodes");
     int64_t gpus = times(setting_int(config, "--nproc-per-node", 0, diag), setting_int(config, "--nnodes", 1, diag));
-    bool known = per_node && per_node->words == NULL && (!nodes || nodes->words == NULL);
+    bool known = per_node && !setting_open(config, "--nnodes") && (!nodes || nodes->words == NULL);
     if (gpus > 0 && known && !put_find(config, "cluster.gpus"))
         put_setting(config, "cluster.gpus", number_text(config, gpus), per_node);
     if (!known)
-        setting_refuse(per_node, "it is multiplied by --nnodes, which is not known");
+        setting_aside(per_node, "it is multiplied by --nnodes, which is not known");
     if (known) {
         setting_aside(per_node, "--gpus says it");
         setting_aside(nodes, "with --nproc-per-node");
@@ -225,6 +147,49 @@ static void finish_pipeline(struct configuration *config, bool deepspeed, struct
         put_assumed(config, PAR "overlap_p2p_comm", "false", "Megatron-LM's without virtual stages");
 }
 
+/* Without tensor parallelism Megatron-LM switches sequence parallelism off, and has nothing to overlap
+ * (validate_args). */
+static void finish_tensor(struct configuration *config)
+{
+    struct configuration_setting *sequence = setting_find(config, "--sequence-parallel");
+    struct configuration_setting *overlap = setting_find(config, "--tp-comm-overlap");
+    if (put_int(config, PAR "tensor", 1) > 1 || setting_open(config, "--tensor-model-parallel-size"))
+        return;
+    if (sequence && put_find(config, PAR "sequence")) {
+        put_remove(config, PAR "sequence");
+        *sequence = (struct configuration_setting){.name = sequence->name,
+            .value = "",
+            .bare = true,
+            .at = sequence->at,
+            .fate = FATE_ASIDE,
+            .words = "Megatron-LM switches it off where tensor parallelism is 1"};
+    }
+    if (overlap && put_find(config, PAR "tensor_overlap")) {
+        put_remove(config, PAR "tensor_overlap");
+        *overlap = (struct configuration_setting){.name = overlap->name,
+            .value = "",
+            .bare = true,
+            .at = overlap->at,
+            .fate = FATE_ASIDE,
+            .words = "of tensor parallelism, which is 1"};
+    }
+}
+
+/* Options of the softmax between two GEMMs, which fused attention does not have; its softmax is in FP32. */
+static void finish_softmax(struct configuration *config, bool gpt)
+{
+    struct configuration_setting *unfused = setting_find(config, "--no-masked-softmax-fusion");
+    struct configuration_setting *wide = setting_find(config, "--attention-softmax-in-fp32");
+    const char *attention = put_find(config, "train.attention");
+    bool naive = attention && strcmp(attention, "naive") == 0;
+    if (!naive || !gpt)
+        setting_aside(unfused, naive ? "simulated so" : "of attention in separate kernels");
+    if (naive && gpt && unfused)
+        setting_refuse(wide, "without fusion the softmax is simulated in the format of training");
+    else
+        setting_aside(wide, "flash attention and the fused softmax have it in FP32");
+}
+
 /* What Megatron-LM does only when it is asked to; stacks have it the other way. */
 static void finish_switches(struct configuration *config)
 {
@@ -253,6 +218,7 @@ void megatron_finish(struct configuration *config, struct diag *diag)
     if (!put_find(config, "train.optimizer"))
         put_assumed(config, "train.optimizer", "adam", "Megatron-LM's default");
     finish_gpus(config, diag);
+    finish_tensor(config);
     finish_recomputation(config);
     finish_pipeline(config, deepspeed != NULL, diag);
     if (deepspeed) {
@@ -266,8 +232,16 @@ void megatron_finish(struct configuration *config, struct diag *diag)
         put_assumed(config, "stack", old ? "megatron-2021" : "megatron-core", "the version is not in the file");
         finish_switches(config);
     }
+    struct configuration_setting *pipeline = setting_find(config, "--no-pipeline-parallel");
+    setting_aside(pipeline, "one stage");
+    struct configuration_setting *partition = setting_find(config, "--partition-activations");
+    if (put_int(config, PAR "tensor", 1) == 1)
+        setting_aside(partition, "of tensor parallelism");
+    setting_refuse(partition, "each rank of tensor parallelism keeps whole inputs of blocks");
     if (file && config->has[CONFIGURATION_DEEPSPEED])
         setting_aside(file, "read");
     setting_refuse(file, "name that file, too");
     megatron_model(config, diag);
+    const char *family = put_model_find(config, "family");
+    finish_softmax(config, family && strcmp(family, "gpt") == 0);
 }

@@ -1,5 +1,5 @@
 /* The model that Megatron's arguments describe (megatron/training/arguments.py, core/models/gpt). */
-#include "exchange/rules.h"
+#include "exchange/megatron.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,9 +28,8 @@ static void find_vocab(struct configuration *config, struct diag *diag)
         put_model(config, "vocab", number_text(config, rows), from);
     setting_aside(by, "in the vocabulary");
     setting_aside(words, "padded");
-    setting_aside(type, NULL);
-    setting_aside(merges, NULL);
-    if (!put_model_find(config, "vocab"))
+    setting_aside(type, "of the vocabulary");
+    if (!put_model_find(config, "vocab") && !put_find(config, "model"))
         vec_push(&config->missing,
             "vocab of the model: --model NAME, or --vocab-size among the arguments, as its tokenizer is not known");
 }
@@ -41,34 +40,62 @@ static int64_t shape(struct configuration *config, const char *key)
     return text ? strtoll(text, NULL, 10) : 0;
 }
 
-/* One of a few settings decides; all of them are then taken. */
+/* One of a few settings decides; all of them are then taken. What a family lacks and costs as much is assumed. */
 static void find_family(struct configuration *config)
 {
     struct configuration_setting *norm = setting_find(config, "--normalization");
     struct configuration_setting *rotary = setting_find(config, "--use-rotary-position-embeddings");
     struct configuration_setting *positions = setting_find(config, "--position-embedding-type");
     struct configuration_setting *gated = setting_find(config, "--swiglu");
-    bool rope = rotary || setting_is(config, "--position-embedding-type", "rope");
+    struct configuration_setting *squared = setting_find(config, "--squared-relu");
+    gated = gated ? gated : setting_find(config, "--quick-geglu");
+    bool latent = setting_find(config, "--multi-latent-attention") != NULL;
+    bool rope = rotary || latent || setting_is(config, "--position-embedding-type", "rope") ||
+                setting_is(config, "--position-embedding-type", "yarn");
     bool rms = setting_is(config, "--normalization", "RMSNorm");
-    bool llama = rope && rms && gated;
-    struct configuration_setting *from = rms ? norm : positions ? positions : rotary;
+    bool llama = rope && gated;
+    struct configuration_setting *from = llama ? gated : positions ? positions : rotary;
     put_model(config, "family", llama ? "llama" : rope ? "neox" : "gpt", from);
-    if (!llama) {
-        if (rms)
-            norm->fate = FATE_NOT_UNDERSTOOD, norm->words = "RMSNorm is simulated with --swiglu and rotary positions";
-        setting_refuse(gated, "gated layers are simulated with RMSNorm and rotary positions");
+    if (rms && !llama)
+        assume(config, "--normalization RMSNorm: simulated as LayerNorm, a pass over the same bytes");
+    if (!rms && llama)
+        assume(config, "--normalization: LayerNorm is simulated as RMSNorm, a pass over the same bytes");
+    if (squared && !gated) {
+        assume(config, "--squared-relu: simulated as GELU, a kernel each way over the same bytes");
+        setting_aside(squared, "as GELU");
     }
+    setting_refuse(squared, "gated layers with SiLU or GELU are simulated");
+    if (!llama)
+        setting_refuse(gated, "gated layers are simulated with rotary positions");
     setting_aside(norm, "in the family");
     setting_aside(rotary, "in the family");
     setting_aside(positions, "in the family");
     setting_aside(gated, "in the family");
 }
 
+/* Rotary positions as kernels of their own, where there are any. */
+static void find_rotary(struct configuration *config, bool gpt)
+{
+    struct configuration_setting *unfused = setting_find(config, "--no-rope-fusion");
+    if (!unfused || !gpt || !put_find(config, "train.rotary"))
+        return;
+    put_remove(config, "train.rotary");
+    *unfused = (struct configuration_setting){.name = unfused->name,
+        .value = "",
+        .bare = true,
+        .at = unfused->at,
+        .fate = FATE_ASIDE,
+        .words = "there are no rotary positions"};
+}
+
 static void find_positions(struct configuration *config, bool gpt, struct diag *diag)
 {
     struct configuration_setting *rows = setting_find(config, "--max-position-embeddings");
     struct configuration_setting *kind = setting_find(config, "--position-embedding-type");
+    struct configuration_setting *none = setting_find(config, "--no-position-embedding");
+    kind = kind ? kind : none;
     bool learned = gpt && (!kind || strcmp(kind->value, "learned_absolute") == 0);
+    setting_aside(none, "in the family");
     if (learned && rows)
         put_model(config, "max_positions", number_text(config, setting_int(config, rows->name, 0, diag)), rows);
     else if (gpt)
@@ -79,6 +106,7 @@ static void find_positions(struct configuration *config, bool gpt, struct diag *
 static void find_width(struct configuration *config)
 {
     struct configuration_setting *gated = setting_find(config, "--swiglu");
+    gated = gated ? gated : setting_find(config, "--quick-geglu");
     int64_t width = shape(config, "d_model");
     enum { MOST = 1 << 24 };
     if (put_model_find(config, "d_ff") || width < 1 || width > MOST)
@@ -87,24 +115,48 @@ static void find_width(struct configuration *config)
     put_model(config, "d_ff", number_text(config, gated ? width * PLAIN * 2 / 3 / ROUND * ROUND : width * PLAIN), NULL);
 }
 
+/* Biases: of all linear layers unless --disable-bias-linear; --add-qkv-bias keeps those of q, k and v, which is what
+ * the family llama can have. */
+static void find_biases(struct configuration *config, bool llama)
+{
+    struct configuration_setting *plain = setting_find(config, "--disable-bias-linear");
+    struct configuration_setting *qkv = setting_find(config, "--add-qkv-bias");
+    if (llama && (qkv || !plain))
+        put_model(config, "biases", "true", qkv);
+    if (llama && !plain)
+        assume(config, "--disable-bias-linear is not given: of biases only those of q, k and v are simulated");
+    if (!llama && plain)
+        put_model(config, "biases", "false", plain);
+    if (!llama && plain && qkv)
+        assume(config, "--add-qkv-bias: biases of q, k and v are not simulated without those of other layers");
+    setting_aside(plain, "in the family");
+    setting_aside(qkv, "see --disable-bias-linear");
+}
+
 static void find_switches(struct configuration *config, bool gpt)
 {
     struct configuration_setting *untied = setting_find(config, "--untie-embeddings-and-output-weights");
-    struct configuration_setting *plain = setting_find(config, "--disable-bias-linear");
     struct configuration_setting *norm = setting_find(config, "--embed-layernorm");
     struct configuration_setting *groups = setting_find(config, "--group-query-attention");
     struct configuration_setting *share = setting_find(config, "--rotary-percent");
+    struct configuration_setting *heads = setting_find(config, "--qk-layernorm");
     bool llama = strcmp(put_model_find(config, "family"), "llama") == 0;
-    bool neox = !gpt && !llama;
+    bool neox = !gpt && !llama, latent = setting_find(config, "--multi-latent-attention") != NULL;
     if (untied)
         put_model(config, "tied_embeddings", "false", untied);
     else
         put_model(config, "tied_embeddings", "true", NULL);
-    if (plain && !llama)
-        put_model(config, "biases", "false", plain);
-    setting_aside(plain, "in the family");
+    find_biases(config, llama);
     if (norm && gpt)
         put_model(config, "embedding_norm", "true", norm);
+    setting_refuse(norm, "a norm behind the embedding is simulated without rotary positions");
+    if (heads && llama && !latent)
+        put_model(config, "qk_norm", "true", heads);
+    if (latent)
+        setting_aside(heads, "the norms of the latents, which are simulated");
+    setting_refuse(heads, "norms of queries and keys are simulated with --swiglu and rotary positions");
+    if (!groups)
+        put_model_remove(config, "n_kv_heads");
     setting_aside(groups, "by --num-query-groups");
     if (neox)
         put_model(config, "parallel_residual", "false", NULL);
@@ -112,12 +164,34 @@ static void find_switches(struct configuration *config, bool gpt)
         put_model(config, "rotary_share", "100 %", NULL);
     else if (neox)
         put_model(config, "rotary_share", arena_printf(config->arena, "%.6g", strtod(share->value, NULL)), share);
+    if (share && llama && strtod(share->value, NULL) < 1)
+        setting_refuse(share, "whole heads are turned where layers are gated");
     setting_aside(share, "of rotary positions");
     if (gpt) {
         put_model(config, "sequence_first", "true", NULL);
         struct configuration_setting *unfused = setting_find(config, "--no-masked-softmax-fusion");
         put_model(config, "fused_softmax", unfused ? "false" : "true", unfused);
     }
+}
+
+/* A window of keys to the left, in all blocks or in all but every n-th: "127,0" sees 128. */
+static void find_window(struct configuration *config, struct diag *diag)
+{
+    struct configuration_setting *window = setting_find(config, "--window-size");
+    struct configuration_setting *skip = setting_find(config, "--window-attn-skip-freq");
+    if (!window) {
+        setting_aside(skip, "of windows");
+        return;
+    }
+    int64_t left = strtoll(window->value + strspn(window->value, "(["), NULL, 10);
+    int64_t every = skip ? setting_int(config, skip->name, 0, diag) : 0;
+    if (strcmp(put_model_find(config, "family"), "llama") != 0 || left < 1 || left > INT32_MAX)
+        setting_refuse(window, "windows are simulated with --swiglu and rotary positions");
+    if (window->words && window->fate != FATE_TAKEN)
+        return;
+    put_model(config, "sliding_window", number_text(config, left + 1), window);
+    if (every > 0)
+        put_model(config, "full_attention_every", number_text(config, every), skip);
 }
 
 static void find_dropout(struct configuration *config)
@@ -134,35 +208,48 @@ static void find_dropout(struct configuration *config)
         setting_aside(attention, "as --hidden-dropout");
 }
 
-static void find_experts(struct configuration *config, struct diag *diag)
+/* The checkpoint has the shape, whatever stands among the arguments. */
+static bool in_checkpoint(struct configuration *config)
 {
-    struct configuration_setting *experts = setting_find(config, "--num-experts");
-    struct configuration_setting *topk = setting_find(config, "--moe-router-topk");
-    struct configuration_setting *width = setting_find(config, "--moe-ffn-hidden-size");
-    if (!experts)
-        return;
-    put_model(config, "moe.experts", number_text(config, setting_int(config, experts->name, 0, diag)), experts);
-    if (topk)
-        put_model(config, "moe.experts_per_token", number_text(config, setting_int(config, topk->name, 2, diag)), topk);
-    else
-        put_model(config, "moe.experts_per_token", "2", NULL);
-    if (width)
-        put_model(config, "moe.d_ff", number_text(config, setting_int(config, width->name, 0, diag)), width);
-    else if (put_model_find(config, "d_ff"))
-        put_model(config, "moe.d_ff", put_model_find(config, "d_ff"), NULL);
-    put_model(config, "moe.normalised", "true", NULL);
+    struct configuration_setting *checkpoint = setting_find(config, "--use-checkpoint-args");
+    if (put_find(config, "model")) {
+        setting_aside(checkpoint, "--model says it");
+        return false;
+    }
+    if (checkpoint) {
+        config->model.n = 0;
+        setting_aside(checkpoint, "see what is missing");
+        vec_push(&config->missing, "model: --model NAME; --use-checkpoint-args takes it from the checkpoint");
+    }
+    return checkpoint != NULL;
+}
+
+/* What describes the model where --model names it. */
+static void leave_shape(struct configuration *config)
+{
+    for (int i = 0; i < config->settings.n; i++) {
+        struct configuration_setting *setting = &config->settings.at[i];
+        if (setting->key && strcmp(setting->key, "model") == 0)
+            setting_aside(setting, "of the model, which is named");
+    }
 }
 
 void megatron_model(struct configuration *config, struct diag *diag)
 {
-    if (!put_model_find(config, "d_model"))
-        return;
-    find_family(config);
-    bool gpt = strcmp(put_model_find(config, "family"), "gpt") == 0;
-    find_vocab(config, diag);
-    find_width(config);
-    find_positions(config, gpt, diag);
-    find_switches(config, gpt);
-    find_dropout(config);
-    find_experts(config, diag);
+    bool named = put_find(config, "model") != NULL;
+    if (!in_checkpoint(config) && put_model_find(config, "d_model")) {
+        find_family(config);
+        bool gpt = strcmp(put_model_find(config, "family"), "gpt") == 0;
+        find_rotary(config, gpt);
+        find_vocab(config, diag);
+        find_width(config);
+        find_positions(config, gpt, diag);
+        find_switches(config, gpt);
+        find_window(config, diag);
+        find_dropout(config);
+        megatron_experts(config, diag);
+    }
+    if (named || config->model.n == 0)
+        leave_shape(config);
+    setting_aside(setting_find(config, "--merge-file"), "of the tokenizer");
 }

@@ -8,12 +8,15 @@
 
 static const struct rule *find(const struct rule *rules, int n, const char *name)
 {
-    for (int i = 0; i < n; i++) {
-        size_t length = strlen(rules[i].name);
-        bool below = length > 2 && strcmp(rules[i].name + length - 2, ".*") == 0;
-        if (below ? strncmp(rules[i].name, name, length - 1) == 0 : strcmp(rules[i].name, name) == 0)
-            return &rules[i];
-    }
+    size_t length = strlen(name);
+    for (int i = 0; i < n; i++)
+        for (const char *at = rules[i].names; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+            size_t one = strcspn(at, " ");
+            bool below = at[one - 1] == '*';
+            if (below ? length >= one - 1 && strncmp(at, name, one - 1) == 0
+                      : length == one && strncmp(at, name, one) == 0)
+                return &rules[i];
+        }
     return NULL;
 }
 
@@ -79,10 +82,6 @@ static enum status take_int(
 {
     const char *word = first_word(setting->value, config->arena);
     int64_t number = 0;
-    if (strcmp(word, "auto") == 0) {
-        setting_refuse(setting, "auto: the trainer that is not in this file decides");
-        return STATUS_OK;
-    }
     if (!whole_number(word, &number))
         return diag_input(diag, setting->value_at, "%s is '%s'; a whole number is wanted", setting->name, word);
     if (rule->kind == RULE_MODEL) {
@@ -103,10 +102,6 @@ static enum status take_bool(
     struct configuration *config, const struct rule *rule, struct configuration_setting *setting, struct diag *diag)
 {
     const char *value = setting->bare ? "true" : first_word(setting->value, config->arena);
-    if (strcmp(value, "auto") == 0) {
-        setting_refuse(setting, "auto: the trainer that is not in this file decides");
-        return STATUS_OK;
-    }
     if (!listed("true false", value))
         return diag_input(diag, setting->value_at, "%s is '%s'; true or false is wanted", setting->name, value);
     put_setting(config, rule->key, value, setting);
@@ -124,16 +119,92 @@ static void take_words(struct configuration *config, const struct rule *rule, st
                                     theirs(rule->words, config->arena)));
 }
 
+static enum status take_number(
+    struct configuration *config, const struct rule *rule, struct configuration_setting *setting, struct diag *diag)
+{
+    const char *word = first_word(setting->value, config->arena);
+    char *end = NULL;
+    double number = strtod(word, &end);
+    if (end == word || *end || !isfinite(number))
+        return diag_input(diag, setting->value_at, "%s is '%s'; a number is wanted", setting->name, word);
+    put_setting(config, rule->key, arena_printf(config->arena, "%.9g", number), setting);
+    return STATUS_OK;
+}
+
+void assume(struct configuration *config, const char *sentence)
+{
+    for (int i = 0; i < config->assumptions.n; i++)
+        if (strcmp(config->assumptions.at[i], sentence) == 0)
+            return;
+    vec_push(&config->assumptions, sentence);
+}
+
+bool value_is_off(const char *value)
+{
+    static const char *const off[] = {"false", "null", "none", "0", "[]", "{}", ""};
+    for (size_t i = 0; i < sizeof off / sizeof *off; i++)
+        if (strcmp(off[i], value) == 0)
+            return true;
+    return false;
+}
+
+static void take_untouched(struct configuration *config, const struct rule *rule, struct configuration_setting *setting)
+{
+    bool off = !setting->bare && value_is_off(setting->value);
+    if (rule->kind == RULE_ASIDE)
+        setting_aside(setting, rule->words);
+    else if (off)
+        setting_aside(setting, "off");
+    else if (rule->kind == RULE_REFUSED)
+        setting_refuse(setting, rule->words);
+    else {
+        setting_aside(setting, "nearly none; see what is assumed");
+        assume(config, arena_printf(config->arena, "%s: %s", rule->key ? rule->key : setting->name, rule->words));
+        setting->key = NULL;
+    }
+}
+
+static void take_fact(struct configuration *config, const struct rule *rule, struct configuration_setting *setting)
+{
+    if (rule->words && !listed(rule->words, setting->value))
+        setting_refuse(setting, arena_printf(config->arena, "known are: %s", rule->words));
+}
+
+/* The value is not in the file: "auto", or a variable of a script that is set elsewhere. */
+static bool is_open(const struct configuration_setting *setting, const struct rule *rule)
+{
+    bool valued = rule->kind == RULE_INT || rule->kind == RULE_NUMBER || rule->kind == RULE_BOOL ||
+                  rule->kind == RULE_WORDS || rule->kind == RULE_MODEL;
+    bool kept = rule->kind == RULE_SHAPE || (rule->kind == RULE_FACT && rule->key);
+    return setting->unset
+               ? valued || kept
+               : valued && strcmp(setting->value, "auto") == 0 && !strstr(rule->words ? rule->words : "", "auto=");
+}
+
 enum status rules_apply(struct configuration *config, const struct rule *rules, int n,
     struct configuration_setting *setting, struct diag *diag)
 {
     const struct rule *rule = find(rules, n, setting->name);
-    if (!rule || setting->words) /* a reader knows already why it cannot be understood */
+    if (!rule)
         return STATUS_OK;
+    setting->key = rule->kind == RULE_MODEL || rule->kind == RULE_SHAPE ? "model" : rule->key;
+    if (is_open(setting, rule)) {
+        setting->fate = FATE_OPEN;
+        setting->words = setting->unset
+                             ? arena_printf(config->arena, "the file does not say what %s is", setting->unset)
+                             : "auto: the trainer that is not in this file decides";
+        return STATUS_OK;
+    }
+    if (setting->unset && rule->kind != RULE_ASIDE && rule->kind != RULE_SLIGHT && rule->kind != RULE_OTHER) {
+        setting_refuse(setting, arena_printf(config->arena, "the file does not say what %s is", setting->unset));
+        return STATUS_OK;
+    }
     switch (rule->kind) {
     case RULE_INT:
     case RULE_MODEL:
         return take_int(config, rule, setting, diag);
+    case RULE_NUMBER:
+        return take_number(config, rule, setting, diag);
     case RULE_BOOL:
         return take_bool(config, rule, setting, diag);
     case RULE_WORDS:
@@ -142,9 +213,9 @@ enum status rules_apply(struct configuration *config, const struct rule *rules, 
     case RULE_SET:
         put_setting(config, rule->key, rule->words, setting);
         break;
+    case RULE_SHAPE:
     case RULE_FACT:
-        if (rule->words && !listed(rule->words, setting->value))
-            setting_refuse(setting, arena_printf(config->arena, "known are: %s", rule->words));
+        take_fact(config, rule, setting);
         break;
     case RULE_HELD:
         if (listed(rule->words, setting->value))
@@ -153,7 +224,17 @@ enum status rules_apply(struct configuration *config, const struct rule *rules, 
             setting_refuse(setting, arena_printf(config->arena, "simulated as %s", rule->words));
         break;
     case RULE_ASIDE:
-        setting_aside(setting, NULL);
+    case RULE_SLIGHT:
+    case RULE_REFUSED:
+        take_untouched(config, rule, setting);
+        break;
+    case RULE_OTHER:
+        if (!setting->bare && value_is_off(setting->value))
+            setting_aside(setting, "off");
+        else
+            return diag_input(diag, setting->at,
+                "%s is of %s, which is not simulated; scenarios/models and 'flopcast help models' have what is",
+                setting->name, rule->words);
         break;
     }
     return STATUS_OK;

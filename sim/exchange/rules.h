@@ -5,19 +5,26 @@
 #include "exchange/configuration.h"
 
 enum rule_kind {
-    RULE_INT,   /* a whole number, also as 5e8: of key */
-    RULE_BOOL,  /* true or false: of key. An argument without a value is true */
-    RULE_WORDS, /* words says what of key: "bf16=bf16_mixed no=fp32"; a value that it lacks is not understood */
-    RULE_SET,   /* an argument without a value: words is what key becomes */
-    RULE_MODEL, /* a whole number: of key of the model file */
-    RULE_FACT,  /* kept for the framework's finish function, which says its fate; it must be one of a list of words,
-                   where words is not NULL */
-    RULE_HELD,  /* flopcast has it as words says; anything else is not understood */
-    RULE_ASIDE  /* changes neither speed nor memory */
+    RULE_INT,     /* a whole number, also as 5e8: of key */
+    RULE_NUMBER,  /* any number: of key */
+    RULE_BOOL,    /* true or false: of key. An argument without a value is true */
+    RULE_WORDS,   /* words says what of key: "bf16=bf16_mixed no=fp32"; a value that it lacks is not understood */
+    RULE_SET,     /* an argument without a value: words is what key becomes */
+    RULE_MODEL,   /* a whole number: of key of the model file */
+    RULE_SHAPE,   /* of the model: kept for the framework's finish function, unless --model says it; words as below */
+    RULE_FACT,    /* kept for the framework's finish function, which says its fate; it must be one of a list of words,
+                     where words is not NULL */
+    RULE_HELD,    /* flopcast has it as words says; anything else is not understood */
+    RULE_ASIDE,   /* changes neither speed nor memory: words is why */
+    RULE_SLIGHT,  /* changes them a little, which is not simulated: words is how, an assumption of the scenario, with
+                     the name or key in front */
+    RULE_REFUSED, /* changes them, and is not simulated: words is what is simulated. "false", "null", an empty list and
+                     "0" ask for nothing */
+    RULE_OTHER    /* of another sort of job, which words names: nothing is written */
 };
 
 struct rule {
-    const char *name; /* "a.*": everything below a */
+    const char *names; /* one or several, with blanks between; "a*": all that begin with a */
     enum rule_kind kind;
     const char *key, *words;
 };
@@ -33,11 +40,16 @@ enum status rules_apply_document(
 enum status rules_apply_file(
     struct configuration *config, const char *path, const struct rule *rules, int n, struct diag *diag);
 
-/* The last setting of a name; NULL: there is none. */
+/* The last setting of a name; NULL: there is none, or its value is left to others; that one alone. */
 struct configuration_setting *setting_find(struct configuration *config, const char *name);
+struct configuration_setting *setting_open(struct configuration *config, const char *name);
 /* Its value; otherwise where there is none. */
 const char *setting_value(struct configuration *config, const char *name, const char *otherwise);
 bool setting_is(struct configuration *config, const char *name, const char *value);
+/* Also where a finish function finds it: an assumption, once for each sentence. */
+void assume(struct configuration *config, const char *sentence);
+/* Whether the value is one that asks for nothing: "false", "null", "0", "[]", "{}", "". */
+bool value_is_off(const char *value);
 /* A whole number of at most 2^53, or otherwise. A value that is none is reported. */
 int64_t setting_int(struct configuration *config, const char *name, int64_t otherwise, struct diag *diag);
 /* Whether an argument is there, or a setting is true. */
@@ -50,13 +62,17 @@ void put_assumed(struct configuration *config, const char *key, const char *text
 const char *put_find(const struct configuration *config, const char *key);
 int64_t put_int(const struct configuration *config, const char *key, int64_t otherwise);
 void put_model(struct configuration *config, const char *key, const char *text, struct configuration_setting *from);
+void put_model_remove(struct configuration *config, const char *key);
 const char *put_model_find(const struct configuration *config, const char *key);
-/* The fate of a setting, unless it was taken before. */
+void put_remove(struct configuration *config, const char *key);
+/* The fate of a setting, unless it was taken before; why it cannot be understood, unless its fate is known. */
 void setting_aside(struct configuration_setting *setting, const char *words);
 void setting_refuse(struct configuration_setting *setting, const char *why);
 
 /* a x b, at most 2^53 in size: no settings of a file go beyond that. */
 int64_t times(int64_t a, int64_t b);
+/* Elements of a token in the model's residual stream, of the files or of the model that is named; 0: not known. */
+int64_t model_width(struct configuration *config);
 /* Ranks that share one copy of the model, however it is cut. */
 int64_t model_ranks(const struct configuration *config);
 
@@ -71,6 +87,5 @@ enum status torchtitan_read(struct configuration *config, const char *path, stru
 void torchtitan_finish(struct configuration *config, struct diag *diag);
 enum status megatron_read(struct configuration *config, const char *path, struct diag *diag);
 void megatron_finish(struct configuration *config, struct diag *diag);
-void megatron_model(struct configuration *config, struct diag *diag); /* megatron_model.c */
 
 #endif

@@ -22,19 +22,49 @@ static void append_value(struct shell *sh, const char *text, const char *unset, 
         argument->value ? arena_printf(sh->arena, "%s %s", argument->value, text) : arena_strdup(sh->arena, text);
 }
 
+static void take_program(struct shell *sh, const char *text, struct source_pos at)
+{
+    size_t n = strlen(text);
+    const char *slash = strrchr(text, '/');
+    if (n > 3 && strcmp(text + n - 3, ".py") == 0)
+        vec_push(&sh->out->programs, (struct shell_program){arena_strdup(sh->arena, slash ? slash + 1 : text), at});
+}
+
+static void take_text(struct shell *sh, const char *text, const char *unset, struct source_pos at)
+{
+    take_program(sh, text, at);
+    if (is_argument(text)) {
+        size_t n = strcspn(text, "=");
+        vec_push(
+            &sh->out->list, (struct shell_argument){.name = arena_printf(sh->arena, "%.*s", (int)n, text), .at = at});
+        sh->in_argument = true;
+        struct source_pos behind = at;
+        behind.column += (int)n + 1;
+        append_value(sh, text[n] ? text + n + 1 : "", unset, behind);
+    } else if (sh->in_argument) {
+        append_value(sh, text, unset, at);
+    }
+}
+
+/* A word in quotes may hold several, as "--fp8-format hybrid" of an array that the command line splits again. */
 static void take_word(struct shell *sh, const struct word *word)
 {
-    if (is_argument(word->text)) {
-        size_t n = strcspn(word->text, "=");
-        vec_push(&sh->out->list,
-            (struct shell_argument){.name = arena_printf(sh->arena, "%.*s", (int)n, word->text), .at = word->at});
-        sh->in_argument = true;
-        struct source_pos at = word->at;
-        at.column += (int)n + 1;
-        append_value(sh, word->text[n] ? word->text + n + 1 : "", word->unset, at);
-    } else if (sh->in_argument) {
-        append_value(sh, word->text, word->unset, word->at);
+    static const char blanks[] = " \t\n";
+    if (!is_argument(word->text) || word->text[strcspn(word->text, "= \t\n")] == '=') {
+        take_text(sh, word->text, word->unset, word->at);
+        return;
     }
+    for (const char *at = word->text; *at; at += strcspn(at, blanks), at += strspn(at, blanks)) {
+        size_t n = strcspn(at, blanks);
+        struct source_pos place = word->at;
+        place.column += (int)(at - word->text) + 1; /* the quote */
+        take_text(sh, arena_printf(sh->arena, "%.*s", (int)n, at), at[n] ? NULL : word->unset,
+            at == word->text ? word->at : place);
+    }
+    /* A variable alone behind the name leaves the word "--name ". */
+    size_t length = strlen(word->text);
+    if (word->unset && length > 0 && strchr(blanks, word->text[length - 1]))
+        append_value(sh, "", word->unset, word->at);
 }
 
 static void read_words(struct shell *sh, struct reader *r, char closing);
@@ -226,4 +256,10 @@ enum status shell_read(
     vec_free(&sh.variables);
     vec_free(&sh.heredocs);
     return sh.failed ? STATUS_INPUT : STATUS_OK;
+}
+
+void shell_free(struct shell_arguments *arguments)
+{
+    vec_free(&arguments->list);
+    vec_free(&arguments->programs);
 }

@@ -1,5 +1,6 @@
 /* Private to sim/exchange: the arguments "--name value" that a shell script defines, wherever they stand: on a
- * command's line, in a variable's quotes, in an array. Variables that the script sets to plain words are expanded, also
+ * command's line, in a variable's quotes, in an array, where one element may hold several words. Variables that the
+ * script sets to plain words are expanded, also
  * ${NAME:-default} and $((arithmetic)); what it takes from elsewhere is marked. Comments and here-documents are passed
  * over. A file of arguments alone is such a script, too. */
 #ifndef FLOPCAST_EXCHANGE_SHELL_H
@@ -16,13 +17,20 @@ struct shell_argument {
     struct source_pos value_at;
     const char *unset; /* a variable in the value that the script does not set, as "$1"; NULL: none */
 };
+/* A word that ends in ".py", wherever it stands: the programs that the script may run. */
+struct shell_program {
+    const char *name; /* without its folder: "pretrain_gpt.py" */
+    struct source_pos at;
+};
 struct shell_arguments {
     VEC(struct shell_argument) list;
+    VEC(struct shell_program) programs;
 };
 
 enum { SHELL_MAX_NAME = 128, SHELL_MAX_WORD = 4096, SHELL_MAX_DEPTH = 16 };
 
 enum status shell_read(
     struct shell_arguments *out, const char *path, const char *text, size_t n, struct arena *arena, struct diag *diag);
+void shell_free(struct shell_arguments *arguments);
 
 #endif

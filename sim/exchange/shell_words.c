@@ -199,14 +199,32 @@ static const char *up_to(struct shell *sh, struct reader *r, char open, char clo
     return arena_printf(sh->arena, "%.*s", (int)(r->at - begin - 1), begin);
 }
 
+/* A default as the shell would expand it: quotes go. */
+static const char *plain(struct shell *sh, const char *text)
+{
+    char *out = arena_strdup(sh->arena, text), *to = out;
+    for (const char *at = text; *at; at++) {
+        bool escaped = *at == '\\' && at[1];
+        if (escaped)
+            *to++ = *++at;
+        else if (*at != '"' && *at != '\'')
+            *to++ = *at;
+    }
+    *to = '\0';
+    return out;
+}
+
 /* ${NAME}, ${NAME:-default}, ${NAME[@]} */
 static void expand_braces(struct shell *sh, struct word *word, const char *text)
 {
     size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
     const char *name = arena_printf(sh->arena, "%.*s", (int)n, text);
     const char *rest = text + n;
-    if (strncmp(rest, ":-", 2) == 0 || strncmp(rest, ":=", 2) == 0)
-        expand_name(sh, word, name, strchr(rest, '$') ? NULL : rest + 2);
+    bool colon = strncmp(rest, ":-", 2) == 0 || strncmp(rest, ":=", 2) == 0;
+    if (!colon && (*rest == '-' || *rest == '=')) /* ${NAME-default} */
+        expand_name(sh, word, name, strchr(rest, '$') ? NULL : plain(sh, rest + 1));
+    else if (colon)
+        expand_name(sh, word, name, strchr(rest, '$') ? NULL : plain(sh, rest + 2));
     else if (!*rest || strcmp(rest, "[@]") == 0 || strcmp(rest, "[*]") == 0)
         expand_name(sh, word, name, NULL);
     else

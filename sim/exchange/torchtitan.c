@@ -8,80 +8,91 @@
 #include <string.h>
 
 #define DTYPES "bfloat16 float32"
+#define LINEAR "quantize.linear.float8."
 static const struct rule rules[] = {
-    {"model.name", RULE_FACT, NULL, NULL},
-    {"model.flavor", RULE_FACT, NULL, NULL},
-    {"model.converters", RULE_FACT, NULL, "[] [float8]"},
-    {"model.norm_type", RULE_HELD, NULL, "rmsnorm"},
-    {"training.local_batch_size", RULE_FACT, NULL, NULL},
-    {"training.batch_size", RULE_FACT, NULL, NULL},
+    {"model.name model.flavor", RULE_SHAPE, NULL, NULL},
+    {"model.converters", RULE_FACT, NULL, NULL},
+    {"model.norm_type", RULE_FACT, NULL, "rmsnorm fused_rmsnorm compiled_rmsnorm"},
+    {"training.local_batch_size training.batch_size", RULE_FACT, NULL, NULL},
     {"training.global_batch_size", RULE_FACT, NULL, NULL},
     {"training.seq_len", RULE_INT, "train.seq_len", NULL},
     {"training.max_norm", RULE_FACT, NULL, NULL},
-    {"training.compile", RULE_WORDS, "train.fusion", "true=inductor false=eager"},
-    {"compile.enable", RULE_WORDS, "train.fusion", "true=inductor false=eager"},
+    {"training.compile compile.enable", RULE_WORDS, "train.fusion", "true=inductor false=eager"},
     {"training.mixed_precision_param", RULE_FACT, NULL, DTYPES},
     {"training.mixed_precision_reduce", RULE_WORDS, "fsdp.reduce_dtype", "float32=fp32 bfloat16=bf16"},
+    {"training.dtype", RULE_HELD, NULL, "float32"},
     {"training.enable_cpu_offload", RULE_BOOL, "fsdp.cpu_offload", NULL},
-    {"training.data_parallel_replicate_degree", RULE_FACT, NULL, NULL},
-    {"training.data_parallel_shard_degree", RULE_FACT, NULL, NULL},
-    {"training.tensor_parallel_degree", RULE_INT, "parallelism.tensor", NULL},
-    {"training.fsdp_reshard_after_forward", RULE_WORDS, "fsdp.reshard_after_forward",
-        "default=default always=always never=never"},
-    {"parallelism.data_parallel_replicate_degree", RULE_FACT, NULL, NULL},
-    {"parallelism.data_parallel_shard_degree", RULE_FACT, NULL, NULL},
-    {"parallelism.fsdp_reshard_after_forward", RULE_WORDS, "fsdp.reshard_after_forward",
-        "default=default always=always never=never"},
-    {"parallelism.tensor_parallel_degree", RULE_INT, "parallelism.tensor", NULL},
-    {"parallelism.disable_loss_parallel", RULE_HELD, NULL, "false"},
-    {"parallelism.enable_async_tensor_parallel", RULE_WORDS, "parallelism.tensor_overlap",
-        "true=micro_pipeline false=none"},
-    {"experimental.enable_async_tensor_parallel", RULE_WORDS, "parallelism.tensor_overlap",
-        "true=micro_pipeline false=none"},
-    {"parallelism.context_parallel_degree", RULE_INT, "parallelism.context", NULL},
-    {"experimental.context_parallel_degree", RULE_INT, "parallelism.context", NULL},
-    {"parallelism.context_parallel_rotate_method", RULE_WORDS, "parallelism.context_kind",
-        "allgather=all_gather alltoall=p2p"}, /* of a ring's keys and values */
-    {"parallelism.pipeline_parallel_degree", RULE_INT, "parallelism.pipeline", NULL},
-    {"experimental.pipeline_parallel_degree", RULE_INT, "parallelism.pipeline", NULL},
-    {"parallelism.pipeline_parallel_schedule", RULE_FACT, NULL, "1F1B GPipe Interleaved1F1B"},
-    {"experimental.pipeline_parallel_schedule", RULE_FACT, NULL, "1F1B GPipe Interleaved1F1B"},
+    {"training.fp8_linear", RULE_FACT, NULL, NULL},
+    {"training.data_parallel_type", RULE_FACT, NULL, "fsdp ddp"},
+    {"parallelism.data_parallel_replicate_degree training.data_parallel_replicate_degree", RULE_FACT, NULL, NULL},
+    {"parallelism.data_parallel_shard_degree training.data_parallel_shard_degree training.data_parallel_degree",
+        RULE_FACT, NULL, NULL},
+    {"training.fsdp_reshard_after_forward parallelism.fsdp_reshard_after_forward", RULE_WORDS,
+        "fsdp.reshard_after_forward", "default=default always=always never=never"},
+    {"parallelism.tensor_parallel_degree training.tensor_parallel_degree", RULE_INT, "parallelism.tensor", NULL},
+    {"parallelism.disable_loss_parallel parallelism.enable_compiled_autograd experimental.enable_compiled_autograd "
+     "experimental.enable_loss_parallel training.enable_loss_parallel",
+        RULE_FACT, NULL, "true false"},
+    {"parallelism.enable_async_tensor_parallel experimental.enable_async_tensor_parallel", RULE_WORDS,
+        "parallelism.tensor_overlap", "true=micro_pipeline false=none"},
+    {"parallelism.context_parallel_degree experimental.context_parallel_degree", RULE_INT, "parallelism.context", NULL},
+    {"parallelism.context_parallel_rotate_method experimental.context_parallel_rotate_method", RULE_WORDS,
+        "parallelism.context_kind", "allgather=all_gather alltoall=p2p"}, /* of a ring's keys and values */
+    {"parallelism.pipeline_parallel_degree experimental.pipeline_parallel_degree training.pipeline_parallel_degree",
+        RULE_INT, "parallelism.pipeline", NULL},
+    {"parallelism.pipeline_parallel_schedule experimental.pipeline_parallel_schedule", RULE_FACT, NULL,
+        "1F1B 1f1b GPipe gpipe Interleaved1F1B interleaved_1f1b"},
     {"parallelism.pipeline_parallel_microbatch_size", RULE_FACT, NULL, NULL},
+    {"parallelism.pipeline_parallel_split_points experimental.pipeline_parallel_split_points "
+     "parallelism.module_fqns_per_model_part parallelism.pipeline_parallel_layers_per_stage "
+     "experimental.pipeline_parallel_microbatches parallelism.pipeline_parallel_schedule_csv",
+        RULE_REFUSED, NULL, "stages of equal weight are simulated"},
+    {"parallelism.pipeline_parallel_first_stage_less_layers parallelism.pipeline_parallel_last_stage_less_layers",
+        RULE_SLIGHT, NULL, "the ends of a pipeline are weighed as torchtitan's default does"},
     {"parallelism.expert_parallel_degree", RULE_INT, "parallelism.expert", NULL},
     {"parallelism.expert_tensor_parallel_degree", RULE_INT, "parallelism.expert_tensor", NULL},
     {"activation_checkpoint.mode", RULE_FACT, NULL, "none full selective"},
-    {"activation_checkpoint.selective_ac_option", RULE_FACT, NULL, NULL},
-    {"activation_checkpoint.selective_ac_type", RULE_FACT, NULL, NULL},
+    {"activation_checkpoint.selective_ac_option activation_checkpoint.selective_ac_type", RULE_FACT, NULL, NULL},
+    {"activation_checkpoint.memory_budget activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns "
+     "activation_checkpoint.early_stop activation_checkpoint.preserve_rng_state "
+     "activation_checkpoint.determinism_check activation_checkpoint.debug",
+        RULE_SLIGHT, NULL, "torchtitan's default is simulated"},
     {"optimizer.name", RULE_WORDS, "train.optimizer", "AdamW=adamw Adam=adam"},
     {"optimizer.implementation", RULE_WORDS, "train.optimizer_impl", "fused=fused foreach=foreach for-loop=for_loop"},
     {"optimizer.fused", RULE_WORDS, "train.optimizer_impl", "true=fused false=foreach"},
     {"optimizer.early_step_in_backward", RULE_HELD, NULL, "false"},
-    {"optimizer.*", RULE_ASIDE, NULL, NULL},
-    {"lr_scheduler.*", RULE_ASIDE, NULL, NULL},
+    {"optimizer.*", RULE_ASIDE, NULL, "of the update's value"},
+    {"lr_scheduler.*", RULE_ASIDE, NULL, "learning rate"},
     {"float8.enable_float8_linear", RULE_FACT, NULL, "true false"},
-    {"float8.enable_fsdp_float8_all_gather", RULE_BOOL, "fsdp.float8_all_gather", NULL},
-    {"float8.recipe_name", RULE_WORDS, "train.fp8_recipe", "tensorwise=tensorwise rowwise=rowwise"},
-    {"float8.precompute_float8_dynamic_scale_for_fsdp", RULE_ASIDE, NULL, NULL},
-    {"float8.filter_fqns", RULE_ASIDE, NULL, NULL}, /* the head, which is never in FP8 here */
-    {"float8.force_recompute_fp8_weight_in_bwd", RULE_ASIDE, NULL, NULL},
-    {"job.*", RULE_ASIDE, NULL, NULL},
-    {"profiling.*", RULE_ASIDE, NULL, NULL},
-    {"metrics.*", RULE_ASIDE, NULL, NULL},
-    {"checkpoint.*", RULE_ASIDE, NULL, NULL},
-    {"validation.*", RULE_ASIDE, NULL, NULL},
-    {"comm.*", RULE_ASIDE, NULL, NULL},
-    {"debug.*", RULE_ASIDE, NULL, NULL},
-    {"model.hf_assets_path", RULE_ASIDE, NULL, NULL},
-    {"model.tokenizer_path", RULE_ASIDE, NULL, NULL},
-    {"model.print_after_conversion", RULE_ASIDE, NULL, NULL},
-    {"training.dataset", RULE_ASIDE, NULL, NULL},
-    {"training.dataset_path", RULE_ASIDE, NULL, NULL},
-    {"training.steps", RULE_ASIDE, NULL, NULL},
-    {"training.warmup_steps", RULE_ASIDE, NULL, NULL},
-    {"training.seed", RULE_ASIDE, NULL, NULL},
-    {"training.deterministic", RULE_HELD, NULL, "false"},
-    {"training.gc_freq", RULE_ASIDE, NULL, NULL},
-    {"compile.components", RULE_HELD, NULL, "[model,loss] [loss,model]"},
+    {"float8.enable_fsdp_float8_all_gather " LINEAR "enable_fsdp_float8_all_gather", RULE_FACT, NULL, "true false"},
+    {"float8.recipe_name " LINEAR "recipe_name", RULE_FACT, NULL, "tensorwise rowwise"},
+    {"float8.precompute_float8_dynamic_scale_for_fsdp " LINEAR "precompute_float8_dynamic_scale_for_fsdp", RULE_ASIDE,
+        NULL, "scales"},
+    {"float8.force_recompute_fp8_weight_in_bwd " LINEAR "force_recompute_fp8_weight_in_bwd", RULE_ASIDE, NULL,
+        "of tensors that backward has anyway"},
+    {"float8.filter_fqns " LINEAR "filter_fqns", RULE_FACT, NULL, NULL},
+    {"float8.emulate " LINEAR "emulate", RULE_REFUSED, NULL, "FP8 runs on the GPU's own units"},
+    {"float8.moe_fqns_prototype quantize.grouped_mm.* quantize.linear.mx.* quantize.dense.* mx.*", RULE_FACT, NULL,
+        NULL},
+    {"encoder.* training.img_size training.classifer_free_guidance_prob training.classifier_free_guidance_prob",
+        RULE_OTHER, NULL, "FLUX, a model of images,"},
+    {"training.max_seq_len", RULE_ASIDE, NULL, "of the table of positions"},
+    {"eval.* validation.* inference.*", RULE_ASIDE, NULL, "not training"},
+    {"job.* experimental.custom_args_module experimental.custom_import", RULE_ASIDE, NULL, "names and paths"},
+    {"profiling.* metrics.* debug.* memory_estimation.*", RULE_ASIDE, NULL, "logging"},
+    {"checkpoint.*", RULE_ASIDE, NULL, "saving"},
+    {"comm.* activation_offload.enable_prefetch", RULE_ASIDE, NULL, "time-outs"},
+    {"fault_tolerance.enable", RULE_HELD, NULL, "false"},
+    {"fault_tolerance.*", RULE_ASIDE, NULL, "off"},
+    {"model.hf_assets_path model.tokenizer_path model.tokenizer_type model.print_after_conversion", RULE_ASIDE, NULL,
+        "names and paths"},
+    {"training.dataset training.dataset_path training.dataloader training.data_parallel_seed", RULE_ASIDE, NULL,
+        "data"},
+    {"training.steps training.warmup_steps training.seed training.gc_freq training.gc_debug", RULE_ASIDE, NULL,
+        "of the run's length and seed"},
+    {"training.deterministic debug.deterministic", RULE_HELD, NULL, "false"},
+    {"compile.components compile.backend compile.model compile.loss", RULE_HELD, NULL,
+        "[model,loss] [loss,model] inductor true"},
 };
 enum { N_RULES = sizeof rules / sizeof *rules };
 
@@ -107,23 +118,51 @@ static struct configuration_setting *either(struct configuration *config, const 
     return setting ? setting : setting_find(config, before);
 }
 
-static void finish_model(struct configuration *config)
+/* torchtitan/models/<name>: the flavors that scenarios/models has. */
+static const struct {
+    const char *name, *flavor, *model;
+} known_models[] = {{"llama3", "8B", "llama3.1-8b"}, {"llama3", "70B", "llama3.1-70b"},
+    {"llama3", "405B", "llama3.1-405b"}, {"llama2", "7B", "llama2-7b"}, {"llama2", "13B", "llama2-13b"},
+    {"llama2", "70B", "llama2-70b"}, {"deepseek_v3", "16B", "deepseek-v2-lite"}, {"deepseek_v3", "236B", "deepseek-v2"},
+    {"deepseek_v3", "671B", "deepseek-v3"}, {"qwen3", "30B-A3B", "qwen3-30b-a3b"},
+    {"qwen3", "235B-A22B", "qwen3-235b-a22b"}};
+
+static void refuse_model(struct configuration *config, const struct configuration_setting *name,
+    const struct configuration_setting *flavor, struct diag *diag)
 {
-    static const struct {
-        const char *name, *flavor, *model;
-    } known[] = {{"llama3", "8B", "llama3.1-8b"}, {"llama3", "70B", "llama3.1-70b"},
-        {"llama3", "405B", "llama3.1-405b"}, {"deepseek_v3", "16B", "deepseek-v2-lite"},
-        {"deepseek_v3", "671B", "deepseek-v3"}, {"qwen3", "30B-A3B", "qwen3-30b-a3b"}};
+    const char *known = "";
+    for (size_t i = 0; i < sizeof known_models / sizeof *known_models; i++)
+        if (strcmp(known_models[i].name, name->value) == 0)
+            known = arena_printf(config->arena, "%s%s%s", known, *known ? ", " : "", known_models[i].flavor);
+    diag_input(diag, flavor->value_at,
+        "flopcast has no model for torchtitan's %s %s%s%s; --model NAME takes another, or a Hugging Face config.json",
+        name->value, flavor->value, *known ? "; of its flavors it has " : "", known);
+}
+
+/* The flavor says the size; experiments call the same models by longer names (llama3_simple_fsdp). */
+static void finish_model(struct configuration *config, struct diag *diag)
+{
     struct configuration_setting *name = setting_find(config, "model.name");
     struct configuration_setting *flavor = setting_find(config, "model.flavor");
-    for (size_t i = 0; i < sizeof known / sizeof *known && name && flavor; i++)
-        if (strcmp(known[i].name, name->value) == 0 && strcmp(known[i].flavor, flavor->value) == 0) {
-            put_setting(config, "model", known[i].model, flavor);
-            setting_aside(name, "with the flavor");
-            return;
+    if (put_find(config, "model") || !name || !flavor)
+        return;
+    const char *model = NULL;
+    size_t longest = 0;
+    for (size_t i = 0; i < sizeof known_models / sizeof *known_models; i++) {
+        size_t n = strlen(known_models[i].name);
+        char behind = strncmp(name->value, known_models[i].name, n) == 0 ? name->value[n] : 'x';
+        if ((behind == '\0' || behind == '_' || behind == '.') && strcmp(known_models[i].flavor, flavor->value) == 0 &&
+            n > longest) {
+            model = known_models[i].model;
+            longest = n;
         }
-    setting_refuse(name, "flopcast has no such model of torchtitan's; give --model");
-    setting_refuse(flavor, "flopcast has no such model of torchtitan's; give --model");
+    }
+    if (!model) {
+        refuse_model(config, name, flavor, diag);
+        return;
+    }
+    put_setting(config, "model", model, flavor);
+    setting_aside(name, "with the flavor");
 }
 
 /* A local batch is what a rank takes at once, but in a pipeline, which cuts it into micro-batches. */
@@ -161,13 +200,16 @@ static void finish_degrees(struct configuration *config, struct diag *diag)
         either(config, "parallelism.data_parallel_replicate_degree", "training.data_parallel_replicate_degree");
     struct configuration_setting *shard =
         either(config, "parallelism.data_parallel_shard_degree", "training.data_parallel_shard_degree");
+    struct configuration_setting *type = setting_find(config, "training.data_parallel_type");
+    shard = shard ? shard : setting_find(config, "training.data_parallel_degree"); /* 2024 */
     int64_t n_copies = copies ? setting_int(config, copies->name, 1, diag) : 1;
     int64_t n_shard = shard ? setting_int(config, shard->name, -1, diag) : -1;
     int64_t ranks = model_ranks(config);
     int64_t context = put_int(config, "parallelism.context", 1);
-    bool ddp = n_copies > 1 && n_shard == 1;
+    bool named = type && !type->words && strcmp(type->value, "ddp") == 0;
+    bool ddp = named || (n_copies > 1 && n_shard == 1);
     if (ddp)
-        put_setting(config, "strategy", "ddp", shard);
+        put_setting(config, "strategy", "ddp", named ? type : shard);
     else
         put_assumed(config, "strategy", "fsdp", NULL);
     if (!ddp)
@@ -178,6 +220,8 @@ static void finish_degrees(struct configuration *config, struct diag *diag)
         put_setting(config, "fsdp.sharding_group_size", number_text(config, times(n_shard, context)), shard);
     if (n_shard > 0 && n_copies > 0 && !put_find(config, "cluster.gpus"))
         put_setting(config, "cluster.gpus", number_text(config, times(times(n_copies, n_shard), ranks)), shard);
+    if (type && !type->words)
+        setting_aside(type, "by the degrees");
     setting_aside(copies, "one copy of the model");
     setting_aside(shard, n_shard < 0 ? "all ranks that are left" : "by the GPUs");
 }
@@ -193,8 +237,9 @@ static void finish_schedule(struct configuration *config)
     put_assumed(config, "parallelism.partition_method", "weighted", NULL);
     if (!schedule || schedule->words)
         return;
-    bool interleaved = strcmp(schedule->value, "Interleaved1F1B") == 0;
-    put_setting(config, "parallelism.schedule", interleaved ? "1F1B" : schedule->value, schedule);
+    bool interleaved = tolower((unsigned char)*schedule->value) == 'i';
+    bool gpipe = tolower((unsigned char)*schedule->value) == 'g';
+    put_setting(config, "parallelism.schedule", gpipe ? "GPipe" : "1F1B", schedule);
     if (interleaved)
         put_setting(config, "parallelism.virtual", "2", schedule);
 }
@@ -219,23 +264,87 @@ static void finish_checkpointing(struct configuration *config)
     setting_aside(option, selective ? "by operator" : "of selective checkpointing");
 }
 
+/* Whether a list, or a word, of converters has one of these. */
+static bool converts(const char *list, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = list; *at; at += strcspn(at, "[], "), at += strspn(at, "[], "))
+        if (strcspn(at, "[], ") == n && strncmp(at, name, n) == 0)
+            return true;
+    return false;
+}
+
+/* What a list of converters holds besides those that are simulated; NULL: nothing. */
+static const char *other_converter(struct configuration *config, const char *list)
+{
+    for (const char *at = list + strspn(list, "[], "); *at; at += strcspn(at, "[], "), at += strspn(at, "[], ")) {
+        const char *one = arena_printf(config->arena, "%.*s", (int)strcspn(at, "[], "), at);
+        if (strcmp(one, "float8") != 0 && strcmp(one, "quantize.linear.float8") != 0)
+            return one;
+    }
+    return NULL;
+}
+
+/* model.converters since 2025 (float8, then quantize.linear.float8), before float8.enable_float8_linear, before
+ * training.fp8_linear, "" or "dynamic". */
+static struct configuration_setting *find_float8(struct configuration *config)
+{
+    struct configuration_setting *converters = setting_find(config, "model.converters");
+    struct configuration_setting *float8 = setting_find(config, "float8.enable_float8_linear");
+    struct configuration_setting *linear = setting_find(config, "training.fp8_linear");
+    struct configuration_setting *found = NULL;
+    const char *other = converters ? other_converter(config, converters->value) : NULL;
+    if (converters && other)
+        setting_refuse(converters, arena_printf(config->arena, "the converter '%s' is not simulated", other));
+    if (converters && (converts(converters->value, "float8") || converts(converters->value, "quantize.linear.float8")))
+        found = converters;
+    else if (float8 && strcmp(float8->value, "true") == 0)
+        found = float8;
+    else if (linear && !value_is_off(linear->value))
+        found = linear;
+    if (found && !other)
+        put_setting(config, "train.precision", "fp8_mixed", found);
+    if (converters && !other)
+        setting_aside(converters, "none");
+    setting_aside(float8, "off");
+    setting_aside(linear, "off");
+    return other ? NULL : found;
+}
+
+/* Settings of FP8, which are without effect where it is off. Keys and values alone in BF16 are a small part. */
+static void finish_float8(struct configuration *config, bool on)
+{
+    for (int i = 0; i < config->settings.n; i++) {
+        struct configuration_setting *setting = &config->settings.at[i];
+        const char *name = setting->name, *leaf = strrchr(name, '.');
+        bool linear = strncmp(name, "float8.", strlen("float8.")) == 0 || strncmp(name, LINEAR, strlen(LINEAR)) == 0;
+        bool others = strncmp(name, "quantize.", strlen("quantize.")) == 0 || strncmp(name, "mx.", strlen("mx.")) == 0;
+        if ((!linear && !others) || setting->fate != FATE_NOT_UNDERSTOOD)
+            continue;
+        if (!linear || !on || !leaf)
+            setting_aside(setting, "its converter is not on");
+        else if (setting->words)
+            continue;
+        else if (strcmp(leaf, ".enable_fsdp_float8_all_gather") == 0)
+            put_setting(config, "fsdp.float8_all_gather", setting->value, setting);
+        else if (strcmp(leaf, ".recipe_name") == 0)
+            put_setting(config, "train.fp8_recipe", setting->value, setting);
+        else if (strstr(setting->value, "auto_filter") || strstr(setting->value, "attention"))
+            setting_refuse(setting, "all linear layers of blocks are simulated in FP8, the head is not");
+        else
+            setting_aside(setting, "the head and routers, which are never in FP8 here");
+    }
+}
+
 static void finish_precision(struct configuration *config)
 {
     struct configuration_setting *param = setting_find(config, "training.mixed_precision_param");
-    struct configuration_setting *converters = setting_find(config, "model.converters");
-    struct configuration_setting *float8 = setting_find(config, "float8.enable_float8_linear");
     bool full = param && strcmp(param->value, "float32") == 0;
-    if (param)
+    if (param && !param->words)
         put_setting(config, "train.precision", full ? "fp32" : "bf16_mixed", param);
     else
         put_assumed(config, "train.precision", "bf16_mixed", "torchtitan's default");
-    if (converters && strcmp(converters->value, "[float8]") == 0)
-        put_setting(config, "train.precision", "fp8_mixed", converters);
-    else if (float8 && strcmp(float8->value, "true") == 0)
-        put_setting(config, "train.precision", "fp8_mixed", float8);
-    if (!converters || !converters->words)
-        setting_aside(converters, "none");
-    setting_aside(float8, "off");
+    finish_float8(config, find_float8(config) != NULL);
     bool fp8 = strcmp(put_find(config, "train.precision"), "fp8_mixed") == 0;
     if (fp8 && !put_find(config, "train.fp8_recipe"))
         put_assumed(config, "train.fp8_recipe", "tensorwise", "torchao's default");
@@ -243,15 +352,41 @@ static void finish_precision(struct configuration *config)
         put_assumed(config, "fsdp.reduce_dtype", "fp32", "torchtitan's default");
 }
 
+/* Switches of which torchtitan has changed the default. */
+static void finish_switches(struct configuration *config)
+{
+    struct configuration_setting *norm = setting_find(config, "model.norm_type");
+    struct configuration_setting *plain = setting_find(config, "parallelism.disable_loss_parallel");
+    struct configuration_setting *loss =
+        either(config, "training.enable_loss_parallel", "experimental.enable_loss_parallel");
+    struct configuration_setting *autograd =
+        either(config, "parallelism.enable_compiled_autograd", "experimental.enable_compiled_autograd");
+    bool one = put_int(config, "parallelism.tensor", 1) == 1;
+    if (norm && !norm->words && strcmp(norm->value, "rmsnorm") != 0)
+        assume(config, "model.norm_type: simulated as rmsnorm");
+    if (norm && !norm->words)
+        setting_aside(norm, "RMSNorm");
+    if (plain && !plain->words && (one || strcmp(plain->value, "false") == 0))
+        setting_aside(plain, one ? "of tensor parallelism" : "simulated so");
+    setting_refuse(plain, "simulated as false");
+    if (loss && !loss->words && (one || strcmp(loss->value, "true") == 0))
+        setting_aside(loss, one ? "of tensor parallelism" : "simulated so");
+    setting_refuse(loss, "simulated as true");
+    if (autograd && strcmp(autograd->value, "false") == 0)
+        setting_aside(autograd, "simulated so");
+    setting_refuse(autograd, "simulated as false");
+}
+
 void torchtitan_finish(struct configuration *config, struct diag *diag)
 {
     struct configuration_setting *norm = setting_find(config, "training.max_norm");
-    finish_model(config);
+    finish_model(config, diag);
     finish_degrees(config, diag);
     finish_batch(config, diag);
     finish_schedule(config);
     finish_checkpointing(config);
     finish_precision(config);
+    finish_switches(config);
     if (norm)
         put_setting(config, "train.clip_grad_norm", strtod(norm->value, NULL) > 0 ? "true" : "false", norm);
     if (put_int(config, "parallelism.tensor", 1) > 1)

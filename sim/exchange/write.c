@@ -6,9 +6,8 @@
 #include <string.h>
 
 /* What a file of the user's says cannot end the comment. */
-static void comment(FILE *out, const char *text)
+static void put_words(FILE *out, const char *text)
 {
-    fputs(" # ", out);
     for (; *text; text++)
         fputc(iscntrl((unsigned char)*text) ? '?' : *text, out);
 }
@@ -21,8 +20,10 @@ static void put_line(FILE *out, int depth, const char *key, const struct configu
         json_write_string(out, put->text);
     else
         fputs(put->text, out);
-    if (put->from)
-        comment(out, put->from);
+    if (put->from) {
+        fputs(" # ", out);
+        put_words(out, put->from);
+    }
     fputc('\n', out);
 }
 
@@ -56,8 +57,8 @@ void configuration_write(FILE *out, const struct configuration *config, const ch
           "framework, see assumptions.\n",
         out);
     for (int i = 0; i < config->missing.n; i++) {
-        fputs("# missing:", out);
-        comment(out, config->missing.at[i]);
+        fputs("# missing: ", out);
+        put_words(out, config->missing.at[i]);
         fputc('\n', out);
     }
     if (model_file) {
@@ -80,13 +81,18 @@ void configuration_write_model(FILE *out, const struct configuration *config, co
     fputs("# By `flopcast scenario import`.\nname: ", out);
     json_write_string(out, name);
     fputs("\nsource: \"arguments of Megatron-LM; without a place behind it: its default\"\n", out);
-    bool experts = false;
-    for (int i = 0; i < config->model.n; i++) {
-        const struct configuration_put *put = &config->model.at[i];
-        bool nested = strncmp(put->path, "moe.", 4) == 0;
-        if (nested && !experts)
-            fputs("moe:\n", out);
-        experts |= nested;
-        put_line(out, nested, put->path + (nested ? 4 : 0), put, false);
+    static const char *const sections[] = {"", "moe.", "mla."};
+    for (int s = 0; s < 3; s++) {
+        size_t n = strlen(sections[s]);
+        bool begun = s == 0;
+        for (int i = 0; i < config->model.n; i++) {
+            const struct configuration_put *put = &config->model.at[i];
+            if (s == 0 ? strchr(put->path, '.') != NULL : strncmp(put->path, sections[s], n) != 0)
+                continue;
+            if (!begun)
+                fprintf(out, "%.*s:\n", (int)n - 1, sections[s]);
+            begun = true;
+            put_line(out, s > 0, put->path + n, put, false);
+        }
     }
 }

@@ -32,7 +32,7 @@ for name in "${names[@]}"; do
     [[ $(head -c 9 lines) == "Example: " ]] || fail "flopcast $name --help does not open with an example: $(<lines)"
     grep -q "flopcast ${words[*]}" typed || fail "the example of '$name' is of another command: $(<typed)"
     mkdir -p work && cd work
-    cp "$FLOPCAST_SOURCE_DIR/tests/exchange/data/ds_config_zero3.json" ds_config.json
+    cp "$FLOPCAST_SOURCE_DIR/tests/exchange/data/llama3_8b.toml" .
     start=$SECONDS status=0
     if [[ ! $have_gnuplot && $name =~ ^(plot|report)$ ]]; then
         echo "not run, as gnuplot is not here: $name"

@@ -32,7 +32,7 @@ expect 0 bash -c "${cmake/build\/release/\"$(dirname -- "$FLOPCAST")\"}"
 others=$(grep '^    [a-z./]' "$readme" | grep -vE '^    (flopcast|cmake|scenarios/run|model  |t5-11b )' || true)
 [[ ! $others ]] || fail "commands that nothing runs: $others"
 "$FLOPCAST" collective all_reduce --topology topologies/clusters/h100-8x400g.yaml --gpus 64 --bytes 1M:1G >all_reduce.log
-cp "$FLOPCAST_SOURCE_DIR/tests/exchange/data/ds_config_zero3.json" ds_config.json
+cp "$FLOPCAST_SOURCE_DIR/tests/exchange/data/llama3_8b.toml" .
 sed -n 's/^    \(flopcast .*\)/\1/p' "$readme" | sed 's/  *# .*//' >commands
 [[ $(wc -l <commands) -ge 10 ]] || fail "README.md has fewer than ten commands: $(<commands)"
 while read -r command; do

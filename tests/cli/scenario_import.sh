@@ -5,6 +5,10 @@
 #   accelerate_*.yaml                   what `accelerate config` writes
 #   llama3_8b.toml                      pytorch/torchtitan torchtitan/models/llama3/train_configs/llama3_8b.toml, 2025
 #   train_gpt3_175b_distributed.sh      NVIDIA/Megatron-LM examples/gpt3/train_gpt3_175b_distributed.sh
+#   llama3_405b_2025_03.toml            the same of llama3_405b.toml in March 2025: converters = "float8", keys of 2024
+#   train_llama3_8b_h100_fp8.sh         NVIDIA/Megatron-LM examples/llama/train_llama3_8b_h100_fp8.sh, 2025
+#   DeepSeek-R1.sh                      NVIDIA/Megatron-LM examples/post_training/modelopt/conf/deepseek-ai/DeepSeek-R1.sh
+#   ds_config_compress.json             a configuration of DeepSpeedExamples compression/bert
 #   tr11-176B-ml.slurm                  bigscience-workshop/bigscience train/tr11-176B-ml/tr11-176B-ml.slurm (BLOOM)
 # They were written after these files from memory, and not compared with the repositories: settings and lines may differ.
 set -euo pipefail
@@ -19,33 +23,69 @@ expect 0 import "$data/ds_config_zero3.json" --model llama2-7b --topology h100-8
     --set train.seq_len=1024 --set train.precision=bf16_mixed --out ds.yaml
 says out "ds_config_zero3.json:35:9: zero_optimization.stage = 3 -> deepspeed.zero_optimization.stage: 3" \
     "ds_config_zero3.json:46:9: zero_optimization.sub_group_size = 1e9" \
-    "ds_config_zero3.json:47:9: zero_optimization.reduce_bucket_size = auto (auto: the trainer"
+    "ds_config_zero3.json:47:9: zero_optimization.reduce_bucket_size = auto -> deepspeed.zero_optimization.reduce_bucket_size: 16777216" \
+    "not understood: 0" # 16,777,216 = 4,096 squared, of transformers' Trainer
 if grep -q '^missing' out; then fail "nothing is missing: $(<out)"; fi
 says ds.yaml "stage: 3 # $data/ds_config_zero3.json:35:9 zero_optimization.stage" "micro_batch: 1 # --set"
 expect 0 "$FLOPCAST" run ds.yaml "${short[@]}"
 says out ZeRO-3
 
+# "auto" everywhere and nothing said about it: a stub, and status 1.
+expect 1 import "$data/ds_config_zero3.json" --topology h100-8x400g --out stub.yaml
+says err "ds_config_zero3.json: error: the scenario does not run yet; what is missing (5): train.precision: --set train.precision=bf16_mixed"
+says stub.yaml "# missing: cluster.gpus: --gpus N" "# missing: train.micro_batch: --set train.micro_batch=VALUE; auto: the trainer"
+
 # An optimizer that is not simulated is no silent AdamW.
-expect 0 import "$data/bing_bert_bsz64k_lamb_seq128.json" --model bert-large --topology dgx-1v-ib --gpus 64 --set train.seq_len=128 --out bert.yaml
+bert=("$data/bing_bert_bsz64k_lamb_seq128.json" --model bert-large --topology dgx-1v-ib --gpus 64 --set train.seq_len=128)
+expect 1 import "${bert[@]}" --out bert.yaml
+says err "json:7:5: error: not understood, and may change speed or memory (1): optimizer.type; the scenario leaves it out"
+says bert.yaml "not understood: optimizer.type = Lamb"
+expect 0 import "${bert[@]}" --set train.optimizer=adam --out bert.yaml
+says out "optimizer.type = Lamb (the command line says it)" "not understood: 0"
+expect 0 import --force "$data/bing_bert_bsz64k_lamb_seq128.json" --model bert-large --topology dgx-1v-ib --gpus 64 --set train.seq_len=128 --out bert.yaml
 says out "bing_bert_bsz64k_lamb_seq128.json:7:5: optimizer.type = Lamb ('Lamb' has no counterpart; simulated are: Adam AdamW" \
     "train.optimizer: adamw, in place of what is not simulated"
 expect 0 "$FLOPCAST" run bert.yaml "${short[@]}" --set train.global_batch=8192
 says out ZeRO-0
 
-for kind in fsdp deepspeed; do
+expect 0 import "$data/ds_config_compress.json" --model bert-large --topology h100-8x400g --gpus 8 --set train.seq_len=128 --out compress.yaml
+says out "fp16.enabled = false (off)" "not understood: 0" "compression_training: fake quantization, masks and the teacher are not simulated"
+
+for kind in fsdp deepspeed megatron cp fp8; do
     expect 0 import "$data/accelerate_$kind.yaml" --model llama2-7b --topology h100-8x400g --set train.micro_batch=1 --set train.seq_len=512 --out "$kind.yaml"
     says out "not understood: 0"
     expect 0 "$FLOPCAST" run "$kind.yaml" "${short[@]}"
+    case $kind in fsdp | cp) says out FULL_SHARD ;; deepspeed) says out ZeRO-3 ;; megatron) says out "Megatron distributed optimizer" ;; esac
 done
-says out ZeRO-3
+says cp.yaml "attention: flash" "context: 8"
+says fp8.yaml "precision: fp8_mixed" "fp8_recipe: delayed"
+if grep -q autocast fp8.yaml; then fail "autocast is not of FP8: $(<fp8.yaml)"; fi
 
 expect 0 import "$data/llama3_8b.toml" --topology h100-8x400g --gpus 64 --out titan.yaml
 says out "llama3_8b.toml:20:1: model.flavor = 8B -> model: llama3.1-8b" "not understood: 0"
 expect 0 "$FLOPCAST" run titan.yaml "${short[@]}"
 says out llama3.1-8b FULL_SHARD
 
+# FP8 as it was spelled in March 2025, and a model by name and flavor.
+expect 0 import "$data/llama3_405b_2025_03.toml" --topology h100-8x400g --gpus 128 --out titan405.yaml
+says out "model.converters = float8 -> train.precision: fp8_mixed" "model.flavor = 405B -> model: llama3.1-405b" "not understood: 0"
+expect 0 "$FLOPCAST" run titan405.yaml "${short[@]}"
+says out llama3.1-405b
+
+# Array elements that the shell splits later hold the precision; sequence parallelism is off where tensor parallelism is 1.
+expect 0 import "$data/train_llama3_8b_h100_fp8.sh" --topology h100-8x400g --out llama8.yaml
+says out '--fp8-format = hybrid -> train.precision: fp8_mixed' "--sequence-parallel (Megatron-LM switches it off" "not understood: 0"
+expect 0 "$FLOPCAST" model llama8.model.yaml
+says out "8,030,261,248" # Llama 3 8B
+
+# Latent attention, shared experts, blocks without experts: the parameters of DeepSeek-R1's config.json.
+expect 0 import "$data/DeepSeek-R1.sh" --topology h100-8x400g --gpus 256 --set parallelism.expert=64 --set train.global_batch=256 --out r1.yaml
+says out "--no-rope-fusion -> train.rotary: unfused" "--moe-layer-freq = ([0]*3+[1]*58) -> moe.dense_layers: 3" "not understood: 0"
+expect 0 "$FLOPCAST" model r1.model.yaml
+says out 671,026,419,200 37,552,297,472
+
 # The script of Megatron-LM says one node, which holds no copy of the model.
-expect 0 import "$data/train_gpt3_175b_distributed.sh" --topology h100-8x400g --out gpt3.yaml
+expect 1 import "$data/train_gpt3_175b_distributed.sh" --topology h100-8x400g --out gpt3.yaml
 says out "missing: 1" "cluster.gpus: --gpus N, a multiple of the 128 that hold a copy of the model; the files say 8"
 expect 0 import "$data/train_gpt3_175b_distributed.sh" --topology h100-8x400g --gpus 128 --out gpt3.yaml
 says out "train_gpt3_175b_distributed.sh:57:2: --pipeline-model-parallel-size = 16 -> parallelism.pipeline: 16" "not understood: 0"
@@ -55,9 +95,9 @@ expect 0 "$FLOPCAST" run gpt3.yaml "${short[@]}" --set train.global_batch=2
 says out "Megatron DDP"
 
 # BLOOM: the settings are those of flopcast's own scenario of it. What the simulation takes depends on steps and noise, too.
-expect 0 import "$data/tr11-176B-ml.slurm" --topology jean-zay-a100 --gpus 384 --model bloom-176b --out bloom.yaml
-says out "tr11-176B-ml.slurm:96:5: --sync-tp-duplicated-parameters" \
-    "tr11-176B-ml.slurm:150:5: --nnodes (the file does not say what \$SLURM_NNODES is)"
+expect 0 import --force "$data/tr11-176B-ml.slurm" --topology jean-zay-a100 --gpus 384 --model bloom-176b --out bloom.yaml
+says out "tr11-176B-ml.slurm:96:5: --sync-tp-duplicated-parameters" "--deepspeed-config (name that file, too)" \
+    "tr11-176B-ml.slurm:150:5: --nnodes (cluster.gpus is 384, as the command line says)"
 [[ ! -e bloom.model.yaml ]] || fail "--model was given, and a model was written"
 job=(--set cluster.gpus=384 --set train.global_batch=64 --set cluster.nccl_version=2.10 --plan)
 expect 0 "$FLOPCAST" run bloom.yaml "${job[@]}"
@@ -65,14 +105,50 @@ tail -n +2 out | grep -v '^memory of this machine' >imported
 expect 0 "$FLOPCAST" run bloom_176b "${job[@]}" --set train.device_batch=8
 tail -n +2 out | grep -v '^memory of this machine' >own
 cmp imported own || fail "the plans differ: $(diff imported own | head -n 5)"
-expect 0 import "$data/tr11-176B-ml.slurm" --topology jean-zay-a100 --gpus 384 --out bloom.yaml
+expect 0 import --force "$data/tr11-176B-ml.slurm" --topology jean-zay-a100 --gpus 384 --out bloom.yaml
 expect 0 "$FLOPCAST" model bloom.model.yaml
 says out 176,247,271,424 # of huggingface.co/bigscience/bloom
 
 # To stdout, with the lists on stderr; nothing is written beside it.
-expect 0 import "$data/train_gpt3_175b_distributed.sh"
+expect 1 import "$data/train_gpt3_175b_distributed.sh"
 says out "pipeline: 16"
 says err "missing: " "model: --out FILE, so that it can be written beside the scenario, or --model NAME"
+
+# What the script leaves to its environment is missing, and what may matter is not left out without a word.
+cat >mine.sh <<'SH'
+torchrun --nproc_per_node 8 --nnodes ${SLURM_NNODES:-"1"} pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 \
+    --squared-relu --position-embedding-type rope --tensor-model-parallel-size $TP --seq-length 512 --max-position-embeddings 512 \
+    --micro-batch-size 1 --tokenizer-type GPT2BPETokenizer --bf16 --sequence-parallel --foo-bar 3
+SH
+expect 1 import mine.sh --topology h100-8x400g --out mine.yaml
+says err "mine.sh: error: the scenario does not run yet; what is missing (1): parallelism.tensor: --set parallelism.tensor=VALUE; the file does not say what \$TP is" \
+    "mine.sh:3:87: error: not understood, and may change speed or memory (1): --foo-bar"
+expect 1 import mine.sh --topology h100-8x400g --out mine.yaml --set parallelism.tensor=2
+says mine.yaml '"not understood: --foo-bar = 3"' "gpus: 8" "--squared-relu: simulated as GELU"
+expect 0 import mine.sh --topology h100-8x400g --out mine.yaml --set parallelism.tensor=2 --force
+expect 0 "$FLOPCAST" run mine.yaml "${short[@]}"
+says out "not understood: --foo-bar = 3"
+
+# Jobs of another sort: no GPT is made of them.
+other() { # other ARGUMENTS TEXT
+    printf '%s\n' "$1" >other.sh
+    expect 2 import other.sh --topology h100-8x400g --out other.yaml
+    says err "$2"
+    [[ ! -e other.yaml ]] || fail "other.yaml was made"
+}
+gpt="--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 512 --micro-batch-size 4 --fp16"
+other "torchrun pretrain_bert.py $gpt" "other.sh:1:10: error: pretrain_bert.py trains a BERT"
+other "torchrun pretrain_t5.py $gpt" "pretrain_t5.py trains a T5"
+other "torchrun pretrain_vision_classify.py $gpt" "pretrain_vision_classify.py trains a model of images"
+other "torchrun train.py $gpt --img-h 224" "--img-h is of a model of images"
+other "torchrun pretrain_gpt.py $gpt --hybrid-layer-pattern M-M-" "--hybrid-layer-pattern is of a state-space model"
+other "torchrun train_rl.py $gpt --grpo-iterations 1" "--grpo-iterations is of reinforcement learning"
+other "torchrun pretrain_gpt.py $gpt --num-experts 8" "--num-experts: experts and latent attention are simulated with gated layers"
+expect 0 import "$data/llama3_8b.toml" --model llama2-7b --topology h100-8x400g --gpus 8 --out named.yaml
+says out "model.flavor = 8B (the command line says it)"
+printf '[model]\nname = "llama4"\nflavor = "17bx16e"\n' >l4.toml
+expect 2 import l4.toml
+says err "l4.toml:3:10: error: flopcast has no model for torchtitan's llama4 17bx16e; --model NAME"
 
 # Mistakes: what is wrong, where, and nothing is written.
 printf '{"zero_optimization": {"stage": 4}}' >bad.json

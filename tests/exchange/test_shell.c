@@ -38,7 +38,8 @@ static void words_are_expanded_as_the_shell_does(void **state)
         {"N=\"3\"\nx --a \"$N\"4", "34"}, {"N=8 M=6\nx --a $(($N*M))", "48"}, {"x --a $((2 * (3 + 4) - 10 / 3))", "11"},
         {"A=(--a 5\n)\n", "5"}, {"A=( --a 5 ) # --a 6\n", "5"}, {"A=\" \\\n --a 'p|q' \\\n\"", "p|q"},
         {"x --a 1 | tee log --", "1"}, {"x --a 1 > file", "1"}, {"cat <<E > f\n--b 2\nE\nx --a 1", "1"},
-        {"N='a b'\nx --a \"$N\"", "a b"}};
+        {"N='a b'\nx --a \"$N\"", "a b"}, {"x --a ${N:-\"1\"}", "1"}, {"x --a \"${N:-'1'}\"", "1"},
+        {"x --a ${N-2}", "2"}, {"A=(\n \"--a hybrid\")", "hybrid"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct arena arena = ARENA_INIT;
         struct shell_arguments arguments = read_text(cases[i].text, &arena);
@@ -46,7 +47,7 @@ static void words_are_expanded_as_the_shell_does(void **state)
             fail_msg("%s: %d arguments", cases[i].text, arguments.list.n);
         expect(&arguments, 0, "--a", cases[i].value);
         assert_null(arguments.list.at[0].unset);
-        vec_free(&arguments.list);
+        shell_free(&arguments);
         arena_release(&arena);
     }
 }
@@ -65,7 +66,7 @@ static void what_is_not_set_is_named(void **state)
         struct shell_arguments arguments = read_text(cases[i].text, &arena);
         assert_int_equal(arguments.list.n, 1);
         assert_string_equal(arguments.list.at[0].unset, cases[i].unset);
-        vec_free(&arguments.list);
+        shell_free(&arguments);
         arena_release(&arena);
     }
 }
@@ -87,7 +88,7 @@ static void places_are_those_of_the_file(void **state)
         assert_int_equal(arguments.list.at[i].at.column, columns[i]);
     }
     assert_int_equal(arguments.list.at[0].value_at.column, 7);
-    vec_free(&arguments.list);
+    shell_free(&arguments);
     arena_release(&arena);
 }
 
@@ -107,7 +108,7 @@ static void mistakes_have_their_place(void **state)
             shell_read(&arguments, "s.sh", cases[i].text, strlen(cases[i].text), &arena, &diag), STATUS_INPUT);
         if (strncmp(diag.text, cases[i].message, strlen(cases[i].message)) != 0)
             fail_msg("%s, not %s", diag.text, cases[i].message);
-        vec_free(&arguments.list);
+        shell_free(&arguments);
         arena_release(&arena);
     }
 }

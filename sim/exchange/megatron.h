@@ -1,0 +1,13 @@
+/* Private to megatron*.c: the table of arguments, and the model that they describe. */
+#ifndef FLOPCAST_EXCHANGE_MEGATRON_H
+#define FLOPCAST_EXCHANGE_MEGATRON_H
+
+#include "exchange/rules.h"
+
+extern const struct rule megatron_rules[]; /* megatron_arguments.c */
+extern const int megatron_n_rules;
+
+void megatron_model(struct configuration *config, struct diag *diag);   /* megatron_model.c */
+void megatron_experts(struct configuration *config, struct diag *diag); /* megatron_experts.c: also latent attention */
+
+#endif
