@@ -48,7 +48,16 @@ const char *files_own(struct arena *arena, const char *name)
     return arena_printf(arena, "%s/%s", files_folder(arena), name);
 }
 
-const char *files_find_from(struct arena *arena, enum files_kind kind, const char *joined, const char *path)
+/* A folder as Hugging Face's tools write models: its config.json. */
+static const char *in_folder(struct arena *arena, enum files_kind kind, const char *path)
+{
+    struct stat there;
+    bool folder = kind == FILES_MODELS && *path && stat(path, &there) == 0 && S_ISDIR(there.st_mode);
+    const char *file = folder ? arena_printf(arena, "%s/config.json", path) : path;
+    return folder && access(file, R_OK) == 0 ? file : path;
+}
+
+static const char *find_from(struct arena *arena, enum files_kind kind, const char *joined, const char *path)
 {
     struct stat there;
     bool is_short = kind != FILES_ANY && files_is_short(path);
@@ -59,6 +68,11 @@ const char *files_find_from(struct arena *arena, enum files_kind kind, const cha
         return access(own, R_OK) == 0 ? own : joined;
     const char *name = files_short(arena, kind, path);
     return name ? files_own(arena, name) : joined;
+}
+
+const char *files_find_from(struct arena *arena, enum files_kind kind, const char *joined, const char *path)
+{
+    return in_folder(arena, kind, find_from(arena, kind, joined, path));
 }
 
 const char *files_find(struct arena *arena, enum files_kind kind, const char *path)

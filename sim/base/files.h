@@ -46,7 +46,9 @@ extern const struct files_group files_groups[FILES_GROUPS];
  * A name without folder and ending is short: "llama2-7b", "h100". It stands for a file of the kind's folder; case does
  * not count. These rules apply in order: the file of that name; the only file that begins with it, up to a '-', '_' or
  * '.' ("h200" is h200-sxm-141gb; "llama3.1-7" is nothing, not llama3.1-70b); the file that aliases.txt of the folder
- * gives it (lines of a short name and a file's name, "h100 h100-sxm5-80gb"). */
+ * gives it (lines of a short name and a file's name, "h100 h100-sxm5-80gb").
+ *
+ * Of FILES_MODELS also a folder with a config.json, as Hugging Face's tools write models: that file. */
 const char *files_find(struct arena *arena, enum files_kind kind, const char *path);
 
 /* The same of a path that a file names: joined is what it is from the folder of that file. */

@@ -31,7 +31,8 @@ enum status config_read_file(char **out, size_t *n, enum files_kind kind, const 
     } while (used == room && used <= CONFIG_MAX_BYTES);
     enum status status = STATUS_OK;
     if (ferror(file) && errno == EISDIR)
-        status = diag_input(diag, start, "cannot read: %s; name a file in it", strerror(errno));
+        status = diag_input(diag, start, "cannot read: %s; name a file in it%s", strerror(errno),
+            kind == FILES_MODELS ? ", as it has no config.json" : "");
     else if (ferror(file))
         status = diag_io(diag, whole_file, "cannot read: %s", strerror(errno));
     else if (used > CONFIG_MAX_BYTES)

@@ -174,6 +174,7 @@ static void derive_experts(struct config_json *json, const char *type)
     if (strcmp(type, "mixtral") == 0)
         moe->d_ff = json->shape.d_ff;
     moe->shared_d_ff += json->shared_experts * moe->d_ff;
+    moe->shared_gate = moe->shared_gate && moe->shared_d_ff > 0;
     if (v2 && json->topk_method == TOPK_GREEDY)
         moe->groups = 0;
     moe->kept_groups = moe->groups > 1 ? json->kept_groups : 0;

@@ -125,7 +125,7 @@ static const struct config_field mixtral_fields[] = {
 };
 static const struct config_field qwen2_moe_fields[] = {
     QWEN_MOE_KEYS,
-    KEY("shared_expert_intermediate_size", shape.moe.shared_d_ff, COUNT(MODEL_MAX_WIDTH)),
+    KEY("shared_expert_intermediate_size", shape.moe.shared_d_ff, .type = FIELD_INT, .min = 0, .max = MODEL_MAX_WIDTH),
     KEY("qkv_bias", shape.biases, FLAG),
 };
 static const struct config_field qwen3_moe_fields[] = {QWEN_MOE_KEYS};
