@@ -83,7 +83,8 @@ static const struct command_option options[] = {
         "those of what the tables say today",
         OPTION_TEXT, AT(from)},
     {"page", "FILE.md",
-        "Write the evidence, as tables, between the markers of this page, instead of printing it (results/README.md)",
+        "Write the evidence, as tables, between the markers of this page, instead of printing it (README.md, "
+        "results/README.md)",
         OPTION_TEXT, AT(page)},
     {"db", "PATH",
         "Store each simulation in this database, and take from it what was simulated before; and the rows, for "
@@ -102,7 +103,8 @@ static const char doc[] =
     "max_positions, flops_formula, attention_flop, or any other setting of a scenario by its dotted path; measured: "
     "tokens_per_s_per_gpu, tflops_per_gpu, step_time_s, peak_allocated_bytes, peak_reserved_bytes, oom (yes or no); "
     "said about it: source, url, family, used_in_fit (the file of a fit that rests on the row; empty, no, false or 0: "
-    "none), not_simulated, assumptions, value_kind, notes, status (open: off and not explained), suspected_cause, "
+    "none), not_simulated, apart (a reason to sum the row apart), assumptions, value_kind, notes, status (open: off "
+    "and not explained), suspected_cause, "
     "first_sight (the file, from the table's folder, that --predict wrote before the row was measured: that error is "
     "printed beside today's). Paths are relative to the table, or names that `flopcast "
     "files` lists; an empty cell leaves a setting to the base scenario. `flopcast calibrate fit --help`: numbers "
@@ -339,7 +341,10 @@ static void keep_results(const struct validate_command *command, const struct va
     if (command->page && command->from && is_same_file(command->from, files_own(arena, "results/validated.csv")))
         warn_missing(table, command->from, arena, diag);
     if (command->page)
-        validate_page_write(command->page, table, files_own(arena, "results/claims.csv"), diag);
+        validate_page_write(command->page,
+            &(struct validate_page){table, files_own(arena, "results/claims.csv"),
+                files_own(arena, "results/groups.csv"), files_own(arena, "results/peers.csv")},
+            diag);
     if (store)
         store_put_validation(
             store, table, table->files.n == 1 ? table->rows.n ? table->rows.at[0].file : "" : "results/measured", diag);

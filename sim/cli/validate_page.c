@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char BEGIN[] = "<!-- begin: written by flopcast validate --page -->\n", END[] = "<!-- end -->\n";
+/* "<!-- begin NAME: written ... -->", and without a name for the evidence. */
+static const char BEGIN[] = "<!-- begin", WRITTEN[] = ": written by flopcast validate --page -->\n",
+                  END[] = "<!-- end -->\n";
 
 struct part {
     enum validate_by by;
@@ -189,17 +191,85 @@ static void put_claims(FILE *out, const char *path, struct diag *diag)
     csv_release(csv);
 }
 
-static void put_page(FILE *out, const struct validate_table *rows, const char *claims, struct diag *diag)
+static bool is_apart(const struct validate_row *row, const void *reason)
 {
+    return !*row->used_in_fit && strcmp(row->apart, reason) == 0;
+}
+
+static void put_apart_line(FILE *out, struct arena *arena, const struct validate_table *rows, const char *reason)
+{
+    struct validate_summary s = validate_summarise(rows, is_apart, reason);
+    put_text(out, *reason ? reason : "all others");
+    fprintf(out, "| %d ", s.n_errors);
+    put_percent(out, arena, s.n_errors > 0, s.bias, true);
+    put_percent(out, arena, s.n_errors > 0, s.median, false);
+    put_percent(out, arena, s.n_errors > 0, s.p90, false);
+    fputs("|\n", out);
+}
+
+/* By reasons that the tables state: a value of the row was measured in the same job, say. */
+static void put_apart(FILE *out, const struct validate_table *rows)
+{
+    struct arena arena = ARENA_INIT;
+    for (int i = 0, lines = 0; i < rows->rows.n; i++) {
+        const char *reason = rows->rows.at[i].apart;
+        bool opens = *reason != '\0';
+        for (int j = 0; j < i && opens; j++)
+            opens = strcmp(rows->rows.at[j].apart, reason) != 0;
+        if (opens && lines++ == 0) {
+            fputs("\n### Rows that are summed apart\n\nOf rows that no fit rests on (column `apart` of the "
+                  "tables).\n\n| rows | speeds | bias | median | p90 |\n|---|---|---|---|---|\n",
+                out);
+            put_apart_line(out, &arena, rows, "");
+        }
+        if (opens)
+            put_apart_line(out, &arena, rows, reason);
+    }
+    arena_release(&arena);
+}
+
+static void put_evidence(FILE *out, const struct validate_page *page, struct diag *diag)
+{
+    const struct validate_table *rows = page->rows;
     put_sources(out, rows);
     put_predictions(out, rows);
     validate_made_print(out, rows);
+    put_apart(out, rows);
     put_classes(out, rows, BY_FRAMEWORK, "framework");
     put_classes(out, rows, BY_LAYOUT, "layout");
     put_classes(out, rows, BY_GPUS, "GPUs");
     put_classes(out, rows, BY_WAITING, "exposed communication and bubble");
-    put_claims(out, claims, diag);
+    put_claims(out, page->claims, diag);
 }
+
+static void put_summary(FILE *out, const struct validate_page *page, struct diag *diag)
+{
+    (void)diag;
+    validate_summary_put(out, page->rows);
+}
+
+static void put_accuracy(FILE *out, const struct validate_page *page, struct diag *diag)
+{
+    validate_accuracy_put(out, page->rows, page->groups, diag);
+}
+
+static void put_peers(FILE *out, const struct validate_page *page, struct diag *diag)
+{
+    validate_peers_put(out, page->rows, page->peers, diag);
+}
+
+static void put_fsdp_paper(FILE *out, const struct validate_page *page, struct diag *diag)
+{
+    (void)diag;
+    validate_source_put(out, page->rows, "arXiv 2304.11277*");
+}
+
+static const struct {
+    const char *name; /* in the marker */
+    void (*put)(FILE *out, const struct validate_page *page, struct diag *diag);
+} parts[] = {{"", put_evidence}, {" summary", put_summary}, {" accuracy", put_accuracy}, {" peers", put_peers},
+    {" FSDP paper", put_fsdp_paper}};
+enum { PARTS = sizeof parts / sizeof *parts };
 
 /* The whole file, for free(); NULL: it cannot be read. */
 static char *read_file(const char *path, struct diag *diag)
@@ -219,28 +289,57 @@ static char *read_file(const char *path, struct diag *diag)
     return NULL;
 }
 
-enum status validate_page_write(
-    const char *page, const struct validate_table *rows, const char *claims, struct diag *diag)
+/* The part whose marker stands at the text; *end is behind the marker. -1: none. */
+static int part_at(const char *text, const char **end)
 {
-    struct source_pos at = {.file = page};
-    char *text = read_file(page, diag), *begin = text ? strstr(text, BEGIN) : NULL,
-         *end = begin ? strstr(begin, END) : NULL;
-    if (text && !end)
-        diag_input(diag, at, "has no lines '%.*s' and '%.*s', between which the tables go", (int)sizeof BEGIN - 2,
-            BEGIN, (int)sizeof END - 2, END);
-    FILE *out = end ? fopen(page, "w") : NULL;
-    if (end && !out)
+    const char *name = text + strlen(BEGIN), *written = strstr(name, WRITTEN);
+    for (int i = 0; i < PARTS && written; i++)
+        if ((size_t)(written - name) == strlen(parts[i].name) &&
+            strncmp(name, parts[i].name, strlen(parts[i].name)) == 0) {
+            *end = written + strlen(WRITTEN);
+            return i;
+        }
+    return -1;
+}
+
+/* The text with its parts anew; false: no part is there, or one has no end. */
+static bool rewrite(FILE *out, const char *text, const struct validate_page *page, struct diag *diag)
+{
+    int n = 0;
+    for (const char *begin; (begin = strstr(text, BEGIN)); n++) {
+        const char *inside = NULL, *end = strstr(begin, END);
+        int part = part_at(begin, &inside);
+        if (part < 0 || !end)
+            return false;
+        fwrite(text, 1, (size_t)(inside - text), out);
+        parts[part].put(out, page, diag);
+        text = end;
+    }
+    fputs(text, out);
+    return n > 0;
+}
+
+enum status validate_page_write(const char *path, const struct validate_page *page, struct diag *diag)
+{
+    struct source_pos at = {.file = path};
+    char *text = read_file(path, diag), *made = NULL;
+    size_t size = 0;
+    FILE *memory = text ? open_memstream(&made, &size) : NULL;
+    bool good = memory && rewrite(memory, text, page, diag);
+    if (memory)
+        fclose(memory);
+    if (text && !good)
+        diag_input(diag, at, "has no lines '%s%.*s' and '%.*s', between which the tables go, or others that begin so",
+            BEGIN, (int)sizeof WRITTEN - 2, WRITTEN, (int)sizeof END - 2, END);
+    FILE *out = good ? fopen(path, "w") : NULL;
+    if (good && !out)
         diag_io(diag, at, "cannot be written: %s", strerror(errno));
     if (out) {
-        fwrite(text, 1, (size_t)(begin - text) + sizeof BEGIN - 1, out);
-        fputc('\n', out);
-        put_page(out, rows, claims, diag);
-        fputc('\n', out);
-        fputs(end, out);
-        bool failed = ferror(out) != 0;
+        bool failed = fwrite(made, 1, size, out) != size;
         if (fclose(out) != 0 || failed)
             diag_io(diag, at, "cannot be written: %s", strerror(errno));
     }
+    free(made);
     free(text);
     return diag->worst;
 }

@@ -44,8 +44,8 @@ enum { N_SETTINGS = sizeof settings / sizeof *settings, MOST_COLUMNS = 128 };
 /* What was measured, then what is said about it. */
 static const char *const other_columns[] = {"tokens_per_s_per_gpu", "tflops_per_gpu", "step_time_s",
     "peak_allocated_bytes", "peak_reserved_bytes", "oom", "id", "source", "url", "family", "used_in_fit",
-    "not_simulated", "assumptions", "value_kind", "notes", "status", "suspected_cause", "first_sight", "predicted_by",
-    "inputs"};
+    "not_simulated", "apart", "assumptions", "value_kind", "notes", "status", "suspected_cause", "first_sight",
+    "predicted_by", "inputs"};
 enum { N_OTHERS = sizeof other_columns / sizeof *other_columns, N_MEASURED = 6 };
 
 bool validate_measures(const struct csv_table *csv)
@@ -292,6 +292,7 @@ static void push_row(
         .source = csv_cell(csv, r, csv_column(csv, "source")),
         .used_in_fit = validate_used_in_fit(csv, r),
         .reason = csv_cell(csv, r, csv_column(csv, "not_simulated")),
+        .apart = csv_cell(csv, r, csv_column(csv, "apart")),
         .suspected_cause = csv_cell(csv, r, csv_column(csv, "suspected_cause")),
         .model = csv_cell(csv, r, csv_column(csv, "model")),
         .gpu = "",

@@ -9,9 +9,10 @@
  * of images, tokens_per_s_per_gpu is images.
  * - what is said about it: source, url, family, used_in_fit (the file whose numbers rest on this row; "FILE: KEY" where
  *   only one of them does; empty, no, false or 0: none; anything else but yes is an error), not_simulated (a reason:
- *   the row is reported with it, and not run), assumptions, value_kind, notes; status (open where the prediction is off
- *   and no number was changed for it) and suspected_cause; first_sight (the file of the row's prediction before it was
- *   measured: first_sight.h); predicted_by, inputs (in such a file).
+ *   the row is reported with it, and not run), apart (a reason to sum it apart from the others), assumptions,
+ * value_kind, notes; status (open where the prediction is off and no number was changed for it) and suspected_cause;
+ * first_sight (the file of the row's prediction before it was measured: first_sight.h); predicted_by, inputs (in such a
+ * file).
  *
  * Settings: model, topology, stack, gpus, strategy, sharding_strategy, backward_prefetch, reduce_dtype, zero_stage,
  * precision, optimizer, micro_batch, grad_accum, seq_len, decoder_seq_len, activation_checkpointing,
@@ -64,6 +65,7 @@ struct validate_row {
     const char *id, *source, *model, *gpu, *strategy, *used_in_fit; /* "" where nothing is said */
     const char *framework, *layout; /* the stack profile's name, or ""; "TP+PP+DP": axes of more than one rank */
     const char *reason;             /* why it is not simulated, or "" */
+    const char *apart;              /* why it is summed apart, or "" */
     const char *suspected_cause;    /* "" where nothing is said */
     int64_t gpus;
     int64_t node_gpus;    /* of a node of its cluster; 0: not known */

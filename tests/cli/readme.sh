@@ -5,13 +5,14 @@ set -euo pipefail
 . "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
 readme=$FLOPCAST_SOURCE_DIR/README.md
 
-[[ $(wc -l <"$readme") -le 100 ]] || fail "README.md has $(wc -l <"$readme") lines, not at most 100"
+lines=$(grep -vc '^<!-- ' "$readme") # markers of what `flopcast validate --page` writes are not seen
+[[ $lines -le 100 ]] || fail "README.md has $lines lines, not at most 100"
 long=$(awk 'length($0) > 120 { print FNR ": " $0 }' "$readme")
 [[ -z $long ]] || fail "lines above 120 characters: $long"
 [[ $(grep -c '^!\[' "$readme") == 2 ]] || fail "not two pictures"
 
 # Sentences of at most 30 words. Code and headings are none; a cell of a table and an item of a list end as a sentence does.
-awk '/^    / || /^#/ || /^!\[/ || /^\|[-|]*$/ { print "."; next }
+awk '/^    / || /^#/ || /^<!--/ || /^!\[/ || /^\|[-|]*$/ { print "."; next }
      /^$/ { print "."; next }
      { gsub(/\]\([^)]*\)/, "]"); gsub(/\|/, " . "); sub(/^\* /, ". "); print }' "$readme" | tr '\n' ' ' | sed 's/[.?!] /\n/g' |
     awk 'NF > 30 { print NF " words: " $0; bad = 1 } END { exit bad }' >sentences || fail "long sentences: $(<sentences)"

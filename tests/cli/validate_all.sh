@@ -63,6 +63,13 @@ says page.md "| Lab One (in fits) | 1 | 0 | 1 |" "| Lab One | 3 | 1 | 2 |" "| al
 cp page.md once.md
 expect 0 "$FLOPCAST" validate --from kept.csv --page page.md
 cmp page.md once.md
+printf 'One.\n<!-- begin summary: written by flopcast validate --page -->\n<!-- end -->\nTwo.\n<!-- begin accuracy: written by flopcast validate --page -->\n<!-- end -->\n<!-- begin peers: written by flopcast validate --page -->\n<!-- end -->\n' >parts.md
+expect 0 "$FLOPCAST" validate --from kept.csv --page parts.md
+says parts.md "Of 3 published runs that no fit rests on, none was predicted blind." "| MosaicML, other models: left out | - | - | - | - | - | - |" \
+    "Verdicts fits / out of memory are right for " "1 of 1 that ran out of memory" "| SimuMax, B200 | SimuMax 4dcaae5 (v1.2) | - |"
+[[ $(head -n 1 parts.md) == One. && $(grep -c '^Two' parts.md) == 1 ]] || fail "$(<parts.md)"
+sed 's/begin peers/begin pears/' parts.md >unknown.md
+expect 2 "$FLOPCAST" validate --from kept.csv --page unknown.md
 printf 'no markers\n' >bare.md
 expect 2 "$FLOPCAST" validate --from kept.csv --page bare.md
 says err "bare.md: error: has no lines '<!-- begin: written by flopcast validate --page -->' and '<!-- end -->'"
