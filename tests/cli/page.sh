@@ -1,12 +1,28 @@
 #!/usr/bin/env bash
-# results/README.md holds the tables that `flopcast validate --page` makes of results/validated.csv, and that has all rows of all tables of
-# results/measured as they are today. Where this fails: scenarios/run validate.
+# README.md and results/README.md hold the tables that `flopcast validate --page` makes of results/validated.csv, and that has all rows of all
+# tables of results/measured as they are today, none of them stale: what goes into a row is loaded anew and compared by digest. Where this
+# fails: scenarios/run validate. No figure of accuracy is typed into README.md.
 set -euo pipefail
 # shellcheck source=/dev/null
 . "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
 
-cp "$FLOPCAST_SOURCE_DIR/results/README.md" page.md
-chmod u+w page.md
-expect 0 "$FLOPCAST" validate --from "$FLOPCAST_SOURCE_DIR/results/validated.csv" --page page.md
-[[ ! -s err ]] || fail "results/validated.csv is older than the tables; scenarios/run validate makes it again: $(<err)"
-cmp page.md "$FLOPCAST_SOURCE_DIR/results/README.md" || fail "results/README.md is not what the command writes; scenarios/run validate writes it: $(diff page.md "$FLOPCAST_SOURCE_DIR/results/README.md" | head)"
+for page in results/README.md README.md; do
+    cp "$FLOPCAST_SOURCE_DIR/$page" page.md
+    chmod u+w page.md
+    expect 0 "$FLOPCAST" validate --from "$FLOPCAST_SOURCE_DIR/results/validated.csv" --page page.md
+    [[ ! -s err ]] || fail "results/validated.csv is not what the tables and files of today give; scenarios/run validate makes it again: $(<err)"
+    cmp page.md "$FLOPCAST_SOURCE_DIR/$page" || fail "$page is not what the command writes; scenarios/run validate writes it: $(diff page.md "$FLOPCAST_SOURCE_DIR/$page" | head)"
+done
+
+# Outside of what is generated: no percentage, and no count of runs beside the words of accuracy.
+typed() { sed '/^<!-- begin/,/^<!-- end -->/d' "$1" | grep -nE '[0-9] ?%|[Mm]edian|p90|percentile|[0-9] (published )?runs' || true; }
+[[ -z $(typed "$FLOPCAST_SOURCE_DIR/README.md") ]] || fail "figures of accuracy are typed into README.md: $(typed "$FLOPCAST_SOURCE_DIR/README.md")"
+for part in summary accuracy; do
+    sed "/^<!-- begin $part:/,/^<!-- end -->/{/^<!--/d}" "$FLOPCAST_SOURCE_DIR/README.md" >typed.md # without its markers it counts as typed
+    [[ -n $(typed typed.md) ]] || fail "a typed figure of the part '$part' is not found"
+done
+
+# One rule of noise: the base scenario's. A table that turned it off for some sources would choose which errors are shown.
+for table in "$FLOPCAST_SOURCE_DIR"/results/measured/*.csv; do
+    [[ $table == */predictions_* ]] || ! grep -v '^#' "$table" | head -n 1 | grep -E '(^|,)(noise\.|run\.(fold|seed))' || fail "$table has columns of noise, fold or seed; all rows have those of training.yaml"
+done
