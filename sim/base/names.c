@@ -252,8 +252,12 @@ const char *files_hint(struct arena *arena, enum files_kind kind, const char *pa
             hint = arena_printf(arena, "; did you mean '%s'?", as_named(arena, &names.list.at[i], kind));
     if (!hint && files_is_short(last))
         hint = nearest(arena, &names, kind, last);
+    bool other = !hint && kind == FILES_MODELS && files_is_short(last);
     if (!hint)
         hint = files_is_short(last) ? lists(arena, kind) : "";
+    if (other)
+        hint = arena_printf(
+            arena, "%s; of any other model, put the config.json of Hugging Face into a folder '%s' here", hint, last);
     vec_free(&all.list);
     vec_free(&names.list);
     return hint;

@@ -143,7 +143,9 @@ static void hints(void **state)
         {FILES_MODELS, "mine/llama3.1-7", "; did you mean 'llama3.1-70b'?"},
         {FILES_MODELS, "../models/llama3.1-8b.yaml", "; flopcast's own is scenarios/models/llama3.1-8b.yaml"},
         {FILES_MODELS, "b200", "; flopcast's own is topologies/gpus/b200.yaml"},
-        {FILES_MODELS, "xyz", "; `flopcast files models` lists the names that come along"},
+        {FILES_MODELS, "xyz",
+            "; `flopcast files models` lists the names that come along; of any other model, put the config.json of "
+            "Hugging Face into a folder 'xyz' here"},
         {FILES_MODELS, "xyz.yaml", ""},
         {FILES_ANY, "t6", "; did you mean 'scenarios/t5.yaml'?"},
         {FILES_ANY, "", ""},

@@ -18,6 +18,8 @@ expect 0 "$FLOPCAST" run a.yaml --set run.steps=1
 expect 0 "$FLOPCAST" memory tiny --gpu h100-sxm
 expect 2 "$FLOPCAST" model ./empty
 says err "name a file in it, as it has no config.json"
+expect 2 "$FLOPCAST" capacity no-such-model --gpu h100-sxm
+says err "of any other model, put the config.json of Hugging Face into a folder 'no-such-model' here"
 # A shared expert of no width is none.
 mkdir moe
 cat >moe/config.json <<'JSON'
