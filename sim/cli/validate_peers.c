@@ -23,6 +23,8 @@ static bool is_any(const struct validate_row *row, const void *self)
 static void add(struct errors *errors, const struct validate_row *row, double peer, double own)
 {
     struct validate_row of_peer = *row, of_own = *row;
+    of_peer.has_ratio = of_own.has_ratio = false; /* its smallest cluster is a row of the whole table */
+    of_peer.same = of_own.same = errors->peer.rows.n;
     of_peer.error = peer;
     of_own.error = own;
     vec_push(&errors->peer.rows, of_peer);
@@ -41,7 +43,7 @@ static const struct validate_row *row_of(const struct validate_table *rows, cons
 static void put_errors(FILE *out, struct arena *arena, struct errors *errors)
 {
     if (errors->peer.rows.n == 0) {
-        fputs("| - | | | ", out);
+        fputs("| - | | ", out);
         return;
     }
     struct validate_summary peer = validate_summarise(&errors->peer, is_any, NULL),

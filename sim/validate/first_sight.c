@@ -168,8 +168,10 @@ struct validate_first_sight validate_first_sight_summarise(const struct validate
 {
     struct validate_table rows = {0};
     for (int i = 0; i < table->rows.n; i++)
-        if (table->rows.at[i].has_first_sight)
+        if (table->rows.at[i].has_first_sight) {
             vec_push(&rows.rows, table->rows.at[i]);
+            rows.rows.at[rows.rows.n - 1].has_ratio = false; /* its smallest cluster is a row of the whole table */
+        }
     struct validate_first_sight summary = {.today = validate_summarise(&rows, wanted, self)};
     for (int i = 0; i < rows.rows.n; i++) {
         rows.rows.at[i].has_error = true;

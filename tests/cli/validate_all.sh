@@ -68,6 +68,15 @@ expect 0 "$FLOPCAST" validate --from kept.csv --page parts.md
 says parts.md "Of 3 published runs that no fit rests on, none was predicted blind." "| MosaicML, other models: left out | - | - | - | - | - | - |" \
     "Verdicts fits / out of memory are right for " "1 of 1 that ran out of memory" "| SimuMax, B200 | SimuMax 4dcaae5 (v1.2) | - |"
 [[ $(head -n 1 parts.md) == One. && $(grep -c '^Two' parts.md) == 1 ]] || fail "$(<parts.md)"
+# Of rows that a peer predicts, whose ratios are to rows of the whole table.
+{
+    head -n 2 first.csv
+    for id in $(seq 40); do sed -n "2s/^a,Lab One/f$id,Lab $id/p" first.csv; done
+    sed -n '2s/^a,Lab One/SMX-001,Peers/p' first.csv
+    sed -n '2s/^a,Lab One,tiny.json,\([^,]*\),8/SMX-005,Peers,tiny.json,\1,16/p' first.csv
+} >third.csv
+expect 0 "$FLOPCAST" validate --measurements third.csv --page parts.md
+grep -qE '^\| SimuMax, B200 \| SimuMax 4dcaae5 \(v1.2\) \| - \| \| \| [0-9.]+ / [0-9.]+ \| [0-9.]+ / [0-9.]+ \| [0-2] of 2 \|$' parts.md || fail "peers: $(grep SimuMax parts.md)"
 sed 's/begin peers/begin pears/' parts.md >unknown.md
 expect 2 "$FLOPCAST" validate --from kept.csv --page unknown.md
 printf 'no markers\n' >bare.md
