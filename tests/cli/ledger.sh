@@ -49,7 +49,7 @@ others=
 for source in 'arXiv 2304.11277' torchtitan PyTorch/IBM InternEvo 'DeepSpeed on Azure' 'NVIDIA DeepLearningExamples' 'PyTorch DDP' fms-fsdp KempnerForge; do
     others+="${others:+ OR }source LIKE '$source%'"
 done
-claim "FSDP paper, torchtitan, IBM, DeepSpeed, InternEvo, ResNet, BERT" "($others) AND NOT $fitted"
+claim "FSDP paper, torchtitan, IBM, DeepSpeed, ResNet, BERT" "($others) AND NOT $fitted"
 claim "Megatron-LM, 1.7B to 1T" "(source LIKE 'Megatron-LM SC21%' OR source LIKE 'Korthikanti%') AND NOT $fitted"
 claim "BLOOM's topology search" "source LIKE 'BigScience%' AND NOT $fitted"
 claim "NVIDIA's recipes, BF16 and FP8, 8 to 2,048 H100" "source LIKE 'NVIDIA DGX Cloud%' AND gpu LIKE 'H100%' AND NOT $fitted"
