@@ -169,6 +169,9 @@ static void take_option(const struct command_option *option, void *member, const
     case OPTION_SEED:
         vec_push(&overrides->list, (struct scenario_override){"run.seed", argument->text});
         break;
+    case OPTION_SETTING:
+        vec_push(&overrides->list, (struct scenario_override){option->path, argument->text});
+        break;
     case OPTION_TAKE:
         option->take(member, argument);
         break;

@@ -20,6 +20,7 @@ enum option_kind {
     OPTION_NAME,    /* int or an enum: the index in names (NULL-terminated), which a message lists */
     OPTION_SET,     /* struct overrides: KEY=VALUE */
     OPTION_SEED,    /* struct overrides: of run.seed */
+    OPTION_SETTING, /* struct overrides: of the setting `path` */
     OPTION_TAKE     /* anything: what take() makes of it */
 };
 
@@ -38,8 +39,9 @@ struct command_option {
     size_t member; /* offset */
     const char *const *names;
     void (*take)(void *member, const struct argument *argument);
-    int flags;   /* argp's, and those below */
-    char letter; /* a short name, too; 0: none */
+    int flags;        /* argp's, and those below */
+    char letter;      /* a short name, too; 0: none */
+    const char *path; /* OPTION_SETTING: "train.seq_len" */
 };
 /* OPTION_LIST: may be given again. Of OPTION_KEYS (OPTION_SET is), a list of KEY=VALUE, each key once, or once more
  * after an option with OPTION_NEXT. */
@@ -75,6 +77,28 @@ struct command_line {
 void command_line_parse(const struct command_line *line, int argc, char **argv, void *command);
 /* argp_parse() of what takes no options. */
 void arguments_parse(const struct argp *argp, int argc, char **argv, unsigned flags, void *input);
+
+/* Settings of a job that are options, too, by the names that `capacity` and `memory` have for them: each is --set of
+ * its path. In struct overrides `overrides` of type. */
+#define SETTING(type, name_, value_, path_, doc_)                                                                      \
+    {                                                                                                                  \
+        name_, value_, doc_ " (" path_ ")", OPTION_SETTING, .member = offsetof(type, overrides), .path = path_         \
+    }
+#define JOB_OPTIONS(type)                                                                                              \
+    SETTING(type, "topology", "FILE", "cluster.topology", "Cluster file, or its name, as h100-8x400g"),                \
+        SETTING(type, "gpus", "N", "cluster.gpus", "GPUs of the job"),                                                 \
+        SETTING(type, "seq-len", "T", "train.seq_len", "Tokens of a sequence"),                                        \
+        SETTING(type, "micro-batch", "B", "train.micro_batch", "Sequences on a GPU at once"),                          \
+        SETTING(type, "checkpointing", "C", "train.activation_checkpointing", "none, full, selective or core_attn"),   \
+        SETTING(type, "attention", "A", "train.attention", "naive or flash"),                                          \
+        SETTING(type, "precision", "P", "train.precision", "As in bf16_mixed or fp8_mixed"),                           \
+        SETTING(type, "optimizer", "O", "train.optimizer", "As in adamw"),                                             \
+        SETTING(type, "stack", "FILE", "stack", "Stack profile, or its name, as megatron-core"),                       \
+        SETTING(type, "tensor", "N", "parallelism.tensor", "GPUs of tensor parallelism"),                              \
+        SETTING(type, "context", "N", "parallelism.context", "GPUs of context parallelism"),                           \
+        SETTING(type, "pipeline", "N", "parallelism.pipeline", "Stages of a pipeline"),                                \
+        SETTING(type, "virtual", "N", "parallelism.virtual", "Model chunks of a stage"),                               \
+        SETTING(type, "expert", "N", "parallelism.expert", "GPUs of expert parallelism")
 
 /* --shard I/N: the I-th of N parts, which a job array does. */
 struct shard {

@@ -27,6 +27,8 @@ static void take_days(void *days, const struct argument *argument)
 static const struct command_option options[] = {
     {"set", "KEY=VALUE", "Set an option, as in goodput.checkpoint_interval=10min; may be repeated", OPTION_SET,
         AT(overrides)},
+    SETTING(struct goodput_command, "strategy", "S", "strategy", "As in fsdp or megatron"),
+    JOB_OPTIONS(struct goodput_command),
     {"days", "D",
         "Days that a history lasts (default: goodput.days of the scenario, else as many as --tokens take without a "
         "failure, else 30)",
@@ -197,7 +199,7 @@ int cmd_goodput(int argc, char **argv)
 {
     const struct command_line line = {.options = options,
         .common = COMMON_SIMULATE,
-        .args_doc = "SCENARIO",
+        .args_doc = "SCENARIO|MODEL",
         .files = FILES_SCENARIOS,
         .one = "scenario",
         AT(file),

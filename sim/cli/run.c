@@ -421,7 +421,7 @@ static int run_all(const struct run *run)
     if (run->db && crew_is_owner(run->crew) && store_open(&store, run->db, STORE_WRITE, &diag) != STATUS_OK)
         return cli_report(&diag);
     if (store)
-        stop_watch();
+        stop_watch(STOP_AFTER);
     fputs(json ? "[\n  " : "", stdout);
     for (int i = 0; i < run->files.n && diag.worst == STATUS_OK && !stop_asked(); i++) {
         if (run->plan)

@@ -7,6 +7,11 @@
 /* A handler may only set such a variable. */
 static volatile sig_atomic_t signal_seen;
 
+static void note_quietly(int signal_number)
+{
+    signal_seen = signal_number;
+}
+
 static void note(int signal_number)
 {
     static const char text[] = "\nflopcast: ending after the points that are being simulated; once more ends at once\n";
@@ -15,11 +20,12 @@ static void note(int signal_number)
     (void)written; /* nothing can be done about it */
 }
 
-void stop_watch(void)
+void stop_watch(enum stop_when when)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-        struct sigaction before, watch = {.sa_handler = note, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+        struct sigaction before,
+            watch = {.sa_handler = when == STOP_NOW ? note_quietly : note, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
         sigemptyset(&watch.sa_mask);
         if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
             sigaction(signals[i], &watch, NULL);

@@ -6,7 +6,9 @@
 
 #include <stdbool.h>
 
-void stop_watch(void); /* from now on */
+/* How soon: what is being simulated ends first, or it does not. */
+enum stop_when { STOP_AFTER, STOP_NOW };
+void stop_watch(enum stop_when when); /* from now on */
 bool stop_asked(void);
 
 /* Ends the program by the signal that asked, after its output is written: so a shell sees it (exit status 130 of

@@ -24,6 +24,11 @@ static const struct command_option options[] = {
         "Set an option, as in cluster.gpus=64; one that is searched (strategy=ddp) then has this value alone; may be "
         "repeated",
         OPTION_SET, AT(overrides)},
+    {"strategy", "S",
+        "all: every strategy with the stack that people run it with (the default of a model), or one, as in fsdp, "
+        "megatron, deepspeed, ddp",
+        OPTION_TEXT, AT(strategy)},
+    JOB_OPTIONS(struct tune_command),
     {"by", "ORDER", "speed: tokens/s of the job (default); cost: dollars for the tokens", OPTION_NAME, AT(by),
         .names = tune_order_names},
     PRICE_OPTION(struct tune_command),
@@ -35,8 +40,9 @@ static const struct command_option options[] = {
         .most = MAX_COUNT},
     {"global-batch", "N", "Sequences a step of the whole job: micro-batches accumulate to it (default: free)",
         OPTION_COUNT, AT(options.global_batch), .most = 1 << 30},
-    {"limit", "N", "Simulate at most N candidates, large micro-batches first (default: 1000)", OPTION_COUNT,
-        AT(options.max_simulations), .most = MAX_COUNT},
+    {"limit", "N",
+        "Simulate at most N candidates, the most promising first: those with the least lower bound (default: 1000)",
+        OPTION_COUNT, AT(options.max_simulations), .most = MAX_COUNT},
     {"top", "N", "Run the N best with noise and show them (default: 10); kinds of prefetch within 0.1 % are one",
         OPTION_COUNT, AT(top), .most = MAX_COUNT},
     {"db", "PATH",
@@ -120,24 +126,27 @@ int cmd_tune(int argc, char **argv)
 {
     const struct command_line line = {.options = options,
         .common = COMMON_SIMULATE,
-        .args_doc = "SCENARIO",
+        .args_doc = "SCENARIO|MODEL",
         .files = FILES_SCENARIOS,
         .one = "scenario",
         AT(file),
-        .missing = "a scenario file is missing",
+        .missing = "a scenario file, or a model, is missing",
         .check = check,
-        .doc = "Search strategy, micro-batch, checkpointing, prefetch and sharding group under the memory limit, for "
-               "every cluster and GPU count that the scenario sweeps; rank by tokens/s or by cost. With strategy "
-               "megatron: search tensor, context, pipeline, virtual, expert and data parallelism at one global "
-               "batch.\v"
-               "What certainly does not fit is pruned by the peak of its plan, the rest is simulated with noise "
-               "off. The best are then run with the scenario's noise, and rank by that. What --set gives of the "
-               "options searched stays. Layouts of megatron are simulated in the order of a lower bound of their "
-               "steps, until "
-               "none that is left can be among the best of --top, and without noise. --limit bounds the work, not a "
-               "clock, so the answer is the same everywhere. "
-               "The price is that of the GPU's topology file, or --price's; energy has host, network and PUE "
-               "(defaults: `flopcast goodput --sources`)."};
+        .doc =
+            "Of a model (its name, config.json or folder): search all strategies, Megatron's layouts beside FSDP, ZeRO "
+            "and DDP, at one global batch. Of a scenario (or with --strategy): search strategy, micro-batch, "
+            "checkpointing, prefetch and sharding group under the memory limit, for "
+            "every cluster and GPU count that the scenario sweeps; rank by tokens/s or by cost. With strategy "
+            "megatron: search tensor, context, pipeline, virtual, expert and data parallelism at one global "
+            "batch.\v"
+            "What certainly does not fit is pruned by the peak of its plan, the rest is simulated with noise "
+            "off. The best are then run with the scenario's noise, and rank by that. What --set gives of the "
+            "options searched stays. Layouts of megatron are simulated in the order of a lower bound of their "
+            "steps, until "
+            "none that is left can be among the best of --top, and without noise. --limit bounds the work, not a "
+            "clock, so the answer is the same everywhere. "
+            "The price is that of the GPU's topology file, or --price's; energy has host, network and PUE "
+            "(defaults: `flopcast goodput --sources`)."};
     struct tune_command command = {.top = 10, .options = {.max_batch = 64, .max_simulations = 1000}};
     command_line_parse(&line, argc, argv, &command);
     bool table = command.format == RECORDS_TABLE;
@@ -146,13 +155,11 @@ int cmd_tune(int argc, char **argv)
     struct tune tune = {0};
     command.options.keep = command.top;
     if (command.db)
-        stop_watch();
+        stop_watch(STOP_AFTER);
     if (crew_begin(&command.crew, &diag) != STATUS_OK)
         return cli_report(&diag);
     command.file = files_find(&command.arena, FILES_SCENARIOS, command.file);
-    scenario_load(&set, command.file, command.overrides.list.at, command.overrides.list.n, &command.arena, &diag);
-    if (diag.worst == STATUS_OK) /* what the scenario's own strategy does not read, another one of the search may */
-        diag = DIAG_INIT;
+    tune_load(&set, &command, &diag);
     if (diag.worst == STATUS_OK)
         kinds_refuse(set.points, set.n_points, "flopcast tune", &diag);
     if (diag.worst == STATUS_OK && prices_set(&command.prices, &set, &command.arena, &diag) == STATUS_OK) {
@@ -160,7 +167,12 @@ int cmd_tune(int argc, char **argv)
         if (tune.candidates.n == 0)
             report_none(&command, &set, &tune, &diag);
     }
+    bool watched = diag.worst == STATUS_OK && !command.db && crew_is_owner(command.crew);
+    if (watched)
+        stop_watch(STOP_NOW);
+    struct tune_watch *watch = watched ? tune_watch_begin(&command, &set, &tune) : NULL;
     bool whole = diag.worst == STATUS_OK && search(&tune, &command, &diag) == STATUS_OK && tune.left == 0;
+    tune_watch_end(watch);
     if (diag.worst == STATUS_OK && tune.left > 0)
         report_left(&command, &tune);
     if (whole)

@@ -1,6 +1,8 @@
 /* What `flopcast tune` says of layouts. */
 #include "cli/tune_layout.h"
 
+#include "cli/tune.h"
+
 #include <math.h>
 
 enum part { PART_KERNELS, PART_GROUPS, PART_BUBBLE, PART_REST, PART_COUNT };
@@ -86,14 +88,18 @@ static bool differs(const struct tune_candidate *a, const struct tune_candidate 
            train->activation_checkpointing != other->activation_checkpointing;
 }
 
-static void print_name(FILE *out, const struct tune_candidate *candidate)
+void tune_name(FILE *out, const struct tune_candidate *candidate)
 {
     struct degrees at = degrees_of(&candidate->point);
     const struct train_options *train = &candidate->point.options.strategy.train;
-    fprintf(out, "tp %d", (int)at.tensor);
+    if (candidate->is_layout)
+        fprintf(out, "tp %d", (int)at.tensor);
+    else
+        fputs(strategy_label(&candidate->point.options.strategy), out);
     if (at.context > 1)
         fprintf(out, ", cp %d", (int)at.context);
-    fprintf(out, ", pp %d", (int)at.pipeline);
+    if (candidate->is_layout)
+        fprintf(out, ", pp %d", (int)at.pipeline);
     if (at.chunks > 1)
         fprintf(out, ", vp %d", (int)at.chunks);
     if (at.expert > 1)
@@ -114,7 +120,7 @@ static void print_slower(FILE *out, const struct tune_candidate *best, const str
         least = of_other[p] - of_best[p] < of_other[least] - of_best[least] ? p : least;
     }
     fputs("  ", out);
-    print_name(out, other);
+    tune_name(out, other);
     fprintf(out, ": %+.1f %%; %s %+.1f %%", 100 * (other->quiet.step_time_s / step_s - 1), part_names[most],
         100 * (of_other[most] - of_best[most]) / step_s);
     if (of_other[least] < of_best[least])
@@ -129,7 +135,8 @@ static int count_unfit(const struct tune *tune, const struct tune_candidate *bes
     for (int i = 0; i < tune->candidates.n; i++) {
         const struct tune_candidate *at = &tune->candidates.at[i];
         bool unfit = at->state == TUNE_PRUNED || at->state == TUNE_OOM;
-        n += at->is_layout && unfit && at->base == best->base && at->bound.step_s < best->quiet.step_time_s;
+        n += at->is_layout && unfit && at->base == best->base && at->bound.step_s > 0 &&
+             at->bound.step_s < best->quiet.step_time_s;
     }
     return n;
 }

@@ -1,11 +1,11 @@
-#include "cli/tune.h"
+#include "cli/tune_print.h"
 
 #include "cli/table.h"
 #include "cli/tune_layout.h"
-#include "cli/vary.h"
 #include "cli/words.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *prefetch(const struct scenario_point *point)
@@ -19,7 +19,7 @@ static const char *prefetch(const struct scenario_point *point)
 }
 
 /* What the scenario sweeps and the search does not settle. */
-static void find_swept(
+void tune_find_swept(
     struct vary *out, const struct scenario_set *set, const struct tune_candidate *any, struct arena *arena)
 {
     struct tune_settings settings = tune_settings(any, arena);
@@ -32,32 +32,21 @@ static void find_swept(
     vec_free(&all.options);
 }
 
-/* What a table or a CSV is made of. */
-struct print {
-    FILE *out;
-    const struct tune_command *command;
-    const struct scenario_set *set;
-    const struct tune *tune;
-    struct vary swept;
-    bool noise, retries, tokens; /* whether these are columns */
-    struct arena *arena;
-};
-
 static const double GTOKENS = 1e9, S_PER_DAY = 86400;
 
-static double days(const struct print *print, const struct tune_rates *rates)
+double tune_days(const struct tune_print *print, const struct tune_rates *rates)
 {
     return print->command->tokens.n / rates->tokens_per_s / S_PER_DAY;
 }
 
 /* Of an amount for 10^9 tokens that of all. */
-static double of_all(const struct print *print, double per_gtokens)
+double tune_of_all(const struct tune_print *print, double per_gtokens)
 {
     return per_gtokens * print->command->tokens.n / GTOKENS;
 }
 
 /* Of the candidate and those that it represents. */
-static const char *prefetches(const struct print *print, int index)
+static const char *prefetches(const struct tune_print *print, int index)
 {
     const char *text = prefetch(&print->tune->candidates.at[index].point);
     for (int i = 0; i < print->tune->candidates.n; i++)
@@ -101,8 +90,13 @@ static void number(struct table *table, const char *name, const char *unit, int 
     table_spare(table, spare);
 }
 
+const char *tune_stack(const struct scenario_point *point, struct arena *arena)
+{
+    return point->options.stack_path ? words_stem(point->options.stack_path, arena) : "none";
+}
+
 /* What the candidate is. */
-static void name_candidate(const struct print *print, struct table *table, int index)
+static void name_candidate(const struct tune_print *print, struct table *table, int index)
 {
     const struct scenario_point *point = &print->tune->candidates.at[index].point;
     const struct strategy_options *strategy = &point->options.strategy;
@@ -111,6 +105,8 @@ static void name_candidate(const struct print *print, struct table *table, int i
     table_spare(table, one_gpu(print->tune) ? SPARE_GPU : 0);
     table_number(table, "GPUs", "", 0, (double)point->options.cluster.gpus);
     table_text(table, "strategy", "", strategy_label(strategy));
+    if (print->command->options.variants > 1)
+        table_text(table, "stack", "", tune_stack(point, print->arena));
     for (int i = 0; i < print->swept.options.n; i++) {
         const struct vary_option *option = &print->swept.options.at[i];
         table_text(table, option->path, "", vary_short(option, &point->options, print->arena));
@@ -128,10 +124,10 @@ static void name_candidate(const struct print *print, struct table *table, int i
     number(table, "accum", "", SPARE_ACCUM, 0, (double)strategy_batch(&strategy->train).micro_batches);
 }
 
-static void add_row(const struct print *print, struct table *table, int index)
+static void add_row(const struct tune_print *print, struct table *table, int index)
 {
     const struct tune_candidate *candidate = &print->tune->candidates.at[index];
-    const struct tune_rates *rates = &candidate->noisy;
+    const struct tune_rates *rates = candidate->finalist ? &candidate->noisy : &candidate->quiet;
     const char *counted = words_counted_all(print->set);
     double usd = rates->usd_per_gtokens > 0 ? rates->usd_per_gtokens : TABLE_UNKNOWN;
     table_row(table);
@@ -146,10 +142,10 @@ static void add_row(const struct print *print, struct table *table, int index)
     if (print->tune->quiet_only)
         tune_layout_shares(table, candidate);
     if (print->tokens) {
-        table_number(table, "time", "days", 1, days(print, rates));
-        number(table, "GPU-h", "", SPARE_GPU_HOURS, 0, of_all(print, rates->gpu_hours_per_gtokens));
-        table_number(table, "cost", "$", 0, of_all(print, usd));
-        number(table, "energy", "MWh", SPARE_ENERGY, 1, of_all(print, rates->kwh_per_gtokens) / 1e3);
+        table_number(table, "time", "days", 1, tune_days(print, rates));
+        number(table, "GPU-h", "", SPARE_GPU_HOURS, 0, tune_of_all(print, rates->gpu_hours_per_gtokens));
+        table_number(table, "cost", "$", 0, tune_of_all(print, usd));
+        number(table, "energy", "MWh", SPARE_ENERGY, 1, tune_of_all(print, rates->kwh_per_gtokens) / 1e3);
     } else {
         number(table, "GPU-h", arena_printf(print->arena, "/10^9 %s", counted), SPARE_GPU_HOURS, 1,
             rates->gpu_hours_per_gtokens);
@@ -159,13 +155,14 @@ static void add_row(const struct print *print, struct table *table, int index)
 }
 
 /* The first rows of an order. */
-static void print_best(struct print *print, const int *order, int n, int rows)
+static void print_best(struct tune_print *print, const int *order, int n, int rows)
 {
     struct table table = {0};
     print->noise = print->retries = false;
     for (int i = 0; i < n && i < rows; i++) {
         const struct tune_candidate *candidate = &print->tune->candidates.at[order[i]];
-        print->noise = print->noise || candidate->noisy.step_time_s != candidate->quiet.step_time_s;
+        print->noise =
+            print->noise || (candidate->finalist && candidate->noisy.step_time_s != candidate->quiet.step_time_s);
         print->retries = print->retries || candidate->noisy.retries > 0;
     }
     for (int i = 0; i < n && i < rows; i++)
@@ -191,7 +188,7 @@ static void print_set(FILE *out, const char *key, const char *value, struct aren
 }
 
 /* The candidate as a command: what --set gave beside the settings searched, these, what the scenario sweeps. */
-static void print_command(const struct print *print, int index)
+static void print_command(const struct tune_print *print, int index)
 {
     FILE *out = print->out;
     struct arena *arena = print->arena;
@@ -232,14 +229,16 @@ static void print_none(FILE *out, const struct tune *tune)
         fputs("nothing fits: take more or larger GPUs, a shorter train.seq_len, or train.attention=flash\n", out);
 }
 
-static void print_counts(FILE *out, const struct tune *tune)
+static void print_counts(FILE *out, const struct tune_command *command, const struct tune *tune)
 {
+    int tried = tune->count[TUNE_RAN] + tune->count[TUNE_OOM];
+    const char *by = tried < command->options.max_simulations ? ": stopped" : " by --limit";
     fprintf(out, "\n%d candidate%s: %d ran, %d out of memory, %d pruned: cannot fit", tune->candidates.n,
         plural(tune->candidates.n), tune->count[TUNE_RAN], tune->count[TUNE_OOM], tune->count[TUNE_PRUNED]);
     if (tune->count[TUNE_SLOWER] > 0)
         fprintf(out, ", %d slower by their bounds", tune->count[TUNE_SLOWER]);
     if (tune->count[TUNE_LEFT_OUT] > 0)
-        fprintf(out, ", %d left out by --limit", tune->count[TUNE_LEFT_OUT]);
+        fprintf(out, ", %d left out%s", tune->count[TUNE_LEFT_OUT], by);
     if (tune->n_refused > 0)
         fprintf(
             out, "\n%d more %s not possible: %s", tune->n_refused, tune->n_refused == 1 ? "is" : "are", tune->refusal);
@@ -247,7 +246,7 @@ static void print_counts(FILE *out, const struct tune *tune)
 }
 
 /* The GPUs of the candidates that ran, with or without a price; by the first candidate of each. */
-static const char *gpu_names(const struct print *print, bool priced)
+static const char *gpu_names(const struct tune_print *print, bool priced)
 {
     const char *names = "";
     for (int i = 0; i < print->tune->candidates.n; i++) {
@@ -265,7 +264,7 @@ static bool same_source(const struct hw_gpu *a, const struct hw_gpu *b)
 }
 
 /* A line for each source of prices: what it says of which GPU. */
-static void print_prices(const struct print *print)
+static void print_prices(const struct tune_print *print)
 {
     VEC(const struct hw_gpu *) known = {0};
     for (int i = 0; i < print->tune->candidates.n; i++) {
@@ -293,7 +292,7 @@ static void print_prices(const struct print *print)
     vec_free(&known);
 }
 
-static void print_title(const struct print *print, const char *what)
+static void print_title(const struct tune_print *print, const char *what)
 {
     fprintf(print->out, "%s", what);
     if (print->tokens)
@@ -301,7 +300,7 @@ static void print_title(const struct print *print, const char *what)
     fputs("\n\n", print->out);
 }
 
-static void print_noise(const struct print *print)
+static void print_noise(const struct tune_print *print)
 {
     if (print->tune->quiet_only)
         fputs("\nwithout noise (GPUs alike, no jitter); `flopcast run` has it\n", print->out);
@@ -311,8 +310,35 @@ static void print_noise(const struct print *print)
             print->tune->n_finalists);
 }
 
+/* The best of each strategy and stack, which the search finds of all of them. */
+static void print_bests(struct tune_print *print, int *order)
+{
+    int n = tune_rank_quiet(order, print->tune, TUNE_BY_SPEED), kept = 0;
+    for (int i = 0; i < n; i++) {
+        bool known = false;
+        for (int k = 0; k < kept; k++)
+            known = known || print->tune->candidates.at[order[k]].base == print->tune->candidates.at[order[i]].base;
+        if (!known)
+            order[kept++] = order[i];
+    }
+    fputc('\n', print->out);
+    print_title(print, "the best of each strategy and stack");
+    print_best(print, order, kept, kept);
+}
+
+/* "best by speed", or of what was tried. */
+static const char *best_title(const struct tune_print *print, int by)
+{
+    const struct tune *tune = print->tune;
+    const char *title = arena_printf(print->arena, "best by %s", tune_order_names[by]);
+    int tried = tune->count[TUNE_RAN] + tune->count[TUNE_OOM];
+    if (tune->count[TUNE_LEFT_OUT] == 0)
+        return title;
+    return arena_printf(print->arena, "best of the %d tried, by %s", tried, tune_order_names[by]);
+}
+
 /* The order asked for; what it leaves out because it has no price; the best by the other order, if that is another. */
-static void print_orders(struct print *print, int *order)
+static void print_orders(struct tune_print *print, int *order)
 {
     const struct tune *tune = print->tune;
     int by = print->command->by, top = print->command->top, n = tune_rank(order, tune, (enum tune_order)by);
@@ -321,7 +347,7 @@ static void print_orders(struct print *print, int *order)
     int first = -1;
     if (n > 0) {
         first = order[0];
-        print_title(print, arena_printf(print->arena, "best by %s", tune_order_names[by]));
+        print_title(print, best_title(print, by));
         print_best(print, order, n, top);
         print_noise(print);
         tune_layout_why(print->out, tune, order, n);
@@ -345,107 +371,38 @@ static void print_orders(struct print *print, int *order)
                                                    : "fewest GPU-hours");
         print_best(print, order, 1, 1);
     }
+    if (print->command->options.variants > 1)
+        print_bests(print, order);
     if (*unpriced)
         fprintf(print->out, "\nno price: %s; --price NAME=DOLLARS an hour gives one\n", unpriced);
+}
+
+/* The points of the first variant: what differs between variants is no sweep. */
+struct scenario_set tune_one_variant(const struct scenario_set *set, const struct tune_command *command)
+{
+    struct scenario_set one = *set;
+    one.n_points /= command->options.variants > 1 ? command->options.variants : 1;
+    return one;
 }
 
 void tune_print_table(FILE *out, const struct tune_command *command, const struct scenario_set *set,
     const struct tune *tune, struct arena *arena)
 {
-    struct print print = {
-        .out = out, .command = command, .set = set, .tune = tune, .tokens = command->tokens.n > 0, .arena = arena};
+    const struct scenario_set one = tune_one_variant(set, command);
+    struct tune_print print = {
+        .out = out, .command = command, .set = &one, .tune = tune, .tokens = command->tokens.n > 0, .arena = arena};
     int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
     int n = tune_rank(order, tune, TUNE_BY_SPEED);
     if (n == 0)
         print_none(out, tune);
     else {
-        find_swept(&print.swept, set, &tune->candidates.at[order[0]], arena);
+        tune_find_swept(&print.swept, &one, &tune->candidates.at[order[0]], arena);
         print_orders(&print, order);
     }
-    print_counts(out, tune);
+    print_counts(out, command, tune);
     print_prices(&print);
+    if (tune->candidates.n > 0)
+        tune_print_held(out, command, tune, arena);
     vec_free(&print.swept.options);
     free(order);
-}
-
-/* A row under way. */
-struct cells {
-    struct record_cell at[RECORD_MAX_CELLS];
-    int n;
-};
-
-static void add_cell(struct cells *cells, struct record_cell cell)
-{
-    BUG_IF(cells->n == RECORD_MAX_CELLS, "no room for %s", cell.name);
-    cells->at[cells->n++] = cell;
-}
-
-/* prefix: of the names of all cells. */
-static void add_rates(
-    const struct print *print, struct cells *cells, const char *prefix, bool known, const struct tune_rates *rates)
-{
-    bool priced = known && rates->usd_per_gtokens > 0;
-    const struct record_cell of_rates[] = {cell_real("step_time_s", known, rates->step_time_s),
-        cell_real("tflops_per_gpu", known, rates->tflops_per_gpu),
-        cell_real("tokens_per_s", known, rates->tokens_per_s),
-        cell_real("gpu_hours_per_gtokens", known, rates->gpu_hours_per_gtokens),
-        cell_real("usd_per_gtokens", priced, rates->usd_per_gtokens),
-        cell_real("kwh_per_gtokens", known, rates->kwh_per_gtokens),
-        cell_real("alloc_retries_a_step", known, rates->retries),
-        cell_real("days", known, known ? days(print, rates) : 0),
-        cell_real("usd", priced, priced ? of_all(print, rates->usd_per_gtokens) : 0)};
-    enum { ALL = sizeof of_rates / sizeof *of_rates, OF_TOKENS = 2 };
-    for (int i = 0; i < (print->tokens ? ALL : ALL - OF_TOKENS); i++) {
-        struct record_cell cell = of_rates[i];
-        cell.name = arena_printf(print->arena, "%s%s", prefix, cell.name);
-        add_cell(cells, cell);
-    }
-}
-
-static void add_candidate(const struct print *print, struct cells *cells, const struct tune_candidate *candidate)
-{
-    const struct scenario_point *point = &candidate->point;
-    const struct strategy_options *strategy = &point->options.strategy;
-    const struct fsdp_options *fsdp = strategy->kind == STRATEGY_FSDP ? &strategy->fsdp : NULL;
-    bool ran = candidate->state == TUNE_RAN;
-    const struct record_cell of_point[] = {cell_text("model", point->model.shape.name),
-        cell_text("cluster", point->hw.cluster.name),
-        cell_text("swept", vary_assignments(&print->swept, point, print->arena)),
-        cell_int("gpus", point->options.cluster.gpus), cell_text("strategy", strategy_label(strategy)),
-        cell_int("sharding_group_size", fsdp ? fsdp->sharding_group_size : 0),
-        cell_text("backward_prefetch", fsdp ? backward_prefetch_names[fsdp->backward_prefetch] : NULL),
-        cell_text("forward_prefetch", !fsdp                    ? NULL
-                                      : fsdp->forward_prefetch ? "true"
-                                                               : "false"),
-        cell_text("activation_checkpointing", checkpointing_names[strategy->train.activation_checkpointing]),
-        cell_int("micro_batch", strategy->train.micro_batch),
-        cell_int("grad_accum", strategy_batch(&strategy->train).micro_batches),
-        cell_text("status", tune_state_names[candidate->state]), cell_real("least_bytes", true, candidate->least_bytes),
-        cell_real("peak_allocated_bytes", ran, candidate->quiet.peak_bytes)};
-    for (size_t i = 0; i < sizeof of_point / sizeof *of_point; i++)
-        add_cell(cells, of_point[i]);
-    struct record_cell of_layout[TUNE_LAYOUT_CELLS];
-    for (int i = 0, n = tune_layout_cells(of_layout, candidate); i < n && print->tune->quiet_only; i++)
-        add_cell(cells, of_layout[i]);
-    add_rates(print, cells, "", ran, &candidate->quiet);
-    add_rates(print, cells, "noisy_", ran && candidate->finalist, &candidate->noisy);
-    for (int i = 0; i < print->swept.options.n; i++)
-        add_cell(cells, vary_cell(&print->swept.options.at[i], &point->options));
-}
-
-void tune_print_records(FILE *out, const struct tune_command *command, const struct scenario_set *set,
-    const struct tune *tune, struct arena *arena)
-{
-    struct print print = {
-        .out = out, .command = command, .set = set, .tune = tune, .tokens = command->tokens.n > 0, .arena = arena};
-    if (tune->candidates.n > 0)
-        find_swept(&print.swept, set, &tune->candidates.at[0], arena);
-    struct records records = records_begin(out, command->format);
-    for (int i = 0; i < tune->candidates.n; i++) {
-        struct cells cells = {.n = 0};
-        add_candidate(&print, &cells, &tune->candidates.at[i]);
-        records_row(&records, cells.at, cells.n);
-    }
-    records_end(&records);
-    vec_free(&print.swept.options);
 }

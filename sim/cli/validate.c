@@ -434,7 +434,7 @@ int cmd_validate(int argc, char **argv)
         command.from = files_find(&arena, FILES_ANY, command.from);
     struct diag diag = DIAG_INIT;
     if (command.db)
-        stop_watch();
+        stop_watch(STOP_AFTER);
     if (crew_begin(&command.crew, &diag) == STATUS_OK)
         validate(&command, &arena, &diag);
     crew_end(command.crew);

@@ -412,3 +412,37 @@ struct bound bound_layout(const struct bound_costs *costs, const struct scenario
     arena_release(&scratch);
     return bound;
 }
+
+/* ---- any plan ---- */
+
+static double collective_s(const struct plan *plan, const struct hw *hw, int index)
+{
+    const struct plan_collective *at = &plan->collectives.at[index];
+    const struct mesh_group *ranks = &plan->groups.at[at->group].ranks;
+    struct coll_group group = {mesh_group_first(ranks, 0), ranks->stride, ranks->size};
+    return coll_isolated_s(coll_of(at->kind, at->bytes, at->routing, coll_shape(group, hw_gpus_per_node(hw)), hw));
+}
+
+struct bound bound_plan(const struct plan *plan, const struct hw *hw)
+{
+    struct bound bound = {0};
+    double *kernel_s = kernel_times(plan, hw), *coll_s = xcalloc((size_t)plan->collectives.n + 1, sizeof *coll_s);
+    for (int i = 0; i < plan->collectives.n; i++)
+        coll_s[i] = collective_s(plan, hw, i);
+    for (int p = 0; p < plan->n_programs; p++) {
+        double work_s[UINT8_MAX + 1] = {0};
+        const struct plan_program *program = &plan->programs[p];
+        for (int i = 0; i < program->ops.n; i++) {
+            const struct plan_op *op = &program->ops.at[i];
+            work_s[op->stream] += op->kind == OP_KERNEL       ? kernel_s[op->index]
+                                  : op->kind == OP_COLLECTIVE ? coll_s[op->index]
+                                                              : 0;
+        }
+        for (int q = 0; q < plan->queues.n; q++)
+            bound.step_s = fmax(bound.step_s, plan->queues.at[q].kind == QUEUE_HOST ? 0 : work_s[q]);
+        bound.kernels_s = fmax(bound.kernels_s, work_s[STREAM_COMPUTE]);
+    }
+    free(coll_s);
+    free(kernel_s);
+    return bound;
+}

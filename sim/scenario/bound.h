@@ -63,4 +63,8 @@ enum status bound_costs(
     struct bound_costs *out, const struct scenario_point *point, struct arena *arena, struct diag *diag);
 struct bound bound_layout(const struct bound_costs *costs, const struct scenario_point *point);
 
+/* Of any plan, by the queue of a rank that has most work in a step: kernels and collectives as fast as alone; bytes are
+ * not counted. Its ops end before the step does, as the optimizer waits for all. */
+struct bound bound_plan(const struct plan *plan, const struct hw *hw);
+
 #endif

@@ -1,7 +1,11 @@
 #include "scenario/discrepancy.h"
 #include "scenario/file.h"
 
+#include "base/files.h"
+
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* A load in progress. Documents live until its end: a sweep keeps nodes of them. */
 struct loader {
@@ -49,8 +53,36 @@ static const char *join_assumptions(struct config_node list, struct arena *arena
     return text;
 }
 
-/* Another kind of file of the project, by the keys that it has; then nothing of it is worth reading. */
-static bool is_other_file(struct config_node root, struct diag *diag)
+/* A model where a scenario is expected: all else comes from outside (--set). One sequence at once, and one step after
+ * another one, which a step without noise needs no more of. */
+static void read_model(struct loader *loader)
+{
+    struct scenario *options = &loader->read.options;
+    const char *slash = strrchr(loader->file, '/'), *name = slash ? slash + 1 : loader->file;
+    const char *end = slash && strcmp(name, "config.json") == 0 ? slash : strrchr(name, '.');
+    name = end == slash ? loader->file : name;
+    options->name = end ? arena_printf(loader->arena, "%.*s", (int)(end - name), name) : name;
+    options->description = "a model, with what the command line says";
+    options->model_path = loader->file;
+    options->strategy.train.micro_batch = 1;
+    options->exec.steps = options->exec.warmup_steps = 1;
+}
+
+/* A path that is there as it is; else a folder's config.json, or a model's short name. */
+static const char *find_file(const char *path, struct arena *arena)
+{
+    struct stat there;
+    bool folder = stat(path, &there) == 0 && S_ISDIR(there.st_mode);
+    const char *config = arena_printf(arena, "%s/config.json", path);
+    if (folder && access(config, R_OK) == 0)
+        return config;
+    const char *model = files_find(arena, FILES_MODELS, path);
+    return access(path, R_OK) != 0 && access(model, R_OK) == 0 ? model : arena_strdup(arena, path);
+}
+
+/* Another kind of file of the project, by the keys that it has; then nothing of it is worth reading. is_model: that
+ * kind, which is no mistake. */
+static bool is_other_file(struct config_node root, bool *is_model, struct diag *diag)
 {
     const struct {
         const struct config_table *table;
@@ -59,7 +91,7 @@ static bool is_other_file(struct config_node root, struct diag *diag)
         {&hw_gpu_table, "nodes name it; `flopcast topology` shows it"},
         {&hw_node_table, "clusters name it; `flopcast topology` shows it"},
         {&hw_cluster_table, "scenarios name it under 'cluster: {topology: FILE}'; `flopcast topology` shows it"},
-        {&model_shape_table, "scenarios name it under 'model: FILE'; `flopcast model` shows it"},
+        {&model_shape_table, NULL},
         {&stack_table, "scenarios name it under 'stack: FILE'"},
         {&discrepancy_table, "it says how far predictions are off beyond their numbers; --samples reads it by itself"},
     };
@@ -72,7 +104,8 @@ static bool is_other_file(struct config_node root, struct diag *diag)
         most = known;
         best = i;
     }
-    if (best >= 0)
+    *is_model = best >= 0 && kinds[best].table == &model_shape_table;
+    if (best >= 0 && !*is_model)
         diag_input(diag, config_pos(root), "this file has the keys of %s, not of a scenario; %s",
             kinds[best].table->what, kinds[best].remedy);
     return best >= 0;
@@ -84,8 +117,12 @@ static void read_file(struct loader *loader)
     if (config_load_kind(&doc, FILES_SCENARIOS, loader->file, &loader->diag) != STATUS_OK)
         return;
     vec_push(&loader->docs, doc);
-    if (is_other_file(config_root(doc), &loader->diag))
+    bool is_model = false;
+    if (is_other_file(config_root(doc), &is_model, &loader->diag)) {
+        if (is_model)
+            read_model(loader);
         return;
+    }
     config_read(config_root(doc), &scenario_file_table, &loader->read, loader->arena, &loader->origins, &loader->diag);
     if (loader->read.sweep.doc)
         sweep_read(&loader->sweep, loader->read.sweep, loader->arena, &loader->diag);
@@ -202,7 +239,7 @@ enum status scenario_load_from(struct scenario_set *out, const char *path, const
     const char *const *names, enum origin_kind kind, int n_overrides, struct arena *arena, struct diag *diag)
 {
     struct loader *loader = xcalloc(1, sizeof *loader);
-    loader->file = arena_strdup(arena, path);
+    loader->file = find_file(path, arena);
     loader->arena = arena;
     loader->read.options = scenario_default();
     read_file(loader);

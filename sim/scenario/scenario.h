@@ -16,8 +16,9 @@
  *
  * Any field can be swept and set from outside (--set train.seq_len=1024), by its dotted path; every number of the
  * cluster's, node's and GPU's files, too (--set cluster.node.nic_bandwidth=800Gb/s, hw/override.h). Every value knows
- * its origin (file:line:column, --set, sweep, or default). Paths in a file are relative to the file, or names of
- * flopcast's own files (base/files.h). */
+ * its origin (file:line:column, --set, sweep, or default). A model (its file, a Hugging Face config.json or its folder,
+ * or one of scenarios/models by name) where a scenario is expected is one that says the model alone. Paths in a file
+ * are relative to the file, or names of flopcast's own files (base/files.h). */
 #ifndef FLOPCAST_SCENARIO_SCENARIO_H
 #define FLOPCAST_SCENARIO_SCENARIO_H
 

@@ -3,6 +3,7 @@
 #include "scenario/file.h"
 #include "scenario/fit.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 const char *const tune_state_names[TUNE_STATE_COUNT + 1] = {[TUNE_RAN] = "ran",
@@ -75,7 +76,7 @@ struct search {
     struct tune *out;
     const struct tune_options *options;
     struct arena *arena;
-    int base;
+    int base, group;
     bool set[SEARCH_COUNT]; /* by --set: the base point's value is the only one */
     bool accum_set, device_set;
 };
@@ -124,7 +125,7 @@ static void add(const struct search *search, struct scenario_point point)
         tune_refuse(search->out, &diag, search->arena);
     else
         vec_push(&search->out->candidates,
-            ((struct tune_candidate){.point = point, .base = search->base, .represents = -1}));
+            ((struct tune_candidate){.point = point, .base = search->base, .group = search->group, .represents = -1}));
 }
 
 static void add_prefetches(const struct search *search, struct scenario_point point)
@@ -214,7 +215,7 @@ static void add_batch(struct search *search, const struct scenario_point *base, 
 {
     if (layout_searched(base)) {
         if (last)
-            layout_candidates(search->out, base, search->base, search->options, search->arena);
+            layout_candidates(search->out, base, search->base, search->group, search->options, search->arena);
         return;
     }
     struct scenario_point point = *base;
@@ -222,6 +223,8 @@ static void add_batch(struct search *search, const struct scenario_point *base, 
     int given = train->activation_checkpointing;
     for (int i = 0; i < SEARCH_COUNT; i++)
         search->set[i] = tune_is_set(base, searched_paths[i]);
+    if (search->options->variants > 1)
+        search->set[SEARCH_BACKWARD] = search->set[SEARCH_FORWARD] = true;
     search->accum_set = tune_is_set(base, "train.grad_accum");
     search->device_set = tune_is_set(base, "train.device_batch");
     if (search->set[SEARCH_BATCH] && !last)
@@ -238,15 +241,29 @@ static void add_batch(struct search *search, const struct scenario_point *base, 
 
 static bool find_peak(struct tune_candidate *candidate, struct diag *diag)
 {
-    struct exec_peak peak;
+    struct arena arena = ARENA_INIT;
+    struct plan plan = {0};
+    struct exec_peak peak = {0};
     if (candidate->is_layout)
         return true;
-    if (fit_peak(&peak, &candidate->point, diag) != STATUS_OK)
-        return false;
-    candidate->least_bytes = peak.total_bytes - peak.category_bytes[HBM_CONTEXT] - peak.category_bytes[HBM_NCCL];
-    bool fits = peak.total_bytes <= candidate->point.hw.gpu.hbm_capacity.value;
-    candidate->state = fits ? TUNE_LEFT_OUT : TUNE_PRUNED;
-    return true;
+    enum status status = scenario_compile(&plan, &candidate->point, &arena, diag);
+    if (status == STATUS_OK) {
+        exec_peak(&peak, &plan, &candidate->point.hw);
+        candidate->bound = bound_plan(&plan, &candidate->point.hw);
+        candidate->least_bytes = peak.total_bytes - peak.category_bytes[HBM_CONTEXT] - peak.category_bytes[HBM_NCCL];
+        bool fits = peak.total_bytes <= candidate->point.hw.gpu.hbm_capacity.value;
+        candidate->state = fits ? TUNE_LEFT_OUT : TUNE_PRUNED;
+    }
+    plan_release(&plan);
+    arena_release(&arena);
+    return status == STATUS_OK;
+}
+
+double tune_promise(const struct tune_candidate *candidate)
+{
+    const struct strategy_options *strategy = &candidate->point.options.strategy;
+    int64_t ranks = strategy_data_ranks(&strategy->parallelism, candidate->point.options.cluster.gpus);
+    return candidate->bound.step_s / (double)(strategy_batch(&strategy->train).samples * ranks);
 }
 
 /* Those whose host memory is too small for what they offload, which only the plan knows, go. */
@@ -282,6 +299,8 @@ void tune_candidates(
     struct search search = {.out = out, .options = options, .arena = arena};
     VEC(struct scenario_point) bases = {0};
     VEC(const char *) texts = {0};
+    VEC(int) groups = {0};
+    int jobs = options->variants > 1 ? set->n_points / options->variants : 0;
     for (int i = 0; i < set->n_points; i++) {
         struct scenario_point base = searched(&set->points[i], options);
         char *text = options_text(&base);
@@ -289,6 +308,7 @@ void tune_candidates(
         for (int j = 0; j < texts.n && !known; j++)
             known = strcmp(texts.at[j], text) == 0;
         if (!known) {
+            vec_push(&groups, jobs > 0 ? i % jobs : bases.n);
             vec_push(&bases, base);
             vec_push(&texts, arena_strdup(arena, text));
         }
@@ -300,23 +320,45 @@ void tune_candidates(
     for (int64_t batch = largest; batch >= 1; batch /= 2)
         for (int i = 0; i < bases.n; i++) {
             search.base = i;
+            search.group = groups.at[i];
             add_batch(&search, &bases.at[i], batch, batch == 1);
         }
     find_peaks(&search);
     layout_bounds(out);
+    out->bounded = out->quiet_only = options->variants > 1;
     for (int i = 0; i < bases.n; i++)
         out->quiet_only = out->quiet_only || layout_searched(&bases.at[i]);
     vec_free(&bases);
     vec_free(&texts);
+    vec_free(&groups);
+}
+
+struct promising {
+    double promise;
+    int index;
+};
+
+static int by_promise(const void *a, const void *b)
+{
+    const struct promising *one = a, *two = b;
+    if (one->promise != two->promise)
+        return one->promise < two->promise ? -1 : 1;
+    return one->index < two->index ? -1 : one->index > two->index;
 }
 
 enum status tune_run(
     struct tune *tune, const struct tune_options *options, scenario_progress progress, void *self, struct diag *diag)
 {
     VEC(int) chosen = {0};
-    for (int i = 0; i < tune->candidates.n && chosen.n < options->max_simulations; i++)
-        if (tune->candidates.at[i].state == TUNE_LEFT_OUT && !tune->candidates.at[i].is_layout)
-            vec_push(&chosen, i);
+    VEC(struct promising) all = {0};
+    for (int i = 0; i < tune->candidates.n; i++)
+        if (tune->candidates.at[i].state == TUNE_LEFT_OUT && !tune->candidates.at[i].is_layout && !tune->bounded)
+            vec_push(&all, ((struct promising){tune_promise(&tune->candidates.at[i]), i}));
+    if (all.n > 0)
+        qsort(all.at, (size_t)all.n, sizeof *all.at, by_promise);
+    for (int k = 0; k < all.n && k < options->max_simulations; k++)
+        vec_push(&chosen, all.at[k].index);
+    vec_free(&all);
     enum status status = tune_simulate(tune, chosen.at, chosen.n, false, true, progress, self, diag);
     if (status == STATUS_OK && !tune->stopped)
         status = layout_run(tune, options, progress, self, diag);

@@ -38,11 +38,14 @@
  * overlap_p2p_comm with virtual stages. What strategy_check() refuses is counted as above.
  * These are thousands, and a simulation takes a second. So each layout has a bound (scenario/bound.h) of its bytes,
  * which prunes what cannot fit, and of its step's time: layouts are simulated by their bounds, least first, until no
- * bound that is left is below the keep best times of the same base. The answer is that of simulating all.
- * Noise is left out of a search that has layouts: with it all ranks are simulated, hundreds of times the work.
+ * bound that is left is below the keep best times of the same base. The answer is that of simulating all. Where several
+ * strategies are searched (tune_options.variants), all candidates have bounds; the keep best of all, and the best one
+ * of each strategy and stack, are those of simulating all. Noise is left out of a search that has layouts: with it all
+ * ranks are simulated, hundreds of times the work.
  *
- * The work is bounded by a number of simulations, not by a clock: the answer is then the same on every machine. Large
- * micro-batches come first, and what is beyond the bound is reported. Ignored: what a batch does to convergence. */
+ * The work is bounded by a number of simulations, not by a clock: the answer is then the same on every machine. Those
+ * with the least bound for a sequence come first, and what is left out is reported. Ignored: what a batch does to
+ * convergence. */
 #ifndef FLOPCAST_SCENARIO_TUNE_H
 #define FLOPCAST_SCENARIO_TUNE_H
 
@@ -58,6 +61,9 @@ struct tune_options {
     int64_t global_batch; /* sequences a step of the whole job; 0: free, gradients accumulate as the scenario says */
     int max_simulations;
     int keep; /* layouts that are to be ranked truly: those whose bound is beyond the keep-th best time are not run */
+    int variants; /* the points come as that number of runs of equal length: those at one place of them are one job by
+                     several strategies and stacks, of which the best are wanted. Prefetch is as in PyTorch's defaults
+                     then. 0, 1: there is one */
 };
 
 /* What a candidate gives. */
@@ -82,7 +88,8 @@ struct tune_candidate {
     struct tune_rates quiet;     /* without noise; TUNE_RAN, and finalists that are out of memory with it */
     struct tune_rates noisy;     /* with it; finalists that ran */
     bool finalist, is_layout;
-    struct bound bound; /* of a layout */
+    struct bound bound; /* of what is no layout bound_plan() */
+    int group;          /* those with the same one are ranked together: base, or of several variants the job */
     int base;           /* of the scenario's points: candidates with the same one differ in what is searched alone */
     int represents;     /* itself, or the candidate that it is alike to: see tune_finals; -1: not known */
 };
@@ -97,6 +104,10 @@ struct tune {
     int left;                           /* simulations left to other shards: then the search has not come to its end */
     bool stopped;                       /* share->kept wanted no more */
     int own, known;                     /* simulated; taken from share->kept */
+    bool bounded;                       /* of several variants: all are simulated by their bounds, not layouts alone */
+    /* Before and after candidates get what simulations gave, for another thread that looks at them; NULL: none does. */
+    void (*changing)(void *self, bool begins);
+    void *self;
     bool quiet_only; /* there are layouts: finalists are not run with noise, so that all are ranked alike */
 };
 
@@ -122,6 +133,9 @@ extern const char *const tune_order_names[]; /* "speed", "cost": what can be ask
  * not run again. Call it for every order that is to be shown. */
 enum status tune_finals(
     struct tune *tune, enum tune_order by, int rows, scenario_progress progress, void *self, struct diag *diag);
+
+/* By what a candidate can be best: its bound for a sequence. */
+double tune_promise(const struct tune_candidate *candidate);
 
 /* Indices of the candidates that ran, best first, into order (candidates.n entries); returns how many. Once there are
  * finalists, of those, by what they give with noise. Equals stay in the order of candidates. */

@@ -64,7 +64,7 @@ void layout_base(struct scenario_point *point, const struct tune_options *option
 struct layouts {
     struct tune *out;
     const struct scenario_point *base;
-    int base_index;
+    int base_index, group;
     const struct tune_options *options;
     struct arena *arena;
     bool set[LAYOUT_COUNT], batch_set, checkpointing_set;
@@ -84,9 +84,11 @@ static void add(const struct layouts *layouts, struct scenario_point point)
     if (diag.n_errors > 0)
         tune_refuse(layouts->out, &diag, layouts->arena);
     else
-        vec_push(&layouts->out->candidates,
-            ((struct tune_candidate){
-                .point = point, .is_layout = true, .base = layouts->base_index, .represents = -1}));
+        vec_push(&layouts->out->candidates, ((struct tune_candidate){.point = point,
+                                                .is_layout = true,
+                                                .base = layouts->base_index,
+                                                .group = layouts->group,
+                                                .represents = -1}));
 }
 
 static void add_batches(const struct layouts *layouts, struct scenario_point point)
@@ -195,12 +197,13 @@ static void add_tensors(const struct layouts *layouts, struct scenario_point poi
     }
 }
 
-void layout_candidates(struct tune *out, const struct scenario_point *base, int base_index,
+void layout_candidates(struct tune *out, const struct scenario_point *base, int base_index, int group,
     const struct tune_options *options, struct arena *arena)
 {
     struct layouts layouts = {.out = out,
         .base = base,
         .base_index = base_index,
+        .group = group,
         .options = options,
         .arena = arena,
         .batch_set = tune_is_set(base, "train.micro_batch"),
@@ -332,21 +335,27 @@ void layout_bounds(struct tune *tune)
 /* ---- branch and bound ---- */
 
 struct bounded {
-    double step_s;
-    int base, index;
+    double promise;
+    int group, index;
 };
 
 static int by_bound(const void *a, const void *b)
 {
     const struct bounded *one = a, *two = b;
-    if (one->base != two->base)
-        return one->base < two->base ? -1 : 1;
-    if (one->step_s != two->step_s)
-        return one->step_s < two->step_s ? -1 : 1;
+    if (one->group != two->group)
+        return one->group < two->group ? -1 : 1;
+    if (one->promise != two->promise)
+        return one->promise < two->promise ? -1 : 1;
     return one->index < two->index ? -1 : one->index > two->index;
 }
 
-/* The keep shortest steps of a base so far, shortest first. */
+/* What a sequence took, as tune_promise() has it. */
+static double time_of(const struct tune_candidate *at)
+{
+    return tune_promise(at) / at->bound.step_s * at->quiet.step_time_s;
+}
+
+/* The keep shortest times of a group so far, shortest first. */
 struct leaders {
     double *step_s;
     int n, keep;
@@ -365,6 +374,18 @@ static void lead(struct leaders *leaders, double step_s)
 static bool could_lead(const struct leaders *leaders, double least_s)
 {
     return leaders->n < leaders->keep || least_s < leaders->step_s[leaders->keep - 1];
+}
+
+/* The shortest time of each base so far, none. For free(). */
+static double *best_of_bases(const struct tune *tune)
+{
+    int n = 0;
+    for (int i = 0; i < tune->candidates.n; i++)
+        n = tune->candidates.at[i].base >= n ? tune->candidates.at[i].base + 1 : n;
+    double *best = xcalloc((size_t)n + 1, sizeof *best);
+    for (int b = 0; b < n; b++)
+        best[b] = HUGE_VAL;
+    return best;
 }
 
 /* Every n-th, so that each of n shards has layouts of all bounds. */
@@ -388,10 +409,11 @@ enum status layout_run(
     VEC(struct bounded) order = {0};
     struct leaders leaders = {.keep = options->keep > 0 ? options->keep : 1};
     leaders.step_s = xcalloc((size_t)leaders.keep, sizeof *leaders.step_s);
+    double *of_base = best_of_bases(tune);
     for (int i = 0; i < tune->candidates.n; i++) {
         const struct tune_candidate *at = &tune->candidates.at[i];
-        if (at->is_layout && at->state == TUNE_LEFT_OUT)
-            vec_push(&order, ((struct bounded){at->bound.step_s, at->base, i}));
+        if ((at->is_layout || tune->bounded) && at->state == TUNE_LEFT_OUT)
+            vec_push(&order, ((struct bounded){tune_promise(at), at->group, i}));
     }
     if (order.n > 0)
         qsort(order.at, (size_t)order.n, sizeof *order.at, by_bound);
@@ -399,11 +421,13 @@ enum status layout_run(
         keep_own(&order.at, &order.n, tune);
     enum status status = STATUS_OK;
     for (int next = 0, ran = 0; next < order.n && status == STATUS_OK && !tune->stopped;) {
-        int chosen[AT_ONCE], n = 0, base = order.at[next].base;
-        if (next > 0 && order.at[next - 1].base != base)
+        int chosen[AT_ONCE], n = 0, group = order.at[next].group;
+        if (next > 0 && order.at[next - 1].group != group)
             leaders.n = 0;
-        for (; next < order.n && order.at[next].base == base && n < at_once; next++) {
-            if (!could_lead(&leaders, order.at[next].step_s))
+        for (; next < order.n && order.at[next].group == group && n < at_once; next++) {
+            const struct tune_candidate *at = &tune->candidates.at[order.at[next].index];
+            if (!could_lead(&leaders, order.at[next].promise) &&
+                !(tune->bounded && order.at[next].promise < of_base[at->base]))
                 tune->candidates.at[order.at[next].index].state = TUNE_SLOWER;
             else if (ran + n < options->max_simulations)
                 chosen[n++] = order.at[next].index;
@@ -412,12 +436,16 @@ enum status layout_run(
         ran += n;
         at_once = at_once < AT_ONCE ? 2 * at_once : AT_ONCE;
         for (int k = 0; k < n; k++)
-            if (tune->candidates.at[chosen[k]].state == TUNE_RAN)
-                lead(&leaders, tune->candidates.at[chosen[k]].quiet.step_time_s);
+            if (tune->candidates.at[chosen[k]].state == TUNE_RAN) {
+                const struct tune_candidate *at = &tune->candidates.at[chosen[k]];
+                lead(&leaders, time_of(at));
+                of_base[at->base] = fmin(of_base[at->base], time_of(at));
+            }
         if (progress && n > 0)
             progress(self, next, order.n);
     }
     free(leaders.step_s);
+    free(of_base);
     vec_free(&order);
     return status;
 }

@@ -1,5 +1,6 @@
 #include "scenario/tune_search.h"
 
+#include "base/files.h"
 #include "scenario/file.h"
 
 #include <math.h>
@@ -192,6 +193,8 @@ struct tune_settings tune_settings(const struct tune_candidate *candidate, struc
     const char *const *lists[] = {candidate->is_layout ? of_layouts : always,
         candidate->is_layout ? layout_paths : by_strategy[options->strategy.kind]};
     struct tune_settings all = {.n = 0};
+    if (options->stack_path && tune_is_set(&candidate->point, "stack"))
+        all.list[all.n++] = (struct scenario_override){"stack", files_name_from(arena, NULL, options->stack_path)};
     for (int l = 0; l < 2; l++)
         for (const char *const *path = lists[l]; *path; path++) {
             size_t at = 0;

@@ -26,11 +26,11 @@ static inline bool layout_searched(const struct scenario_point *point)
 void layout_base(struct scenario_point *point, const struct tune_options *options);
 /* Every layout that the job could run, with what it takes at least (bound.h); those whose bytes do not fit are pruned.
  */
-void layout_candidates(struct tune *out, const struct scenario_point *base, int base_index,
+void layout_candidates(struct tune *out, const struct scenario_point *base, int base_index, int group,
     const struct tune_options *options, struct arena *arena);
 void layout_bounds(struct tune *tune);
-/* Simulate layouts, of each base the one with the least bound first, until no bound that is left is below
- * options->keep of the times found. */
+/* Simulate layouts (of a bounded search all), of each group the one with the least bound first, until no bound that is
+ * left is below options->keep of the times found. */
 enum status layout_run(
     struct tune *tune, const struct tune_options *options, scenario_progress progress, void *self, struct diag *diag);
 /* The settings that differ between layouts, and those that go with them; NULL ends. */

@@ -125,8 +125,12 @@ enum status tune_simulate(struct tune *tune, const int *chosen, int n, bool nois
         .plan = report_plan,
         .self = &all};
     enum status status = scenario_simulate_some(all.results, all.arenas, &all.set, &work, diag);
+    if (tune->changing)
+        tune->changing(tune->self, true);
     if (status == STATUS_OK)
         take_rates(&all, chosen, noise);
+    if (tune->changing)
+        tune->changing(tune->self, false);
     for (int i = 0; i < n; i++)
         arena_release(&all.arenas[i]);
     free(all.set.points);

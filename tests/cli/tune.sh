@@ -132,7 +132,7 @@ says out "--set train.grad_accum=1 " "--set train.device_batch=3"
 scenario a.yaml 'noise: {gpu_speed_spread: 0, kernel_jitter: 0, network_jitter: 0, host_jitter: 0}'
 
 expect 0 "$FLOPCAST" tune a.yaml --max-batch 4 --limit 10 --by cost
-says out "best by cost" "90 candidates: 10 ran" "80 left out by --limit"
+says out "best of the 10 tried, by cost" "90 candidates: 10 ran" "80 left out by --limit"
 # Nothing to show is said, with what would help.
 expect 0 "$FLOPCAST" tune a.yaml --set train.seq_len=1024 --set train.micro_batch=1 --max-batch 1 --set cluster.gpus=1 --set model=huge.json
 says out "nothing fits: take more or larger GPUs" "candidates: 0 ran"
