@@ -325,7 +325,7 @@ static void predict_as_filed(const struct config_table *table, void *system, con
     }
 }
 
-/* The sizes of a log are of one run, and what that run had of its own is in all of them: errors are those of as many
+/* The sizes of a log are of one run, and what that run alone had is in all of them: errors are those of as many
  * observations as there are tables, not sizes (covariance of clusters, with one residual a cluster). */
 static void widen_errors(struct nccl_fit *fit)
 {

@@ -20,7 +20,7 @@ static const struct rule rules[] = {
     {"gradient_accumulation_steps", RULE_INT, "train.grad_accum", NULL},
     {"fsdp_config deepspeed_config megatron_lm_config fp8_config mpirun_config ipex_config dynamo_config "
      "parallelism_config",
-        RULE_HELD, NULL, "{} null"}, /* what is in them has names of its own */
+        RULE_HELD, NULL, "{} null"}, /* what is in them has other names */
     {FSDP "fsdp_version", RULE_INT, "fsdp.version", NULL},
     {FSDP "fsdp_sharding_strategy", RULE_WORDS, "fsdp.sharding_strategy", SHARDING},
     {FSDP "fsdp_reshard_after_forward", RULE_FACT, NULL,

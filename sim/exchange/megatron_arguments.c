@@ -20,7 +20,7 @@ const struct rule megatron_rules[] = {
     {"--task", RULE_OTHER, NULL, "an evaluation or a task of fine-tuning"},
     {"--out-seq-length --num-samples --sample-input-file --prompts", RULE_OTHER, NULL, "text generation"},
     {"--encoder-tensor-model-parallel-size --encoder-pipeline-model-parallel-size", RULE_OTHER, NULL,
-        "a model with an encoder of its own mapping"},
+        "a model with another encoder"},
     /* The model: megatron_model.c, megatron_experts.c. */
     {"--num-layers --encoder-num-layers", RULE_MODEL, "n_layers", NULL},
     {"--hidden-size", RULE_MODEL, "d_model", NULL},

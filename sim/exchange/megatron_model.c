@@ -73,7 +73,7 @@ static void find_family(struct configuration *config)
     setting_aside(gated, "in the family");
 }
 
-/* Rotary positions as kernels of their own, where there are any. */
+/* Rotary positions as separate kernels, where there are any. */
 static void find_rotary(struct configuration *config, bool gpt)
 {
     struct configuration_setting *unfused = setting_find(config, "--no-rope-fusion");

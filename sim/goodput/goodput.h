@@ -96,7 +96,7 @@ struct goodput_number {
 };
 extern const struct goodput_number goodput_numbers[];
 
-/* How many nodes stand by for a job of so many: as options.hot_spares says, or by its size. ByteRobust counts what is
+/* How many nodes stand by for a job of that size: as options.hot_spares says, or by its size. ByteRobust counts what is
  * enough in 99 % of the time: 2 for 128 nodes, 4 for 1,024. In between and above linear in the logarithm, to the
  * nearest; below in proportion, whole nodes only, so that a job of fewer than 64 nodes has none. */
 enum { GOODPUT_BY_SIZE = -1 };

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# flopcast.py, installed and moved: it finds the library of its own prefix; the digits of `flopcast run --format json`; what is wrong is raised.
+# flopcast.py, installed and moved: it finds the library in its prefix; the digits of `flopcast run --format json`; what is wrong is raised.
 set -euo pipefail
 # shellcheck source=/dev/null
 . "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"

@@ -160,7 +160,7 @@ static bool near(double a, double b, double whole)
     return fabs(a - b) <= 1e-9 * whole;
 }
 
-/* To the bit, but for means over ranks, which are sums of equal numbers. */
+/* To the bit; means over ranks are sums of equal numbers, and as near as those can be. */
 static bool same(const struct exec_result *folded, const struct exec_result *all)
 {
     double step_s = all->step_time_s;
