@@ -27,7 +27,7 @@ struct validate_command {
     const char *base, *where, *source, *db, *predict, *results, *from, *page;
     const char *own_base; /* the one that comes with flopcast */
     enum records_format format;
-    bool rows, open, all;
+    bool rows, open, all, uncommitted;
     int samples;
     struct shard shard;
     struct crew *crew;
@@ -77,6 +77,9 @@ static const struct command_option options[] = {
         "Only the rows of which nothing is measured: write what is predicted into this new file, a table of the same "
         "form, with version and digests of program and inputs",
         OPTION_TEXT, AT(predict)},
+    {"uncommitted", NULL,
+        "With --predict: also by a program that was not built from a commit; the file says so, and is no first sight",
+        OPTION_FLAG, AT(uncommitted)},
     {"results", "FILE.csv", "Keep what is predicted in this file, for --from", OPTION_TEXT, AT(results)},
     {"from", "FILE.csv",
         "Simulate nothing: the tables that this file of --results names, with what it says is predicted; errors are "
@@ -368,6 +371,8 @@ static void validate(const struct validate_command *command, struct arena *arena
     struct store *store = NULL;
     struct scenario_uncertainty uncertainty = {0};
     check_base(command, diag);
+    if (command->predict)
+        validate_can_predict(command->predict, command->uncommitted, diag);
     if (diag->n_errors == 0)
         scenario_uncertainty_load(&uncertainty, files_folder(arena), arena, diag);
     if (diag->n_errors == 0 &&
@@ -386,7 +391,7 @@ static void validate(const struct validate_command *command, struct arena *arena
             return;
         }
         validate_first_sight(&table, diag);
-        if (command->predict && validate_predict(&table, command->predict, diag) == STATUS_OK)
+        if (command->predict && validate_predict(&table, command->predict, command->uncommitted, diag) == STATUS_OK)
             printf("%d prediction%s in '%s'\n", table.rows.n, plural(table.rows.n), command->predict);
         if (!command->predict && !command->page)
             print(command, &table, &uncertainty.discrepancy);
@@ -405,6 +410,8 @@ static void check_arguments(void *self, struct argp_state *state)
         argp_error(state, "--all and --measurements: which of the two? --all takes all tables of results/measured");
     if (command->predict && (command->all || command->measurements.n > 1))
         argp_error(state, "--predict writes the predictions of one table; give one --measurements FILE.csv");
+    if (command->uncommitted && !command->predict)
+        argp_error(state, "--uncommitted is for --predict FILE.csv");
     if (command->shard.shards > 0 && (!command->db || command->from))
         argp_error(state, "--shard is for --db PATH, where the part is kept; each shard has its own database");
     if (command->from && (command->open || command->all || command->measurements.n > 0 || command->where ||

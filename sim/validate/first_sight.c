@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Ends predicted_by, so that validate_first_sight() knows such a file. */
+#define UNCOMMITTED " with uncommitted changes"
+
 void validate_keep_unmeasured(struct validate_table *table)
 {
     int kept = 0;
@@ -42,7 +45,7 @@ static bool is_written_anew(const char *column)
     return strcmp(column, "first_sight") == 0;
 }
 
-static void write_row(FILE *out, const struct csv_table *csv, const struct validate_row *row)
+static void write_row(FILE *out, const struct csv_table *csv, const struct validate_row *row, bool uncommitted)
 {
     const char *separator = "";
     for (int c = 0; c < csv_columns(csv); c++) {
@@ -59,20 +62,23 @@ static void write_row(FILE *out, const struct csv_table *csv, const struct valid
     struct scenario_identity inputs = {""};
     if (row->set.n_points == 1)
         scenario_identify(&inputs, &row->set.points[0]);
-    fprintf(out, ",%s,flopcast " FLOPCAST_VERSION " %016" PRIx64 ",%s\n",
+    fprintf(out, ",%s,flopcast " FLOPCAST_VERSION " %016" PRIx64 "%s,%s\n",
         row->status == VALIDATE_NOT_SIMULATED ? ""
         : row->status == VALIDATE_OOM         ? "yes"
                                               : "no",
-        build_digest(), inputs.text);
+        build_digest(), uncommitted ? UNCOMMITTED : "", inputs.text);
 }
 
-static void write_head(FILE *out, const struct csv_table *csv)
+static void write_head(FILE *out, const struct csv_table *csv, bool uncommitted)
 {
+    char commit[BUILD_COMMIT_SIZE];
+    build_commit(commit);
     fputs(
         "# Predictions of `flopcast validate --predict`, made before the measurements were known; not to be changed.\n"
         "# Columns of measurements hold what is predicted; predicted_by: version and build digest of the program; "
         "inputs: digest of all that went in.\n",
         out);
+    fprintf(out, "# commit %s%s\n", commit, uncommitted ? UNCOMMITTED ": no first sight" : "");
     const char *separator = "";
     for (int c = 0; c < csv_columns(csv); c++) {
         if (is_written_anew(csv_name(csv, c)))
@@ -88,9 +94,29 @@ static void write_head(FILE *out, const struct csv_table *csv)
     fputc('\n', out);
 }
 
-enum status validate_predict(const struct validate_table *table, const char *path, struct diag *diag)
+enum status validate_can_predict(const char *path, bool uncommitted, struct diag *diag)
+{
+    char commit[BUILD_COMMIT_SIZE];
+    build_commit(commit);
+    const char *dirty = strstr(commit, "-dirty");
+    struct source_pos at = {.file = path};
+    if (dirty && !uncommitted)
+        return diag_input(diag, at,
+            "this program was built with uncommitted changes (%s), which nobody could build again; commit first and "
+            "build again, or try it by --uncommitted, which makes no first sight",
+            commit);
+    if (strcmp(commit, "unknown") == 0 && !uncommitted)
+        return diag_input(diag, at,
+            "of which commit this program was built is unknown; commit first and build again in that checkout, or try "
+            "it by --uncommitted, which makes no first sight");
+    return STATUS_OK;
+}
+
+enum status validate_predict(const struct validate_table *table, const char *path, bool uncommitted, struct diag *diag)
 {
     struct source_pos at = {.file = path};
+    if (validate_can_predict(path, uncommitted, diag) != STATUS_OK)
+        return diag->worst;
     if (table->rows.n == 0)
         return diag_input(diag, at,
             "every row is measured already; leave the columns of measurements empty of the rows "
@@ -100,9 +126,9 @@ enum status validate_predict(const struct validate_table *table, const char *pat
         return diag_input(diag, at, "the file is there already, and predictions are not made twice; name another file");
     if (!out)
         return diag_io(diag, at, "cannot be written: %s", strerror(errno));
-    write_head(out, table->rows.at[0].csv);
+    write_head(out, table->rows.at[0].csv, uncommitted);
     for (int i = 0; i < table->rows.n; i++)
-        write_row(out, table->rows.at[i].csv, &table->rows.at[i]);
+        write_row(out, table->rows.at[i].csv, &table->rows.at[i], uncommitted);
     bool failed = ferror(out) != 0;
     if (fclose(out) != 0 || failed)
         return diag_io(diag, at, "cannot be written: %s", strerror(errno));
@@ -122,6 +148,12 @@ static void take_first_sight(
         return;
     }
     row->predicted_by = arena_printf(arena, "%s", csv_cell(file, at, csv_column(file, "predicted_by")));
+    if (strstr(row->predicted_by, UNCOMMITTED)) {
+        diag_input(diag, csv_pos(row->csv, row->csv_row),
+            "'%s' was predicted with uncommitted changes, so it is no first sight; leave first_sight empty",
+            row->first_sight_file);
+        return;
+    }
     static const char *const speeds[] = {"tokens_per_s_per_gpu", "step_time_s", "tflops_per_gpu"};
     for (size_t i = 0; i < sizeof speeds / sizeof *speeds; i++) {
         double measured = 0, predicted = 0;

@@ -172,16 +172,36 @@ seen,lab,gpt2,a100-80gb-8x200g,8,ddp,2,512,10000,,"measured, already"
 a,lab,gpt2,a100-80gb-8x200g,1,single_device,2,512,,,"a note, with a comma"
 b,lab,gpt2,a100-80gb-8x200g,8,ddp,2,512,,,
 EOF
-expect 0 "$FLOPCAST" validate --measurements unseen.csv --predict predicted.csv
+# As built from a commit, from one with changes, and from none that is known. The commit is no part of a program's digest.
+commit=0123456789abcdef0123456789abcdef01234567
+for build in "$commit" "$commit-dirty" unknown; do
+    printf '%-48s' "$build" >commit.txt
+    objcopy --update-section flopcast_commit=commit.txt "$FLOPCAST" "${build/$commit/built}"
+done
+expect 2 ./built-dirty validate --measurements unseen.csv --predict predicted.csv
+says err "predicted.csv: error: this program was built with uncommitted changes ($commit-dirty)" "commit first and build again"
+expect 2 ./unknown validate --measurements unseen.csv --predict predicted.csv
+says err "predicted.csv: error: of which commit this program was built is unknown" "commit first and build again"
+[[ ! -e predicted.csv ]] || fail "predictions that nobody can make again"
+expect 2 ./built validate --measurements unseen.csv --uncommitted
+says err "--uncommitted is for --predict FILE.csv"
+# A trial says what it is, and is no first sight.
+expect 0 ./unknown validate --measurements unseen.csv --predict trial.csv --uncommitted
+grep -qx '# commit unknown with uncommitted changes: no first sight' trial.csv || fail "no word of it: $(<trial.csv)"
+sed 's/^a,lab.*/a,lab,gpt2,a100-80gb-8x200g,1,single_device,2,512,10000,trial.csv,/' unseen.csv >tried.csv
+expect 2 "$FLOPCAST" validate --measurements tried.csv
+says err "tried.csv:3" "'trial.csv' was predicted with uncommitted changes, so it is no first sight; leave first_sight empty"
+expect 0 ./built validate --measurements unseen.csv --predict predicted.csv
+grep -qx "# commit $commit" predicted.csv || fail "no commit: $(<predicted.csv)"
 says out "2 predictions in 'predicted.csv'"
 grep -q '"a note, with a comma"' predicted.csv || fail "cells are not as they were: $(<predicted.csv)"
 grep -qE '^a,.*,no,flopcast [0-9.]+ [0-9a-f]{16},[0-9a-f]{32}$' predicted.csv || fail "no version and digests: $(<predicted.csv)"
 # It is a table of runs, which the same program predicts again.
 expect 0 "$FLOPCAST" validate --measurements predicted.csv --rows
 [[ $(awk '$1 == "a" || $1 == "b" { print $(NF - 4) }' out | tr -d '+-' | sort -u) == 0.0 ]] || fail "predicted twice: $(<out)"
-expect 2 "$FLOPCAST" validate --measurements unseen.csv --predict predicted.csv
+expect 2 ./built validate --measurements unseen.csv --predict predicted.csv
 says err "there already"
-expect 2 "$FLOPCAST" validate --measurements unseen.csv --where "id = 'seen'" --predict none.csv
+expect 2 ./built validate --measurements unseen.csv --where "id = 'seen'" --predict none.csv
 says err "every row is measured already"
 [[ ! -e none.csv ]] || fail "a file of no prediction"
 speed=$(grep '^a,' predicted.csv | awk -F, '{ print $(NF - 7) }')
