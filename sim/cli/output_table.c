@@ -435,7 +435,7 @@ static const char *cluster_of(const struct view *view)
 /* Of the largest job. */
 static void print_slow(FILE *out, const struct view *view)
 {
-    static const double LEAST_SHARE = 0.005;
+    static const double LEAST_SHARE = 0.01;
     int first = -1, last = -1;
     for (int i = 0; i < view->set->n_points; i++)
         if (view->results[i].slow.share >= LEAST_SHARE)
@@ -445,7 +445,8 @@ static void print_slow(FILE *out, const struct view *view)
     const struct scenario_result *of = &view->results[last];
     double tflops_s = of->tflops_per_gpu * of->exec.step_time_s;
     fprintf(out,
-        "\n%.2g %% of such clusters of %.0f GPUs have a slow node: %.1f TFLOPS/GPU, others %.1f; above is the mean\n",
+        "\nslow nodes: %.2g %% of such clusters of %.0f GPUs have one: %.1f TFLOPS/GPU, others %.1f; above is the "
+        "mean\n",
         100 * of->slow.share, gpus_of(view, last), tflops_s / of->slow.some_s, tflops_s / of->slow.none_s);
 }
 

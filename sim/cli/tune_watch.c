@@ -12,7 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-static const double SILENT_S = 4, BETWEEN_S = 5; /* before the first line, between two */
+static const double SILENT_S = 4, PIPE_SILENT_S = 30; /* before the first line, on a terminal and elsewhere */
+static const double BETWEEN_S = 5;                    /* between two lines */
 
 struct tune_watch {
     const struct tune_command *command;
@@ -21,7 +22,7 @@ struct tune_watch {
     pthread_t thread;
     pthread_mutex_t mutex;
     bool ended;
-    double start_s, said_s, best_s; /* best_s: of a step, as it was said */
+    double start_s, silent_s, said_s, best_s; /* silent_s: nothing is said before; best_s: of a step, as it was said */
 };
 
 static double now_s(void)
@@ -89,7 +90,7 @@ static void say(struct tune_watch *watch)
         const struct tune_candidate *at = &tune->candidates.at[i];
         left += at->state == TUNE_LEFT_OUT && at->bound.step_s <= best->quiet.step_time_s;
     }
-    if (!best || s < SILENT_S || s - watch->said_s < BETWEEN_S || best->quiet.step_time_s == watch->best_s)
+    if (!best || s < watch->silent_s || s - watch->said_s < BETWEEN_S || best->quiet.step_time_s == watch->best_s)
         return;
     watch->said_s = s;
     watch->best_s = best->quiet.step_time_s;
@@ -125,8 +126,12 @@ struct tune_watch *tune_watch_begin(
     const struct tune_command *command, const struct scenario_set *set, struct tune *tune)
 {
     struct tune_watch *watch = xcalloc(1, sizeof *watch);
-    *watch =
-        (struct tune_watch){.command = command, .set = set, .tune = tune, .start_s = now_s(), .said_s = -BETWEEN_S};
+    *watch = (struct tune_watch){.command = command,
+        .set = set,
+        .tune = tune,
+        .start_s = now_s(),
+        .silent_s = isatty(STDERR_FILENO) ? SILENT_S : PIPE_SILENT_S,
+        .said_s = -BETWEEN_S};
     pthread_mutex_init(&watch->mutex, NULL);
     tune->changing = changing;
     tune->self = watch;

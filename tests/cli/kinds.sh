@@ -7,7 +7,7 @@ cat >two.yaml <<'YAML'
 name: two
 model: gpt2-xl
 cluster: {topology: h100-8x400g, gpus: 16, second_node: dgx-a100-80gb-like, second_gpus: 8}
-train: {micro_batch: 4, seq_len: 1024, precision: bf16_mixed}
+train: {micro_batch: 4, seq_len: 1024, precision: bf16_mixed, attention: naive}
 strategy: fsdp
 noise: {gpu_speed_spread: 0, kernel_jitter: 0, network_jitter: 0, host_jitter: 0, straggler_share: 0}
 run: {steps: 1, warmup_steps: 1}

@@ -20,7 +20,7 @@ on() {
 fits() {
     local columns=$1
     sed $'s/\033\\[[0-9]*m//g' out >plain
-    awk -v most="$columns" '/^(published peaks|out of memory|assumed|speeds: )/ || / -> .* GPUs?: / { exit } length > most && !/^[^ ]*: / { print; bad = 1 } END { exit bad }' plain ||
+    awk -v most="$columns" '/^(published peaks|out of memory|assumed|slow nodes: |speeds: )/ || / -> .* GPUs?: / { exit } length > most && !/^[^ ]*: / { print; bad = 1 } END { exit bad }' plain ||
         fail "longer than $columns"
 }
 
