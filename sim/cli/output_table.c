@@ -379,41 +379,6 @@ static void print_curves(FILE *out, struct view *view)
     free(curves);
 }
 
-/* Of jobs whose ranks run several programs: where each one's time goes, and what it needs. */
-static void print_programs(FILE *out, const struct view *view)
-{
-    struct table table = {0};
-    bool kinds = false;
-    for (int i = 0; i < view->set->n_points; i++) {
-        const struct exec_result *exec = &view->results[i].exec;
-        for (int p = 0; p < exec->n_programs && exec->n_programs > 1 && exec->status == EXEC_OK; p++) {
-            const struct exec_breakdown *part = &exec->programs[p].breakdown;
-            const struct exec_memory *memory = &exec->programs[p].memory;
-            const char *fullest = p == exec->fullest ? " (fullest)" : "";
-            kinds |= exec->kinds;
-            table_row(&table);
-            table_text(&table, "point", "", arena_printf(view->arena, "%.0f GPUs", gpus_of(view, i)));
-            if (exec->kinds) {
-                const struct hw *hw = &view->set->points[i].hw;
-                const char *name = p ? hw->second_gpu.name : hw->gpu.name;
-                table_text(&table, "GPU", "", arena_printf(view->arena, "%s%s", name, fullest));
-                table_number(&table, "batch", "/GPU", 0, view->results[i].micro_batch[p]);
-            } else
-                table_number_as(&table, "program", "", arena_printf(view->arena, "%d%s", p, fullest));
-            table_number(&table, "compute", "s", 4, part->compute_s);
-            table_number(&table, "exposed comm", "s", 4, part->exposed_comm_s);
-            if (!exec->kinds)
-                table_number(&table, "bubble", "s", 4, part->bubble_s);
-            table_number(&table, "host bound", "s", 4, part->host_bound_s);
-            table_number(&table, "other idle", "s", 4, part->other_idle_s);
-            table_number(&table, "HBM peak", "GiB", 1, memory->peak_allocated_bytes / GiB);
-            table_number(&table, "reserved", "GiB", 1, memory->peak_reserved_bytes / GiB);
-        }
-    }
-    fputs(table.rows == 0 ? "" : kinds ? "\nby kind of GPU:\n" : "\nby program:\n", out);
-    table_finish(out, &table);
-}
-
 /* "H100-80GB, 8 x 400 Gb/s, and nodes of a second kind: DGX A100". */
 static const char *cluster_of(const struct view *view)
 {
@@ -466,7 +431,7 @@ void output_table(FILE *out, const struct scenario_set *set, const struct scenar
         fputs(
             "\npublished peaks of memory: the peak beside HBM peak (allocated by tensors), reserved beside reserved\n",
             out);
-    print_programs(out, &view);
+    output_programs(out, set, results, &view.vary);
     print_slow(out, &view);
     print_ooms(out, &view);
     print_curves(out, &view);

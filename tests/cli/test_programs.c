@@ -46,8 +46,36 @@ static void each_program_has_a_line(void **state)
     }
 }
 
+/* Programs 0 to 3 are alike and have one row, then each has another time; of more than eight rows the fullest stands
+ * alone. */
+static void alike_ones_share_a_line(void **state)
+{
+    (void)state;
+    enum { MOST = 20 };
+    struct sample sample;
+    sample_init(&sample);
+    for (int n = 6; n <= MOST; n += MOST - 6) {
+        struct exec_program programs[MOST];
+        memset(programs, 0, sizeof programs);
+        for (int p = 0; p < n; p++)
+            programs[p].breakdown.compute_s = p < 4 ? 1 : 1 + p;
+        char text[8192] = "";
+        FILE *out = fmemopen(text, sizeof text, "w");
+        sample.results[0].exec.programs = programs;
+        sample.results[0].exec.n_programs = n;
+        sample.results[0].exec.fullest = 5;
+        output_table(out, &sample.set, sample.results);
+        fclose(out);
+        assert_true((strstr(text, "0 to 3   1.0000") != NULL) == (n == 6));
+        assert_true((strstr(text, " 4   5.0000") != NULL) == (n == 6));
+        assert_non_null(strstr(text, "5 (fullest)   6.0000"));
+        assert_true((strstr(text, "of more than 8 that differ the fullest") != NULL) == (n > 6));
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_program_has_a_line)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_program_has_a_line), cmocka_unit_test(alike_ones_share_a_line)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
