@@ -45,7 +45,7 @@ enum { N_COMMANDS = sizeof commands / sizeof *commands };
 /* Older names, which still do. */
 static const struct {
     const char *alias, *name;
-} aliases[] = {{"explain", "waterfall"}, {"fit", "capacity"}};
+} aliases[] = {{"fit", "capacity"}};
 
 /* In colour, the word that says how bad a message is. */
 static void print_diag(const struct diag *diag)
@@ -97,7 +97,10 @@ static const struct command *find(const char *name, struct argp_state *state)
     for (int i = 0; i < N_COMMANDS; i++)
         names[i] = commands[i].name;
     const char *near = nearest_name(name, names, N_COMMANDS);
-    if (near)
+    if (strcmp(name, "explain") == 0) /* was the older name of one of the two */
+        argp_error(state, "there is no command 'explain'; `flopcast waterfall` says why a job loses throughput, "
+                          "`flopcast run --plan` prints its steps");
+    else if (near)
         argp_error(state, "there is no command '%s'; did you mean '%s'?", name, near);
     else
         argp_error(state, "there is no command '%s'; `flopcast --help` lists them", name);

@@ -135,7 +135,7 @@ static void put_head(FILE *out, const struct chosen_runs *chosen)
     }
     fprintf(out,
         " - flopcast</title>\n<style>\n%s</style>\n</head>\n<body>\n<main>\n<h1>flopcast: what was simulated"
-        "</h1>\n<p class=\"phone\">Pictures and wide tables move sideways.</p>\n",
+        "</h1>\n<p class=\"phone\">Wide tables move sideways; pictures fit, turn the screen to enlarge them.</p>\n",
         page_css);
     if (n < 2)
         return;

@@ -54,7 +54,8 @@ same() { # OLD NEW: their help is one
     tr -s ' \n' ' ' <new | grep -q "The older name of this command is $1\." || fail "$2 --help does not name $1"
     if flopcast --help | grep -q "^  $1 "; then fail "$1 is listed"; fi
 }
-same explain waterfall
+expect 2 flopcast explain
+says err "\`flopcast waterfall\` says why a job loses throughput, \`flopcast run --plan\` prints its steps"
 same fit capacity
 scenario a.yaml
 expect 0 flopcast run a.yaml --plan
