@@ -63,14 +63,19 @@ void validate_summary_put(FILE *out, const struct validate_table *rows)
     const struct group rest = {.sources = "", .gpus = ""};
     struct validate_summary today = validate_summarise(rows, in_group, &rest);
     struct validate_first_sight blind = validate_first_sight_summarise(rows, in_group, &rest);
-    fprintf(out, "**Why believe it?** Of %s published runs that no fit rests on, ", whole(&arena, today.n_errors));
+    int stale = 0;
+    for (int i = 0; i < rows->rows.n; i++)
+        stale += rows->rows.at[i].stale;
     if (blind.first.n_errors > 0)
-        fprintf(out, "%s were predicted blind: median error %s %%.\n", whole(&arena, blind.first.n_errors),
-            percent(&arena, blind.first.median));
+        fprintf(out, "**Why believe it?** %s published runs were predicted blind: median error %s %%.\n",
+            whole(&arena, blind.first.n_errors), percent(&arena, blind.first.median));
     else
-        fputs("none was predicted blind.\n", out);
-    fprintf(out, "Today all of them are at %s %%, after changes that were made with errors in view.\n",
-        percent(&arena, today.median));
+        fputs("**Why believe it?** No published run was predicted blind.\n", out);
+    fprintf(out, "Today %s that no fit rests on are at %s %%, after changes that were made with errors in view",
+        whole(&arena, today.n_errors), percent(&arena, today.median));
+    if (stale > 0)
+        fprintf(out, "; %s rows are stale", whole(&arena, stale));
+    fputs(".\n", out);
     arena_release(&arena);
 }
 

@@ -65,7 +65,7 @@ expect 0 "$FLOPCAST" validate --from kept.csv --page page.md
 cmp page.md once.md
 printf 'One.\n<!-- begin summary: written by flopcast validate --page -->\n<!-- end -->\nTwo.\n<!-- begin accuracy: written by flopcast validate --page -->\n<!-- end -->\n<!-- begin peers: written by flopcast validate --page -->\n<!-- end -->\n' >parts.md
 expect 0 "$FLOPCAST" validate --from kept.csv --page parts.md
-says parts.md "Of 3 published runs that no fit rests on, none was predicted blind." "| MosaicML, other models: left out | - | - | - | - | - | - |" \
+says parts.md "No published run was predicted blind." "Today 3 that no fit rests on are at " "| MosaicML, other models: left out | - | - | - | - | - | - |" \
     "Verdicts fits / out of memory are right for " "1 of 1 that ran out of memory" "| SimuMax, B200 | SimuMax 4dcaae5 (v1.2) | - |"
 [[ $(head -n 1 parts.md) == One. && $(grep -c '^Two' parts.md) == 1 ]] || fail "$(<parts.md)"
 # Of rows that a peer predicts, whose ratios are to rows of the whole table.
