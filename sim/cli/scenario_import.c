@@ -152,11 +152,10 @@ static void judge(const struct import *import, const struct configuration *confi
         diag_io(diag, (struct source_pos){.file = import->files.at[0]},
             "the scenario does not run yet; what is missing (%d): %s%s", config->missing.n, config->missing.at[0],
             config->missing.n > 1 ? " ..." : "");
-    if (n > 0 && !import->force)
+    if (first && !import->force)
         diag_io(diag, first->at,
             "not understood, and may change speed or memory (%d): %s%s; the scenario leaves it out, and its "
-            "assumptions "
-            "say so; --set says what it means, --force takes the scenario as it is",
+            "assumptions say so; --set says what it means, --force takes the scenario as it is",
             n, names, n > MOST_SHOWN ? " ..." : "");
 }
 

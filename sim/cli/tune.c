@@ -122,6 +122,19 @@ static void check(void *self, struct argp_state *state)
         argp_error(state, "--shard is for --db PATH, where the part is kept; each shard has its own database");
 }
 
+static void load(struct tune *tune, struct tune_command *command, struct scenario_set *set, struct diag *diag)
+{
+    command->file = files_find(&command->arena, FILES_SCENARIOS, command->file);
+    tune_load(set, command, diag);
+    if (diag->worst == STATUS_OK)
+        kinds_refuse(set->points, set->n_points, "flopcast tune", diag);
+    if (diag->worst != STATUS_OK || prices_set(&command->prices, set, &command->arena, diag) != STATUS_OK)
+        return;
+    tune_candidates(tune, set, &command->options, &command->arena);
+    if (tune->candidates.n == 0)
+        report_none(command, set, tune, diag);
+}
+
 int cmd_tune(int argc, char **argv)
 {
     const struct command_line line = {.options = options,
@@ -158,15 +171,7 @@ int cmd_tune(int argc, char **argv)
         stop_watch(STOP_AFTER);
     if (crew_begin(&command.crew, &diag) != STATUS_OK)
         return cli_report(&diag);
-    command.file = files_find(&command.arena, FILES_SCENARIOS, command.file);
-    tune_load(&set, &command, &diag);
-    if (diag.worst == STATUS_OK)
-        kinds_refuse(set.points, set.n_points, "flopcast tune", &diag);
-    if (diag.worst == STATUS_OK && prices_set(&command.prices, &set, &command.arena, &diag) == STATUS_OK) {
-        tune_candidates(&tune, &set, &command.options, &command.arena);
-        if (tune.candidates.n == 0)
-            report_none(&command, &set, &tune, &diag);
-    }
+    load(&tune, &command, &set, &diag);
     bool watched = diag.worst == STATUS_OK && !command.db && crew_is_owner(command.crew);
     if (watched)
         stop_watch(STOP_NOW);

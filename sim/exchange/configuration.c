@@ -269,17 +269,18 @@ static void mark_repeated(struct configuration *config)
 /* The files leave it open: the user says it, or another file does, or it is missing. */
 static void close_open(struct configuration *config, struct configuration_setting *setting)
 {
-    const struct configuration_put *put = found(config->puts.at, config->puts.n, setting->key);
+    const char *key = setting->key ? setting->key : "";
+    const struct configuration_put *put = found(config->puts.at, config->puts.n, key);
     if (put) {
         setting->fate = FATE_ASIDE;
         setting->words = arena_printf(
-            config->arena, "%s is %s%s", setting->key, put->text, is_given(put) ? ", as the command line says" : "");
+            config->arena, "%s is %s%s", key, put->text, is_given(put) ? ", as the command line says" : "");
         return;
     }
-    if (strcmp(setting->key, "model") == 0)
+    if (strcmp(key, "model") == 0)
         put_model_open(config, setting);
     else
-        missing(config, setting->key, arena_printf(config->arena, "--set %s=VALUE; %s", setting->key, setting->words));
+        missing(config, key, arena_printf(config->arena, "--set %s=VALUE; %s", key, setting->words));
 }
 
 /* What the command line says stands above what could not be understood; the rest is assumed not to be there. */

@@ -50,7 +50,7 @@ holds "$(cell out training_days) > 1e9 / ($(cell out effective_tokens_per_s) * 8
 holds "abs($(cell out cost_usd) / ($(cell out training_days) * 24 * 2 * 8) - 1) < 1e-9" # no spare of so few nodes
 holds "$(cell out spare_gpus) == 0"
 # tune says the same of the job, without what failures take.
-same=(--tokens 1B --price v100=2 --format csv --set=noise.{gpu_speed_spread,kernel_jitter,network_jitter,host_jitter,straggler_share}=0)
+same=(--tokens 1B --price v100=2 --format csv --set=noise.{gpu_speed_spread,kernel_jitter,network_jitter,host_jitter,straggler_share}"=0")
 expect 0 "$FLOPCAST" goodput a.yaml --set $given "${same[@]}"
 usd="$(cell out cost_usd) * $(cell out goodput)"
 expect 0 "$FLOPCAST" tune a.yaml --max-batch 2 "${same[@]}"
