@@ -147,6 +147,17 @@ static void finish_pipeline(struct configuration *config, bool deepspeed, struct
         put_assumed(config, PAR "overlap_p2p_comm", "false", "Megatron-LM's without virtual stages");
 }
 
+/* The setting, where there is one, is put aside with these words, and its key is as if it had not been given. */
+static void switch_off(
+    struct configuration *config, struct configuration_setting *setting, const char *key, const char *words)
+{
+    if (!setting || !put_find(config, key))
+        return;
+    put_remove(config, key);
+    *setting = (struct configuration_setting){
+        .name = setting->name, .value = "", .bare = true, .at = setting->at, .fate = FATE_ASIDE, .words = words};
+}
+
 /* Without tensor parallelism Megatron-LM switches sequence parallelism off, and has nothing to overlap
  * (validate_args). */
 static void finish_tensor(struct configuration *config)
@@ -155,24 +166,8 @@ static void finish_tensor(struct configuration *config)
     struct configuration_setting *overlap = setting_find(config, "--tp-comm-overlap");
     if (put_int(config, PAR "tensor", 1) > 1 || setting_open(config, "--tensor-model-parallel-size"))
         return;
-    if (sequence && put_find(config, PAR "sequence")) {
-        put_remove(config, PAR "sequence");
-        *sequence = (struct configuration_setting){.name = sequence->name,
-            .value = "",
-            .bare = true,
-            .at = sequence->at,
-            .fate = FATE_ASIDE,
-            .words = "Megatron-LM switches it off where tensor parallelism is 1"};
-    }
-    if (overlap && put_find(config, PAR "tensor_overlap")) {
-        put_remove(config, PAR "tensor_overlap");
-        *overlap = (struct configuration_setting){.name = overlap->name,
-            .value = "",
-            .bare = true,
-            .at = overlap->at,
-            .fate = FATE_ASIDE,
-            .words = "of tensor parallelism, which is 1"};
-    }
+    switch_off(config, sequence, PAR "sequence", "Megatron-LM switches it off where tensor parallelism is 1");
+    switch_off(config, overlap, PAR "tensor_overlap", "of tensor parallelism, which is 1");
 }
 
 /* Options of the softmax between two GEMMs, which fused attention does not have; its softmax is in FP32. */
