@@ -1,3 +1,4 @@
+#include "base/utf8.h"
 #include "config/config.h"
 #include "config/value.h"
 
@@ -6,30 +7,6 @@
 #include <string.h>
 
 enum { NUMBER_BYTES = 32 };
-
-/* The first character of text (RFC 3629) into *character; returns its bytes, 0 when they are not UTF-8. */
-static int utf8(const char *text, uint32_t *character)
-{
-    static const struct {
-        unsigned char mask, lead;
-        uint32_t least; /* a smaller value would be an overlong form */
-    } forms[] = {{0x80, 0x00, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
-    unsigned char lead = (unsigned char)*text;
-    for (int extra = 0; extra < 4; extra++) {
-        if ((lead & forms[extra].mask) != forms[extra].lead)
-            continue;
-        uint32_t value = lead & (unsigned char)~forms[extra].mask;
-        for (int i = 1; i <= extra; i++) {
-            if (((unsigned char)text[i] & 0xc0) != 0x80)
-                return 0;
-            value = value << 6 | ((unsigned char)text[i] & 0x3f);
-        }
-        *character = value;
-        bool surrogate = value >= 0xd800 && value <= 0xdfff;
-        return value >= forms[extra].least && value <= 0x10ffff && !surrogate ? extra + 1 : 0;
-    }
-    return 0;
-}
 
 /* What JSON or YAML (line breaks, byte order mark, control characters, non-characters) would not read back as it
  * stands. */
@@ -42,9 +19,10 @@ static bool needs_escape(uint32_t c)
 void json_write_string(FILE *out, const char *text)
 {
     fputc('"', out);
-    for (int bytes; *text; text += bytes) {
+    const char *end = text + strlen(text);
+    for (size_t bytes; text < end; text += bytes) {
         uint32_t c = 0;
-        bytes = utf8(text, &c);
+        bytes = utf8_character(text, (size_t)(end - text), &c);
         if (bytes == 0) { /* a file name may hold any bytes: U+FFFD, the replacement character */
             fputs("\\ufffd", out);
             bytes = 1;
@@ -55,7 +33,7 @@ void json_write_string(FILE *out, const char *text)
         } else if (needs_escape(c)) {
             fprintf(out, "\\u%04" PRIx32, c);
         } else {
-            fwrite(text, 1, (size_t)bytes, out);
+            fwrite(text, 1, bytes, out);
         }
     }
     fputc('"', out);

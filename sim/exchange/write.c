@@ -1,15 +1,23 @@
 #include "exchange/configuration.h"
 
+#include "base/utf8.h"
 #include "scenario/scenario.h"
 
-#include <ctype.h>
 #include <string.h>
 
-/* What a file of the user's says cannot end the comment. */
+/* What a file of the user's says cannot end the comment: control characters and what is no UTF-8 are written as '?'. */
 static void put_words(FILE *out, const char *text)
 {
-    for (; *text; text++)
-        fputc(iscntrl((unsigned char)*text) ? '?' : *text, out);
+    const char *end = text + strlen(text);
+    for (size_t bytes; text < end; text += bytes) {
+        uint32_t c = 0;
+        bytes = utf8_character(text, (size_t)(end - text), &c);
+        if (bytes == 0 || c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || (c & 0xfffe) == 0xfffe)
+            fputc('?', out);
+        else
+            fwrite(text, 1, bytes, out);
+        bytes = bytes > 0 ? bytes : 1;
+    }
 }
 
 static void put_line(FILE *out, int depth, const char *key, const struct configuration_put *put, bool quoted)

@@ -1,34 +1,16 @@
 #include "report/html.h"
 
+#include "base/utf8.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of the character that begins here; 0: it is no UTF-8 (too long a form, a surrogate, above U+10FFFF count). */
-static size_t character(const unsigned char *c, size_t n, unsigned *code)
-{
-    static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t length = *c < 0x80 ? 1 : *c >= 0xf0 ? 4 : *c >= 0xe0 ? 3 : 2;
-    if (length == 1) {
-        *code = *c;
-        return 1;
-    }
-    if (*c < 0xc2 || *c > 0xf4 || length > n)
-        return 0;
-    *code = *c & (0xffu >> (length + 1));
-    for (size_t i = 1; i < length; i++) {
-        if ((c[i] & 0xc0) != 0x80)
-            return 0;
-        *code = *code << 6 | (c[i] & 0x3f);
-    }
-    return *code < least[length] || *code > 0x10ffff || (*code >= 0xd800 && *code < 0xe000) ? 0 : length;
-}
-
-static bool is_control(unsigned code)
+static bool is_control(uint32_t code)
 {
     return (code < 0x20 && code != '\n' && code != '\t') || (code >= 0x7f && code < 0xa0) || (code & 0xfffe) == 0xfffe;
 }
 
-static const char *escaped(unsigned code)
+static const char *escaped(uint32_t code)
 {
     switch (code) {
     case '&':
@@ -49,11 +31,11 @@ static const char *escaped(unsigned code)
 static void put(FILE *out, const char *text, size_t n, bool escape)
 {
     for (size_t i = 0; i < n;) {
-        unsigned code = 0;
-        size_t length = character((const unsigned char *)text + i, n - i, &code);
+        uint32_t code = 0;
+        size_t length = utf8_character(text + i, n - i, &code);
         const char *other = length > 0 && escape ? escaped(code) : NULL;
         if (length == 0)
-            fputs("\xef\xbf\xbd", out);
+            fputs(UTF8_REPLACEMENT, out);
         else if (other)
             fputs(other, out);
         else if (is_control(code))
