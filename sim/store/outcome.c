@@ -30,6 +30,8 @@ static const struct {
     {"tokens_per_s_per_gpu", offsetof(struct scenario_result, tokens_per_s_per_gpu)},
     {"mfu", offsetof(struct scenario_result, mfu)},
     {"compute_s", offsetof(struct scenario_result, exec.breakdown.compute_s)},
+    {"exposed_comm_s", offsetof(struct scenario_result, exec.breakdown.exposed_comm_s)},
+    {"bubble_s", offsetof(struct scenario_result, exec.breakdown.bubble_s)},
     {"peak_allocated_bytes", offsetof(struct scenario_result, exec.memory.peak_allocated_bytes)},
     {"peak_reserved_bytes", offsetof(struct scenario_result, exec.memory.peak_reserved_bytes)},
     {"alloc_retries_a_step", offsetof(struct scenario_result, exec.memory.alloc_retries_a_step)},

@@ -3,7 +3,9 @@
 
 UPDATE point SET exposed_comm_s = max(0, exposed_comm_s - bubble_s) WHERE bubble_s IS NOT NULL;
 UPDATE program SET exposed_comm_s = max(0, exposed_comm_s - bubble_s) WHERE bubble_s IS NOT NULL;
-ALTER TABLE outcome DROP COLUMN exposed_comm_s; -- nothing read it
+DELETE FROM sample; -- of outcomes, whose exposed_comm_s held the bubble
+DELETE FROM outcome;
+ALTER TABLE outcome ADD COLUMN bubble_s REAL NOT NULL DEFAULT 0;
 ALTER TABLE validation_row RENAME COLUMN exposed_share TO waiting_share; -- exposed communication and bubble, of the predicted step
 
 -- Where the time of a step goes: compute_alone_s + contention_s + exposed_comm_s + bubble_s + host_bound_s + other_idle_s = step_time_s.

@@ -82,6 +82,6 @@ says err "--shard is for --db PATH"
 expect 2 "$FLOPCAST" validate --shard 1/2
 says err "--shard is for --db PATH"
 if $mpi; then
-    expect 2 timeout 60 mpirun -n 2 "$FLOPCAST" explain a.yaml
+    expect 2 timeout 60 mpirun -n 2 "$FLOPCAST" waterfall a.yaml
     says err "its work cannot be shared"
 fi

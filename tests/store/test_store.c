@@ -206,7 +206,7 @@ static void the_bubble_leaves_exposed_communication(void **state)
     assert_int_equal(sqlite3_open("bubble.db", &db), SQLITE_OK);
     const char *back =
         "UPDATE point SET exposed_comm_s = 0.375 WHERE gpus = 8; UPDATE program SET exposed_comm_s = 0.375; "
-        "ALTER TABLE outcome ADD COLUMN exposed_comm_s REAL; "
+        "ALTER TABLE outcome DROP COLUMN bubble_s; "
         "ALTER TABLE validation_row RENAME COLUMN waiting_share TO exposed_share; PRAGMA user_version = 21";
     assert_int_equal(sqlite3_exec(db, back, NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
