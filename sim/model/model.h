@@ -435,9 +435,12 @@ void model_build(struct model *out, const struct model_shape *shape, struct aren
 
 /* LoRA (arXiv 2106.09685) as peft lays it out: the model is frozen, and each matrix of a block that targets names gets
  * two more after it, lora_A (rank x in) and lora_B (out x rank); their product with the matrix's input is scaled and
- * added to its output (a kernel each, without dropout). targets: names of linear layers as in peft's target_modules,
- * "q_proj,v_proj"; NULL: all of the blocks. rank 0: the model as it is. Ignored: peft's casts of the input to the
- * adapters' FP32 and back; that without checkpointing the first block needs no gradient of its input. */
+ * added to its output (a kernel each, without dropout). Of a matrix that tensor parallelism cuts along its output
+ * lora_B is cut alike, along its input lora_A; the other of the two is whole on each rank, and its gradient a part of a
+ * sum. The product of what is cut along its input is summed with the matrix's own (NeMo's adapters sum what lora_A
+ * gives). targets: names of linear layers as in peft's target_modules, "q_proj,v_proj"; NULL: all of the blocks. rank
+ * 0: the model as it is. Ignored: peft's casts of the input to the adapters' FP32 and back; that without checkpointing
+ * the first block needs no gradient of its input. */
 void model_adapt(struct model *out, const struct model *model, int64_t rank, const char *targets, struct arena *arena);
 /* Whether the tensor is a matrix of a block, which adapters go beside and QLoRA quantises; the stacks of experts are
  * not (peft and bitsandbytes take linear layers). */

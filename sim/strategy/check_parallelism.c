@@ -106,9 +106,6 @@ static void check_model_parallel(const struct job_check *check)
             "Megatron-LM's overlap '%s' gathers dimension 0; take that, or parallelism.tensor_overlap: none or "
             "micro_pipeline, which are DTensor's",
             tensor_overlap_names[parallel->tensor_overlap]);
-    if (options->train.lora_rank > 0)
-        diag_input(check->diag, job_at(check, "train.lora_rank"),
-            "adapters on a model that is cut are not simulated; leave out 'train.lora_rank' or '%s'", key);
     if (!check->model)
         return;
     struct arena scratch = ARENA_INIT;

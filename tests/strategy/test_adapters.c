@@ -186,6 +186,37 @@ static void zero_owns_adapters_alone(void **state)
     }
 }
 
+/* Over two tensor ranks as over two parts of the sequence. Tensor: of q, k, v, gate and up lora_B is cut as the matrix
+ * is, of o and down lora_A; the others are whole, and their gradients are summed over the ranks. A rank has RANK x (96 +
+ * 2 x 80 + 96 + 2 x 144 + 144) elements of a block's adapters. Context: all, on each half. */
+static void adapters_are_cut_as_their_matrices(void **state)
+{
+    (void)state;
+    enum { CUT = 784 * RANK, WHOLE = 7 * 64 * RANK, SIZE = 2 };
+    for (int context = 0; context < 2; context++) {
+        struct strategy_options options = adapting(STRATEGY_MEGATRON, false);
+        options.train.attention = ATTENTION_FLASH;
+        options.parallelism.model = context ? (struct model_parallel){.tensor = 1, .context = SIZE}
+                                            : (struct model_parallel){.tensor = SIZE, .sequence = true};
+        struct compiled compiled;
+        char why[256] = "";
+        compile(&compiled, &options, &small_llama, SIZE);
+        if (!plan_check(&compiled.plan, why, sizeof why))
+            fail_msg("%s", why);
+        double trained = BLOCKS * (double)(context ? ADAPTERS : CUT),
+               grad_bytes = options.megatron.grad_reduce_in_fp32 ? 4 : 2;
+        assert_near(kept(&compiled.plan, HBM_GRADIENTS), trained * grad_bytes, 0);
+        double summed = 0;
+        for (int i = 0; i < compiled.plan.programs[0].ops.n; i++) {
+            const struct plan_op *op = &compiled.plan.programs[0].ops.at[i];
+            if (op->kind == OP_COLLECTIVE && strcmp(op->name, "partial.grads/all_reduce") == 0)
+                summed += compiled.plan.collectives.at[op->index].bytes;
+        }
+        assert_near(summed, context ? 0 : BLOCKS * (double)WHOLE * grad_bytes, 0);
+        drop(&compiled);
+    }
+}
+
 /* Whatever is combined, the plan obeys plan_check's laws, no gradient but those of adapters is made, and adapters on
  * fewer layers multiply less. */
 static void every_combination_is_lawful(void **state)
@@ -257,6 +288,7 @@ int main(void)
         cmocka_unit_test(matrices_are_widened_for_each_product),
         cmocka_unit_test(frozen_t5_is_spared_a_third),
         cmocka_unit_test(zero_owns_adapters_alone),
+        cmocka_unit_test(adapters_are_cut_as_their_matrices),
         cmocka_unit_test(every_combination_is_lawful),
         cmocka_unit_test(frozen_embeddings_of_images_have_no_gradient),
     };
