@@ -284,9 +284,10 @@ struct model_workload {
     double flex_sms;            /* SMs of its kernels: moe_deepep_num_sms, moe_hybridep_num_sms */
     bool aux_loss;              /* moe_router_load_balancing_type aux_loss, with a coefficient */
     bool unfused_permutation;   /* not moe_permute_fusion: rows go to experts and back by PyTorch's kernels */
-    double expert_capacity;     /* moe_expert_capacity_factor: an expert takes no more than this times its mean of a
-                                 * rank's tokens, what is over is dropped; 0: takes all */
-    bool pad_to_capacity;       /* moe_pad_expert_input_to_capacity: and no fewer, so that no count is exchanged */
+    bool swiglu_fp8_input;  /* Megatron-LM's activation_func_fp8_input_store: tape_swiglu()'s input is kept in FP8 */
+    double expert_capacity; /* moe_expert_capacity_factor: an expert takes no more than this times its mean of a
+                             * rank's tokens, what is over is dropped; 0: takes all */
+    bool pad_to_capacity;   /* moe_pad_expert_input_to_capacity: and no fewer, so that no count is exchanged */
 };
 
 /* Whether this weight is kept in FP8 beside its transpose, as FUSION_TRANSFORMER_ENGINE multiplies by it. */

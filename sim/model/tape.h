@@ -258,7 +258,8 @@ int tape_experts(struct tape *tape, const char *name, const char *suffix, int x,
  * many columns one upon another, by a copy; the gradients are views. The arrays are in the tape's arena. */
 const int *tape_runs(struct tape *tape, const char *name, int x, int64_t n);
 int tape_stack(struct tape *tape, const char *name, const int *parts, int64_t n);
-/* silu(gate) x up of x = (gate, up), one kernel each way, which saves x alone (Megatron-Core, fused_bias_swiglu.py). */
+/* silu(gate) x up of x = (gate, up), one kernel each way, which saves x alone (Megatron-Core, fused_bias_swiglu.py).
+ * swiglu_fp8_input: it saves x.to(float8_e4m3fn), a kernel, and backward begins with one that widens it. */
 int tape_swiglu(struct tape *tape, const char *name, int x);
 /* silu(gate) x up x probability of x = (gate, up), one kernel each way (Megatron-LM's weighted_bias_swiglu). */
 int tape_weighted_swiglu(struct tape *tape, const char *name, int x, int probs);

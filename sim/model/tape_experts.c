@@ -4,7 +4,11 @@
 #include "model/tape_core.h"
 
 enum { BYTE = 1, LONG_BYTES = 8, FLOAT_BYTES = 4 };
-enum { SWIGLU_OPS = 6, SWIGLU_GRAD_OPS = 14 }; /* SiLU is 4; two products; backward each factor's derivative, a sum */
+enum {
+    FP8_BYTES = 1,
+    SWIGLU_OPS = 6,
+    SWIGLU_GRAD_OPS = 14
+}; /* SiLU is 4; two products; backward each factor's derivative, a sum */
 
 static double bytes_of(const struct tape *tape, int buffer)
 {
@@ -313,15 +317,29 @@ int tape_weighted_swiglu(struct tape *tape, const char *name, int x, int probs)
     return op.out;
 }
 
+/* Element by element into another format, a buffer as x is. */
+static int convert(struct tape *tape, const struct tape_op *op, const char *name, int from, int64_t bytes)
+{
+    struct tape_value x = tape_at(tape, op->in[0]);
+    name = tape_suffix(tape, op->name, name);
+    int to = tape_buffer(tape, name, x.rows, x.cols, bytes);
+    tape_pass(tape, KERNEL_COPY, name, 0, BUFFERS(from, NO_BUFFER), to);
+    return to;
+}
+
 static void swiglu_backward(struct tape *tape, const struct tape_op *op)
 {
-    tape_back(tape, op, KERNEL_ELEMENTWISE, SWIGLU_GRAD_OPS / 2.0, tape_at(tape, op->in[0]).buffer);
+    struct tape_value x = tape_at(tape, op->in[0]);
+    bool narrow = op->saved[0] != NO_BUFFER;
+    int from = narrow ? convert(tape, op, "input.to", op->saved[0], x.element_bytes) : x.buffer;
+    tape_back(tape, op, KERNEL_ELEMENTWISE, SWIGLU_GRAD_OPS / 2.0, from);
 }
 
 int tape_swiglu(struct tape *tape, const char *name, int x)
 {
     struct tape_op op = {.backward = swiglu_backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}};
     struct tape_value out = tape_at(tape, x);
+    op.saved[0] = tape->workload->swiglu_fp8_input ? convert(tape, &op, "input.fp8", out.buffer, FP8_BYTES) : NO_BUFFER;
     out.cols /= 2;
     return tape_apply(tape, op, KERNEL_ELEMENTWISE, out, SWIGLU_OPS / 2.0);
 }

@@ -136,6 +136,9 @@ static const struct config_field train_fields[] = {
     {TRAIN("moe_permute_fusion", FIELD_BOOL, moe_permute_fusion,
         "grouped experts: TransformerEngine's kernels put rows into the order of experts and back; else PyTorch's, "
         "which take five times as long, as Megatron-LM does by default")},
+    {TRAIN("activation_func_fp8_input_store", FIELD_BOOL, activation_func_fp8_input_store,
+        "TransformerEngine's SwiGLU keeps its input in FP8 for the backward pass, as Megatron-LM's option of that "
+        "name")},
     {TRAIN("moe_aux_loss", FIELD_BOOL, moe_aux_loss,
         "mixture of experts: the loss that balances them, of Megatron-LM's moe_router_load_balancing_type aux_loss")},
     {TRAIN("memory_format", FIELD_ENUM, memory_format, "layout of images in memory"), .names = image_format_names},

@@ -164,6 +164,11 @@ static bool may_permute(const struct scenario_point *point)
     return point->model.shape.moe.experts > 0 || point->options.strategy.train.moe_permute_fusion;
 }
 
+static bool has_fused_swiglu(const struct scenario_point *point)
+{
+    return point->options.strategy.train.fusion == FUSION_TRANSFORMER_ENGINE;
+}
+
 static bool multiplies_in_fp8(const struct scenario_point *point)
 {
     return point->options.strategy.train.precision == PRECISION_FP8_MIXED;
@@ -219,6 +224,7 @@ static const struct rule {
     {"train.moe_pad_expert_input_to_capacity", may_pad, "train.moe_expert_capacity_factor", "1 or more"},
     {"train.moe_shared_expert_overlap", may_overlap_shared, "model", EXPERT_PARALLELISM},
     {"train.compiled", is_compiled, "train.fusion", "inductor"},
+    {"train.activation_func_fp8_input_store", has_fused_swiglu, "train.fusion", "transformer_engine"},
     {"train.moe_aux_loss", may_balance, "model", "a mixture of experts"},
     {"train.moe_permute_fusion", may_permute, "model", "a mixture of experts"},
     {"train.memory_format", is_image, "model", "a model of images"},

@@ -175,6 +175,7 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
         .shared_expert_overlap = train->moe_shared_expert_overlap,
         .aux_loss = train->moe_aux_loss,
         .unfused_permutation = !train->moe_permute_fusion,
+        .swiglu_fp8_input = train->activation_func_fp8_input_store,
         .flex_backend = train->moe_flex_dispatcher_backend,
         .flex_sms = (double)(train->moe_flex_dispatcher_backend == FLEX_DEEPEP ? train->moe_deepep_num_sms
                                                                                : train->moe_hybridep_num_sms),

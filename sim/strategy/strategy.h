@@ -71,6 +71,7 @@ struct train_options {
     int64_t expert_seed;
     bool moe_shared_expert_overlap;
     bool moe_permute_fusion; /* true */
+    bool activation_func_fp8_input_store;
     bool moe_aux_loss;
     int moe_flex_dispatcher_backend; /* enum flex_backend */
     int64_t moe_deepep_num_sms, moe_hybridep_num_sms;

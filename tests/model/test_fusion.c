@@ -21,6 +21,7 @@ struct run {
 };
 
 static int rotary = ROTARY_REAL;
+static bool swiglu_fp8_input;
 
 static struct run run_compiled(
     const struct model_shape *shape, enum kernel_fusion fusion, enum compiled_part compiled, int64_t lora_rank)
@@ -34,6 +35,7 @@ static struct run run_compiled(
         .attention = ATTENTION_FLASH,
         .fusion = (int)fusion,
         .rotary = rotary,
+        .swiglu_fp8_input = swiglu_fp8_input,
         .compiled = (int)compiled,
         .loss_fp32 = true};
     model_build(&model, shape, &r.arena);
@@ -207,6 +209,37 @@ static void transformer_engine_has_other_kernels(void **state)
     arena_release(&r.arena);
 }
 
+static int64_t kept_of(const struct model_program *p, const char *name)
+{
+    for (int i = 0; i < p->n_activations; i++)
+        if (strcmp(p->activations[i].name, name) == 0 && p->activations[i].backward_last >= 0)
+            return p->activations[i].bytes;
+    return 0;
+}
+
+/* activation_func_fp8_input_store: a byte an element of gate and up is kept for backward instead of two, by a kernel
+ * each way that reads and writes both formats. */
+static void swiglu_keeps_its_input_in_fp8(void **state)
+{
+    (void)state;
+    struct model_shape shape = small_llama;
+    shape.fused_projections = true;
+    const int64_t elements = 2 * (int64_t)ROWS * FF;
+    struct run wide = run(&shape, FUSION_TRANSFORMER_ENGINE);
+    swiglu_fp8_input = true;
+    struct run narrow = run(&shape, FUSION_TRANSFORMER_ENGINE);
+    swiglu_fp8_input = false;
+    const struct model_program *w = wide.segments.at[1].program, *n = narrow.segments.at[1].program;
+    assert_int_equal(kept_of(w, "mlp.gate_up_proj"), BF16_BYTES * elements);
+    assert_int_equal(kept_of(n, "mlp.gate_up_proj"), 0);
+    assert_int_equal(kept_of(n, "mlp.swiglu.input.fp8"), elements);
+    const double both = (double)elements * (BF16_BYTES + 1);
+    assert_true(bytes(n->forward, n->n_forward) - bytes(w->forward, w->n_forward) == both);
+    assert_true(bytes(n->backward, n->n_backward) - bytes(w->backward, w->n_backward) == both);
+    arena_release(&wide.arena);
+    arena_release(&narrow.arena);
+}
+
 /* Megatron-LM's --no-rope-fusion: of queries and of keys each a product with cosines, half of a head turned about, its
  * product with sines, a sum. */
 static void rotary_positions_can_be_unfused(void **state)
@@ -233,6 +266,7 @@ int main(void)
         cmocka_unit_test(what_is_not_compiled_is_eager),
         cmocka_unit_test(adapters_keep_no_more),
         cmocka_unit_test(transformer_engine_has_other_kernels),
+        cmocka_unit_test(swiglu_keeps_its_input_in_fp8),
         cmocka_unit_test(rotary_positions_can_be_unfused),
         cmocka_unit_test(sums_over_rows_are_eager),
     };

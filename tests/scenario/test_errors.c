@@ -292,6 +292,10 @@ static void settings_that_nothing_reads(void **state)
         {BASE, {"train.moe_permute_fusion", "false"},
             "--set train.moe_permute_fusion:1:1: warning: 'train.moe_permute_fusion' is not read where 'model' is "
             "tiny.json; leave it out, or take a mixture of experts\n"},
+        {BASE, {"train.activation_func_fp8_input_store", "true"},
+            "--set train.activation_func_fp8_input_store:1:1: warning: 'train.activation_func_fp8_input_store' is not "
+            "read "
+            "where 'train.fusion' is eager; leave it out, or take transformer_engine\n"},
         {BASE, {"train.moe_aux_loss", "true"},
             "--set train.moe_aux_loss:1:1: warning: 'train.moe_aux_loss' is not read where 'model' is tiny.json; leave "
             "it out, or take a mixture of experts\n"},
