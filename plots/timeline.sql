@@ -60,7 +60,7 @@ GROUP BY place, rank, stream_place, stream, label
 SELECT
   printf('%s: %s, %s, batch %d, %d GPU%s, step of %.4g s', scenario, point.model, strategy, micro_batch, gpus, iif(gpus = 1, '', 's'),
       point.step_time_s)
-    || coalesce((SELECT printf(', measured %.4g s', step.step_time_s) FROM trace_check_step AS step WHERE point_id = point.id ORDER BY fit_id DESC LIMIT 1), '')
+    || coalesce((SELECT printf(', measured %.4g s', step.step_time_s) FROM v_trace_step AS step WHERE point_id = point.id ORDER BY fit_id DESC LIMIT 1), '')
     || iif(coalesce(:from_s, :to_s) IS NULL, '', ', a part of it') AS setting,
   -- ms; the axis ends where the cut does, else where the spans do
   coalesce(1000 * :from_s, (SELECT 1000 * min(start_s) FROM v_cell WHERE point_id = point.id),

@@ -13,7 +13,7 @@ static enum status put_row(struct store_fit *into, const struct gemm_case *which
         cell_int("k", work->k), cell_int("batch", work->batch), cell_real("row_pieces", true, work->row_pieces),
         cell_real("measured_s", true, row->measured_s),
         cell_real("predicted_s", true, kernel_duration_s(work, gpu, kernel_whole_gpu(gpu)))};
-    return store_fit_put(into, FIT_GEMM_ROW, cells, sizeof cells / sizeof *cells, diag);
+    return STORE_FIT_PUT(into, "row", cells, diag);
 }
 
 enum status gpu_fit_store(
@@ -23,7 +23,7 @@ enum status gpu_fit_store(
     struct store_fit *into = NULL;
     enum status status = basis_load(&basis, diag);
     if (status == STATUS_OK)
-        status = store_fit_begin(&into, store, STORE_FIT_GEMM, measured_folder, diag);
+        status = store_fit_begin(&into, store, "gemm", measured_folder, diag);
     for (int i = 0; i < GEMM_CASES && status == STATUS_OK; i++)
         for (int j = 0; j < basis.rows[i].list.n && status == STATUS_OK; j++)
             status = put_row(into, &gemm_cases[i], &basis.fitted[i], &basis.rows[i].list.at[j], diag);

@@ -199,9 +199,6 @@ const char *nccl_check_verdict(const struct nccl_check *check, struct arena *are
     return arena_printf(arena, "reaches %s: is the topology the right one?", share_text);
 }
 
-#define PUT(into, table, cells, diag)                                                                                  \
-    store_fit_put((into), (table), (cells), (int)(sizeof(cells) / sizeof *(cells)), diag)
-
 static enum status put_point(struct store_fit *into, const struct nccl_checked *row, struct diag *diag)
 {
     const struct coll_cost *cost = &row->predicted;
@@ -209,14 +206,14 @@ static enum status put_point(struct store_fit *into, const struct nccl_checked *
         cell_real("measured_s", true, row->measured_s), cell_real("predicted_s", true, coll_isolated_s(*cost)),
         cell_real("bus_bytes", true, cost->bus_bytes), cell_text("algorithm", coll_algorithm_names[cost->algorithm]),
         cell_text("protocol", coll_protocol_names[cost->protocol])};
-    return PUT(into, FIT_CHECK_POINT, cells, diag);
+    return STORE_FIT_PUT(into, "point", cells, diag);
 }
 
 enum status nccl_check_store(const struct nccl_check *check, const char *log, const char *topology, const struct hw *hw,
     struct store *store, struct diag *diag)
 {
     struct store_fit *into;
-    enum status status = store_fit_begin(&into, store, STORE_FIT_CHECK, log, diag);
+    enum status status = store_fit_begin(&into, store, "nccl_check", log, diag);
     if (status != STATUS_OK)
         return status;
     double large = 0, small = 0;
@@ -225,7 +222,7 @@ enum status nccl_check_store(const struct nccl_check *check, const char *log, co
     const struct record_cell cells[] = {cell_text("topology", topology), cell_text("gpu", hw->gpu.name),
         cell_text("collective", check->collective), cell_int("nodes", check->nodes), cell_int("ranks", check->ranks),
         cell_real("large_error", n_large > 0, large), cell_real("small_error", n_small > 0, small)};
-    status = PUT(into, FIT_CHECK_TABLE, cells, diag);
+    status = STORE_FIT_PUT(into, "table", cells, diag);
     for (int i = 0; i < check->rows.n && status == STATUS_OK; i++)
         status = put_point(into, &check->rows.at[i], diag);
     return store_fit_end(into, status, diag);

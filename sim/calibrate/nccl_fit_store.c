@@ -6,9 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#define PUT(fit, table, cells, diag)                                                                                   \
-    store_fit_put((fit), (table), (cells), (int)(sizeof(cells) / sizeof *(cells)), diag)
-
 const char *nccl_parameter_family(const struct nccl_parameter *parameter)
 {
     const char *slash = strchr(parameter->id, '/');
@@ -18,19 +15,19 @@ const char *nccl_parameter_family(const struct nccl_parameter *parameter)
 static enum status put_parameter(struct store_fit *into, const struct nccl_fit *fit, int at, struct diag *diag)
 {
     const struct nccl_parameter *p = &fit->parameters.at[at];
-    const struct record_cell cells[] = {cell_int("position", at), cell_text("key", p->key),
+    const struct record_cell cells[] = {cell_int("parameter", at), cell_text("key", p->key),
         cell_text("family", nccl_parameter_family(p)), cell_text("unit", dimension_unit(p->dimension)),
         cell_real("value", true, p->fitted.value), cell_real("std_error", true, p->fitted.std_error),
         cell_real("filed_value", true, p->filed.value)};
-    enum status status = PUT(into, FIT_PARAMETER, cells, diag);
+    enum status status = STORE_FIT_PUT(into, "parameter", cells, diag);
     for (int i = 0; i < fit->parameters.n && status == STATUS_OK; i++) {
         const struct nccl_parameter *other = &fit->parameters.at[i];
         if (p->number < 0 || other->number < 0)
             continue;
         double covariance = fit->covariance[(size_t)p->number * fit->n_free + (size_t)other->number];
         const struct record_cell pair[] = {
-            cell_int("position", at), cell_int("other", i), cell_real("covariance", true, covariance)};
-        status = PUT(into, FIT_COVARIANCE, pair, diag);
+            cell_int("parameter", at), cell_int("other", i), cell_real("covariance", true, covariance)};
+        status = STORE_FIT_PUT(into, "covariance", pair, diag);
     }
     return status;
 }
@@ -65,8 +62,8 @@ static void put_rest(void *self, const char *key, enum dimension dimension, stru
     if (!moves || r->status != STATUS_OK)
         return;
     int at = (int)(nccl_fit_find(r->fit, key, quantity_parameter(*q)) - r->fit->parameters.at);
-    const struct record_cell cells[] = {cell_int("position", at), cell_int("place", r->place)};
-    r->status = PUT(r->into, FIT_REST, cells, r->diag);
+    const struct record_cell cells[] = {cell_int("parameter", at), cell_int("place", r->place)};
+    r->status = STORE_FIT_PUT(r->into, "rest", cells, r->diag);
 }
 
 static enum status put_points(struct store_fit *into, const struct nccl_fit *fit, int place, struct diag *diag)
@@ -81,7 +78,7 @@ static enum status put_points(struct store_fit *into, const struct nccl_fit *fit
             cell_real("predicted_s", true, nccl_case_predict_s(fit, which, point->bytes)),
             cell_real("bus_bytes", true, cost.bus_bytes), cell_text("algorithm", coll_algorithm_names[cost.algorithm]),
             cell_text("protocol", coll_protocol_names[cost.protocol])};
-        status = PUT(into, FIT_POINT, cells, diag);
+        status = STORE_FIT_PUT(into, "point", cells, diag);
     }
     return status;
 }
@@ -96,7 +93,7 @@ static enum status put_table(struct store_fit *into, struct nccl_fit *fit, int p
         cell_text("topology", which->topology), cell_text("collective", coll_kind_names[which->kind]),
         cell_int("nodes", which->nodes), cell_int("ranks", which->ranks), cell_text("note", which->note),
         cell_real("large_error", large.n > 0, large.median), cell_real("small_error", small.n > 0, small.median)};
-    enum status status = PUT(into, FIT_TABLE, cells, diag);
+    enum status status = STORE_FIT_PUT(into, "table", cells, diag);
     struct resting resting = {into, fit, place, status, diag};
     if (which->use == NCCL_FIT)
         nccl_each_fitted(&fit->systems.at[which->system], put_rest, &resting);
@@ -106,7 +103,7 @@ static enum status put_table(struct store_fit *into, struct nccl_fit *fit, int p
 enum status nccl_fit_store(struct nccl_fit *fit, const char *measured, struct store *store, struct diag *diag)
 {
     struct store_fit *into;
-    enum status status = store_fit_begin(&into, store, STORE_FIT_NCCL, measured, diag);
+    enum status status = store_fit_begin(&into, store, "nccl", measured, diag);
     if (status != STATUS_OK)
         return status;
     for (int i = 0; i < fit->parameters.n && status == STATUS_OK; i++)

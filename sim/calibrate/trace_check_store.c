@@ -5,9 +5,6 @@
 
 #include <stdlib.h>
 
-#define PUT(into, table, cells, diag)                                                                                  \
-    store_fit_put((into), (table), (cells), (int)(sizeof(cells) / sizeof *(cells)), diag)
-
 static enum status put_step(
     struct store_fit *into, const struct trace_check *check, int64_t point_id, struct diag *diag)
 {
@@ -26,7 +23,7 @@ static enum status put_step(
         cell_real("simulated_hidden_comm_s", true, s->hidden_s), cell_real("host_copy_s", true, m->copies_s),
         cell_real("simulated_host_copy_s", true, s->copies_s), cell_real("idle_s", true, m->idle_s),
         cell_real("simulated_idle_s", true, s->idle_s)};
-    return PUT(into, FIT_TRACE_STEP, cells, diag);
+    return STORE_FIT_PUT(into, "step", cells, diag);
 }
 
 static enum status put_classes(struct store_fit *into, const struct trace_check *check, struct diag *diag)
@@ -39,7 +36,7 @@ static enum status put_classes(struct store_fit *into, const struct trace_check 
         const struct record_cell cells[] = {cell_text("class", trace_class_name(c)),
             cell_real("count", true, m->class_count[c]), cell_real("simulated_count", true, s->class_count[c]),
             cell_real("time_s", true, m->class_s[c]), cell_real("simulated_time_s", true, s->class_s[c])};
-        status = PUT(into, FIT_TRACE_CLASS, cells, diag);
+        status = STORE_FIT_PUT(into, "class", cells, diag);
     }
     return status;
 }
@@ -68,7 +65,7 @@ static enum status put_collectives(struct store_fit *into, const struct trace_ch
             cell_real("count", m != NULL, m ? m->count : 0), cell_real("simulated_count", s != NULL, s ? s->count : 0),
             cell_real("time_s", m != NULL, m ? m->time_s : 0),
             cell_real("simulated_time_s", s != NULL, s ? s->time_s : 0)};
-        status = PUT(into, FIT_TRACE_COLLECTIVE, cells, diag);
+        status = STORE_FIT_PUT(into, "collective", cells, diag);
     }
     return status;
 }
@@ -111,7 +108,7 @@ static enum status put_spans(struct store_fit *into, const struct trace *trace, 
             cell_real("bytes", collective && activity->bytes > 0, activity->bytes),
             cell_real("start_s", true, s_from_ps(activity->start - origin)),
             cell_real("end_s", true, s_from_ps(activity->end - origin))};
-        status = PUT(into, FIT_TRACE_SPAN, cells, diag);
+        status = STORE_FIT_PUT(into, "span", cells, diag);
     }
     return status;
 }
@@ -150,7 +147,7 @@ enum status trace_check_store(const struct trace_check *check, const char *file,
     BUG_IF(!check->compared, "a trace without a simulation");
     enum status status = put_run(check, store, &point_id, diag);
     if (status == STATUS_OK)
-        status = store_fit_begin(&into, store, STORE_FIT_TRACE, file, diag);
+        status = store_fit_begin(&into, store, "trace_check", file, diag);
     if (status != STATUS_OK)
         return status;
     status = put_step(into, check, point_id, diag);

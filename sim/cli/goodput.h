@@ -42,7 +42,7 @@ void goodput_print_table(FILE *out, const struct goodput_command *command, const
     const struct goodput_point *points, struct arena *arena);
 void goodput_print_records(FILE *out, const struct goodput_command *command, const struct scenario_set *set,
     const struct goodput_point *points, struct arena *arena);
-/* Into command->db (schema_18.sql). */
+/* Into command->db (tables goodput, goodput_point). */
 enum status goodput_store(const struct goodput_command *command, const struct scenario_set *set,
     const struct goodput_point *points, struct arena *arena, struct diag *diag);
 /* Every default number with its unit, kind and source. */

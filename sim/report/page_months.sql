@@ -1,4 +1,4 @@
--- The newest months of training of the scenario (schema_18.sql); empty where there are none.
+-- The newest months of training of the scenario; empty where there are none.
 SELECT
   label AS "job", gpus AS "GPUs", printf('%.1f', checkpoint_interval_s / 60) AS "checkpoint every, min", printf('%.2f', 100 * goodput) AS "training, %",
   printf('%.2f', 100 * goodput_p05) AS "from", printf('%.2f', 100 * goodput_p95) AS "to", printf('%.2f', 100 * checkpoint) AS "checkpoints, %",

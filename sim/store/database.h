@@ -42,17 +42,11 @@ void database_end_wal(struct store *store);
 enum status database_causes(struct store *store, struct diag *diag);
 
 /* v_settings as this program's settings are: point_id, run_id, position, then a column a setting with its dotted name.
- * NULL: not given, or of an older program that did not have it. */
+ * NULL: not given. */
 enum status database_settings(struct store *store, struct diag *diag);
 
-/* schema.sql and what later versions add to it, made C strings by the build. */
-extern const char database_schema[], database_schema_2[], database_schema_3[], database_schema_4[], database_schema_5[],
-    database_schema_6[], database_schema_7[], database_schema_8[], database_schema_9[], database_schema_10[],
-    database_schema_11[], database_schema_12[], database_schema_13[], database_schema_14[], database_schema_15[],
-    database_schema_16[], database_schema_17[], database_schema_18[], database_schema_19[], database_schema_20[],
-    database_schema_21[], database_schema_22[];
-
-/* The same: the temporary tables of store/shown.h, in this order. */
-extern const char database_shown[], database_shown_names[], database_shown_x[], database_shown_figure[];
+/* The .sql files of this folder, made C strings by the build: all tables, and the temporary ones of store/shown.h, in
+ * this order. */
+extern const char schema_sql[], shown_sql[], shown_names_sql[], shown_x_sql[], shown_figure_sql[];
 
 #endif

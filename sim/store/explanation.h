@@ -1,4 +1,4 @@
-/* Explanations in the database (schema_3.sql). */
+/* Explanations in the database. */
 #ifndef FLOPCAST_STORE_EXPLANATION_H
 #define FLOPCAST_STORE_EXPLANATION_H
 

@@ -125,7 +125,7 @@ static void take_point(sqlite3_stmt *statement, struct scenario_result *out, str
     out->exec.memory.oom_op = op ? arena_strdup(arena, op) : NULL;
 }
 
-/* Columns as schema_15.sql and schema_16.sql have them, then how many rows there are. */
+/* Columns as schema.sql has them, then how many rows there are. */
 static int take_programs(sqlite3_stmt *statement, struct exec_result *exec, struct arena *arena)
 {
     enum { POINT, PROGRAM, FULLEST, FIRST_REAL, COUNT = FIRST_REAL + FETCH_PROGRAM_REALS };

@@ -3,58 +3,85 @@
 #include "store/database.h"
 #include "store/insert.h"
 
+#include "config/config.h"
+
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char what[] = "store the fit";
-static const char *const heads[] = {[STORE_FIT_NCCL] = "nccl_fit",
-    [STORE_FIT_GEMM] = "gemm_fit",
-    [STORE_FIT_CHECK] = "nccl_check",
-    [STORE_FIT_TRACE] = "trace_check"};
-static const char *const names[FIT_TABLE_COUNT] = {"nccl_fit_parameter", "nccl_fit_covariance", "nccl_fit_table",
-    "nccl_fit_rest", "nccl_fit_point", "gemm_fit_row", "nccl_check_table", "nccl_check_point", "trace_check_step",
-    "trace_check_class", "trace_check_collective", "trace_check_span"};
 
 struct store_fit {
     struct store *store;
-    int64_t id;
-    struct insert into[FIT_TABLE_COUNT];
+    int64_t id, rows;
+    struct insert row;
 };
 
 enum status store_fit_begin(
-    struct store_fit **out, struct store *store, enum store_fit_kind kind, const char *measured, struct diag *diag)
+    struct store_fit **out, struct store *store, const char *kind, const char *measured, struct diag *diag)
 {
     *out = NULL;
     enum status status = database_exec(store, "BEGIN IMMEDIATE", what, diag);
     if (status != STATUS_OK)
         return status;
-    struct insert head = {.table = heads[kind]};
-    const struct record_cell cells[] = {cell_text("version", FLOPCAST_VERSION), cell_text("measured", measured)};
+    struct insert head = {.table = "fit"};
+    const struct record_cell cells[] = {
+        cell_text("version", FLOPCAST_VERSION), cell_text("kind", kind), cell_text("measured", measured)};
     status = insert_row(store, &head, cells, sizeof cells / sizeof *cells, what, diag);
     sqlite3_finalize(head.statement);
     if (status != STATUS_OK)
         return database_end(store, status, what, diag);
     *out = xcalloc(1, sizeof **out);
-    (*out)->store = store;
-    (*out)->id = sqlite3_last_insert_rowid(store->db);
-    for (int i = 0; i < FIT_TABLE_COUNT; i++)
-        (*out)->into[i].table = names[i];
+    **out = (struct store_fit){.store = store, .id = sqlite3_last_insert_rowid(store->db), .row = {.table = "fit_row"}};
     return STATUS_OK;
 }
 
-enum status store_fit_put(
-    struct store_fit *fit, enum store_fit_table table, const struct record_cell *cells, int n, struct diag *diag)
+/* All digits of a number, and REAL stays REAL: "2.0". */
+static void write_cell(FILE *out, const struct record_cell *cell)
 {
-    BUG_IF(n > FIT_MAX_CELLS, "%d cells of %s", n, names[table]);
-    struct record_cell row[1 + FIT_MAX_CELLS] = {cell_int("fit_id", fit->id)};
-    memcpy(row + 1, cells, sizeof *cells * (size_t)n);
-    return insert_row(fit->store, &fit->into[table], row, 1 + n, what, diag);
+    char text[32];
+    json_write_string(out, cell->name);
+    fputs(": ", out);
+    if (cell->kind == RECORD_TEXT) {
+        json_write_string(out, cell->text);
+    } else if (cell->kind == RECORD_REAL && isfinite(cell->real)) {
+        snprintf(text, sizeof text, "%.17g", cell->real);
+        fprintf(out, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");
+    } else if (!record_write(out, cell)) {
+        fputs("null", out);
+    }
+}
+
+/* An object; for free(). */
+static char *json_of(const struct record_cell *cells, int n)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    BUG_IF(!out, "open_memstream failed");
+    for (int i = 0; i < n; i++) {
+        fputs(i ? ", " : "{", out);
+        write_cell(out, &cells[i]);
+    }
+    fputc('}', out);
+    fclose(out);
+    return text;
+}
+
+enum status store_fit_put(
+    struct store_fit *fit, const char *part, const struct record_cell *cells, int n, struct diag *diag)
+{
+    char *text = json_of(cells, n);
+    const struct record_cell row[] = {cell_int("fit_id", fit->id), cell_int("position", fit->rows++),
+        cell_text("part", part), cell_text("cells", text)};
+    enum status status = insert_row(fit->store, &fit->row, row, sizeof row / sizeof *row, what, diag);
+    free(text);
+    return status;
 }
 
 enum status store_fit_end(struct store_fit *fit, enum status status, struct diag *diag)
 {
-    for (int i = 0; i < FIT_TABLE_COUNT; i++)
-        sqlite3_finalize(fit->into[i].statement);
+    sqlite3_finalize(fit->row.statement);
     status = database_end(fit->store, status, what, diag);
     free(fit);
     return status;

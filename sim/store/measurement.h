@@ -1,4 +1,4 @@
-/* Measurements of real machines in the database (schema_2.sql): imported files, the collectives and kernels in them.
+/* Measurements of real machines in the database: imported files, the collectives and kernels in them.
  *
  * An import is one transaction: all files of a command or none of them, so an error leaves the database as it was.
  *

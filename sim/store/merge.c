@@ -105,20 +105,23 @@ static enum status find(struct merge *merge, struct store *store, sqlite3_stmt *
 
 /* ---- runs ---- */
 
-/* The target's run for that at which merge->run.from stands. Before schema 12 a run knew no sweep; then it is the same
- * if it began in the same second from the same file. */
+static int column_of(sqlite3_stmt *statement, const char *name)
+{
+    for (int c = 0; c < sqlite3_column_count(statement); c++)
+        if (strcmp(sqlite3_column_name(statement, c), name) == 0)
+            return c;
+    BUG_IF(true, "no column '%s'", name);
+}
+
+/* The target's run for that at which merge->run.from stands. */
 static enum status place_run(struct merge *merge, int64_t *id)
 {
-    static const char sql[] = "SELECT id FROM run WHERE scenario = ?1 AND sweep IS ?2 AND (?2 IS NOT NULL OR "
-                              "(created_utc = ?3 AND file = ?4)) "
-                              "ORDER BY id DESC LIMIT 1";
-    static const char *const columns[] = {"scenario", "sweep", "created_utc", "file"};
+    static const char sql[] = "SELECT id FROM run WHERE scenario = ? AND sweep = ? ORDER BY id DESC LIMIT 1";
+    sqlite3_stmt *from = merge->run.from;
     if (!prepare(merge->into, &merge->find_run, sql))
         return fail_into(merge);
-    for (int k = 0; k < 4; k++)
-        for (int c = 0; c < sqlite3_column_count(merge->run.from); c++)
-            if (strcmp(sqlite3_column_name(merge->run.from, c), columns[k]) == 0)
-                sqlite3_bind_value(merge->find_run, k + 1, sqlite3_column_value(merge->run.from, c));
+    sqlite3_bind_value(merge->find_run, 1, sqlite3_column_value(from, column_of(from, "scenario")));
+    sqlite3_bind_value(merge->find_run, 2, sqlite3_column_value(from, column_of(from, "sweep")));
     enum status status = find(merge, merge->into, merge->find_run, id);
     if (status != STATUS_OK || *id > 0)
         return status;
@@ -146,14 +149,6 @@ static enum status place_document(struct merge *merge, int column, int64_t *id)
     enum status status = find(merge, merge->into, merge->known, id);
     sqlite3_reset(merge->find_document);
     return status;
-}
-
-static int column_of(sqlite3_stmt *statement, const char *name)
-{
-    for (int c = 0; c < sqlite3_column_count(statement); c++)
-        if (strcmp(sqlite3_column_name(statement, c), name) == 0)
-            return c;
-    BUG_IF(true, "no column '%s'", name);
 }
 
 static bool same_value(sqlite3_stmt *a, int i, sqlite3_stmt *b, int j)

@@ -7,7 +7,7 @@
  * model_id, simulated_id).
  *
  * Each source is one transaction: when the program is killed, the target has all of a source or nothing, and the same
- * merge goes on. A source is not changed, unless its schema is older: then it is brought up to date, as by any reader.
+ * merge goes on. A source is not changed.
  * Not merged, with a warning: what other commands have stored (fits, measurements, validations, explanations). */
 #ifndef FLOPCAST_STORE_MERGE_H
 #define FLOPCAST_STORE_MERGE_H

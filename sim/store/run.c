@@ -68,7 +68,7 @@ static enum status find_run(struct store_run *run, struct diag *diag)
         scenario_of(run), 0, 0);
     if (code == SQLITE_ROW) {
         const char *sweep = (const char *)sqlite3_column_text(run->newest, 1);
-        if (sweep && strcmp(sweep, run->sweep) == 0)
+        if (strcmp(sweep, run->sweep) == 0)
             run->id = sqlite3_column_int64(run->newest, 0);
     }
     return read_end(run, run->newest, code, diag);

@@ -1,5 +1,5 @@
--- Schema 1 of a flopcast database. A stable interface: columns are only ever added. Times in seconds, sizes in bytes, rates per
--- second, fractions as fractions. NULL: not applicable (an OOM point has no step time) or not given.
+-- A flopcast database: all its tables and views. Times in seconds, sizes in bytes, rates per second, fractions as fractions.
+-- NULL: not applicable (an OOM point has no step time) or not given.
 
 -- One row for each scenario file that was run. Nothing is ever deleted; the views show the newest run of each scenario.
 CREATE TABLE run (
@@ -8,7 +8,9 @@ CREATE TABLE run (
   scenario TEXT NOT NULL,    -- its name
   description TEXT,
   file TEXT NOT NULL,        -- as given on the command line
-  version TEXT NOT NULL      -- of flopcast
+  version TEXT NOT NULL,     -- of flopcast
+  points INTEGER NOT NULL,   -- of its sweep; it has fewer while it is under way or was stopped
+  sweep TEXT NOT NULL        -- alike for runs of the same points in the same order
 ) STRICT;
 CREATE INDEX run_by_scenario ON run(scenario);
 
@@ -19,7 +21,17 @@ CREATE TABLE document (
   json TEXT NOT NULL UNIQUE CHECK (json_valid(json))
 ) STRICT;
 
--- One row for each simulated point.
+-- The parts of a run that this database has, or has begun (`flopcast run --shard`, `flopcast merge`).
+CREATE TABLE shard (
+  run_id INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,
+  shards INTEGER NOT NULL,   -- of the run
+  shard INTEGER NOT NULL CHECK (shard BETWEEN 1 AND shards),
+  points INTEGER NOT NULL,   -- of the run that are this shard's
+  finished INTEGER NOT NULL CHECK (finished IN (0, 1)),
+  PRIMARY KEY (run_id, shards, shard)
+) STRICT, WITHOUT ROWID;
+
+-- One row for each simulated point, stored when it is finished (sim/store/run.h).
 CREATE TABLE point (
   id INTEGER PRIMARY KEY,
   run_id INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,
@@ -38,7 +50,7 @@ CREATE TABLE point (
   published_tflops_per_gpu REAL,
   step_time_s REAL,
   tokens_per_s_per_gpu REAL,
-  exposed_comm_s REAL,               -- of a step: compute stream idle for a collective
+  exposed_comm_s REAL,               -- of a step: compute stream idle for a collective, without bubble_s
   peak_allocated_bytes REAL,         -- torch.cuda.max_memory_allocated
   peak_reserved_bytes REAL,          -- torch.cuda.max_memory_reserved
   hbm_capacity_bytes REAL NOT NULL,
@@ -48,7 +60,7 @@ CREATE TABLE point (
   oom_op TEXT,                       -- OOM: that buffer
   oom_request_bytes REAL,            -- OOM: its size
   alloc_retries REAL,                -- cudaMalloc failures that freeing cached segments cured
-  compute_s REAL,                    -- of a step: compute_s + exposed_comm_s + host_bound_s + other_idle_s = step_time_s
+  compute_s REAL,                    -- of a step: compute_s + exposed_comm_s + bubble_s + host_bound_s + other_idle_s = step_time_s
   contention_s REAL,                 -- part of compute_s: slower beside collectives than alone
   host_bound_s REAL,
   other_idle_s REAL,
@@ -80,8 +92,41 @@ CREATE TABLE point (
   ranks_simulated INTEGER NOT NULL,
   curve TEXT NOT NULL,               -- alike for points of a run that differ in nothing but the GPU count
   digest TEXT NOT NULL,              -- of all events, 16 hexadecimal digits
+  alloc_retries_a_step REAL,         -- of measured steps: cudaMalloc failed and was tried again
+  alloc_stall_s REAL,                -- a step: the host stood for cudaMalloc; idle time that it causes is in host_bound_s
+  identity TEXT,                     -- what the result depends on (sim/scenario/identity.h), 32 hexadecimal digits
+  simulated_id INTEGER,              -- the point that these results were taken from; NULL: simulated for this run
+  bubble_s REAL,                     -- of a step: stages waited for one another. NULL: there is one stage
+  stage_wait_s REAL,                 -- part of comm_wait_s: for ranks of other stages. NULL: there is one stage
+  gpu_power_w REAL,                  -- of a GPU alone, mean over the step (sim/scenario/energy.h)
+  energy_per_token_j REAL,           -- with host, network and PUE; where images or samples are counted, of one of these
+  second_gpu TEXT,                   -- of jobs on nodes of two kinds (sim/scenario/kinds.h): the GPU of the second kind; NULL: there is one kind
+  first_micro_batch INTEGER,         -- samples that a GPU of the first kind computes on at once
+  second_micro_batch INTEGER,
   UNIQUE (run_id, position)
 ) STRICT;
+CREATE INDEX point_by_identity ON point(identity) WHERE identity IS NOT NULL;
+
+-- Jobs whose ranks run several programs (pipeline stages, nodes of two kinds): time and memory of each of them. A job of one
+-- program has no row here: its numbers are the point's.
+CREATE TABLE program (
+  point_id INTEGER NOT NULL REFERENCES point ON DELETE CASCADE,
+  program INTEGER NOT NULL,
+  fullest INTEGER NOT NULL CHECK (fullest IN (0, 1)), -- 1: its memory is the point's
+  compute_s REAL NOT NULL,                            -- means over its ranks and measured steps
+  contention_s REAL NOT NULL,
+  exposed_comm_s REAL NOT NULL,
+  host_bound_s REAL NOT NULL,
+  other_idle_s REAL NOT NULL,
+  comm_s REAL NOT NULL,
+  comm_latency_s REAL NOT NULL,
+  comm_wait_s REAL NOT NULL,
+  peak_allocated_bytes REAL NOT NULL,
+  peak_reserved_bytes REAL NOT NULL,
+  bubble_s REAL NOT NULL,
+  stage_wait_s REAL NOT NULL,
+  PRIMARY KEY (point_id, program)
+) STRICT, WITHOUT ROWID;
 
 -- HBM by category; OOM points have required_bytes instead of peak_bytes.
 CREATE TABLE memory (
@@ -109,8 +154,81 @@ CREATE TABLE timeline (
   PRIMARY KEY (point_id, sample)
 ) STRICT, WITHOUT ROWID;
 
+-- Kernels, collectives and the host thread in the last measured step (`flopcast run --trace`), of the ranks that were traced. Times since the step began; what began
+-- before it is below 0.
+CREATE TABLE span (
+  point_id INTEGER NOT NULL REFERENCES point ON DELETE CASCADE,
+  span INTEGER NOT NULL,
+  rank INTEGER NOT NULL,
+  stream TEXT NOT NULL,      -- "compute", "comm" ...
+  phase TEXT NOT NULL,       -- "forward", "backward" ...
+  name TEXT NOT NULL,
+  is_collective INTEGER NOT NULL CHECK (is_collective IN (0, 1)),
+  start_s REAL NOT NULL,
+  moving_s REAL NOT NULL,    -- of a collective: its last member had arrived; of a kernel: start_s
+  end_s REAL NOT NULL,
+  alone_s REAL,              -- of a kernel: how long it takes without collectives beside it
+  -- What the host thread does (stream 'host'); NULL: a kernel or collective. 'waits': blocked for an op; 'queue': as the launch queue is
+  -- full; 'allocates': in cudaMalloc.
+  host TEXT CHECK (host IN ('issues', 'works', 'waits', 'queue', 'allocates')),
+  -- The cell of a schedule that a kernel or message is for; NULL: of no cell (host, optimizer).
+  program INTEGER,           -- that the rank runs: its stage; NULL: there is one
+  micro_batch INTEGER,       -- from 0
+  chunk INTEGER,             -- of the model, of an interleaved schedule; from 0
+  pass TEXT CHECK (pass IN ('forward', 'backward', 'backward_input', 'backward_weight')),
+  PRIMARY KEY (point_id, span)
+) STRICT, WITHOUT ROWID;
+
+-- Samples (`flopcast run --samples`, sim/scenario/sample.h), each as it is finished; bands are made of them.
+CREATE TABLE sample (
+  identity TEXT NOT NULL,    -- of the point
+  draw TEXT NOT NULL,        -- what the draws depend on beside it
+  sample INTEGER NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('ok', 'oom')),
+  tflops_per_gpu REAL,       -- NULL: out of memory, as in the columns below
+  step_time_s REAL,
+  tokens_per_s_per_gpu REAL,
+  PRIMARY KEY (identity, draw, sample)
+) STRICT, WITHOUT ROWID;
+
+-- 5, 50 and 95 % of what samples of a point gave; NULL when every sample was out of memory. low, high: the 90 % band with what the
+-- model leaves out (sim/scenario/discrepancy.h), and discrepancy, the log-standard deviation of that.
+CREATE TABLE band (
+  point_id INTEGER PRIMARY KEY REFERENCES point ON DELETE CASCADE,
+  samples INTEGER NOT NULL, -- that ran
+  tflops_per_gpu_p05 REAL, tflops_per_gpu_p50 REAL, tflops_per_gpu_p95 REAL, tflops_per_gpu_low REAL, tflops_per_gpu_high REAL,
+  step_time_s_p05 REAL, step_time_s_p50 REAL, step_time_s_p95 REAL, step_time_s_low REAL, step_time_s_high REAL,
+  tokens_per_s_per_gpu_p05 REAL, tokens_per_s_per_gpu_p50 REAL, tokens_per_s_per_gpu_p95 REAL, tokens_per_s_per_gpu_low REAL,
+  tokens_per_s_per_gpu_high REAL,
+  discrepancy REAL
+) STRICT;
+
+-- What came out of a simulation of `flopcast validate` or `flopcast tune`: what these need of it.
+CREATE TABLE outcome (
+  identity TEXT PRIMARY KEY,      -- as point.identity
+  status TEXT NOT NULL CHECK (status IN ('ok', 'oom')),
+  wall_s REAL NOT NULL,           -- real time that it took
+  step_time_s REAL NOT NULL,      -- 0: out of memory, as in the columns below
+  tflops_per_gpu REAL NOT NULL,
+  tokens_per_s_per_gpu REAL NOT NULL,
+  mfu REAL NOT NULL,
+  compute_s REAL NOT NULL,
+  exposed_comm_s REAL NOT NULL,
+  bubble_s REAL NOT NULL,
+  peak_allocated_bytes REAL NOT NULL,
+  peak_reserved_bytes REAL NOT NULL,
+  alloc_retries_a_step REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE VIEW v_newest_run AS
   SELECT * FROM run WHERE id IN (SELECT max(id) FROM run GROUP BY scenario);
+
+-- Runs that were stopped, or are under way, with what they have.
+CREATE VIEW v_unfinished AS
+  SELECT run.id AS run_id, scenario, file, points, count(point.id) AS finished
+  FROM run JOIN point ON run_id = run.id
+  GROUP BY run.id
+  HAVING count(point.id) < points;
 
 -- Throughput against cluster size.
 CREATE VIEW v_scaling AS
@@ -134,7 +252,9 @@ CREATE VIEW v_memory AS
     run_id, point.id AS point_id, scenario, position, curve, model, strategy, precision, micro_batch, gpus, status,
     hbm_capacity_bytes, peak_allocated_bytes, peak_reserved_bytes, required_bytes, shortfall_bytes, oom_category,
     published_peak_allocated_bytes, published_peak_reserved_bytes,
-    parameters_bytes, gradients_bytes, optimizer_bytes, activations_bytes, gathered_bytes, buffers_bytes, context_bytes, nccl_bytes
+    parameters_bytes, gradients_bytes, optimizer_bytes, activations_bytes, gathered_bytes, buffers_bytes, context_bytes, nccl_bytes,
+    peak_allocated_bytes / published_peak_allocated_bytes - 1 AS peak_allocated_deviation, -- fraction
+    peak_reserved_bytes / published_peak_reserved_bytes - 1 AS peak_reserved_deviation     -- fraction
   FROM point JOIN v_newest_run AS run ON run.id = run_id
   JOIN (
     SELECT
@@ -151,11 +271,416 @@ CREATE VIEW v_memory AS
     GROUP BY point_id
   ) AS by_category ON by_category.point_id = point.id;
 
--- Where the time of a step goes: compute_alone_s + contention_s + exposed_comm_s + host_bound_s + other_idle_s = step_time_s.
+-- Where the time of a step goes: compute_alone_s + contention_s + exposed_comm_s + bubble_s + host_bound_s + other_idle_s = step_time_s.
 CREATE VIEW v_breakdown AS
   SELECT
     run_id, point.id AS point_id, scenario, position, curve, model, strategy, precision, micro_batch, gpus, step_time_s,
-    compute_s - contention_s AS compute_alone_s, contention_s, exposed_comm_s, host_bound_s, other_idle_s,
-    comm_s, comm_latency_s, comm_wait_s
+    compute_s - contention_s AS compute_alone_s, contention_s, exposed_comm_s, coalesce(bubble_s, 0.0) AS bubble_s, host_bound_s,
+    other_idle_s, comm_s, comm_latency_s, comm_wait_s
   FROM point JOIN v_newest_run AS run ON run.id = run_id
   WHERE status = 'ok';
+
+-- The newest runs with their bands.
+CREATE VIEW v_band AS
+  SELECT v_scaling.*, samples, tflops_per_gpu_p05, tflops_per_gpu_p50, tflops_per_gpu_p95, step_time_s_p05, step_time_s_p50,
+    step_time_s_p95, tokens_per_s_per_gpu_p05, tokens_per_s_per_gpu_p50, tokens_per_s_per_gpu_p95, tflops_per_gpu_low,
+    tflops_per_gpu_high, step_time_s_low, step_time_s_high, tokens_per_s_per_gpu_low, tokens_per_s_per_gpu_high, discrepancy
+  FROM v_scaling JOIN band USING (point_id);
+
+-- Settings that differ between points which are alike in model, strategy, micro-batch and GPUs; sequence length, number format and cluster
+-- also where they differ at all: "attention flash, topology h100-8x400g-rail". A point that nothing tells apart has no row.
+CREATE VIEW v_varied AS
+  WITH setting AS (
+    SELECT
+      run_id, point.id AS point_id, model, strategy, micro_batch, gpus, replace(substr(json_tree.path, 3), '"', '') AS path, json_tree.id AS place,
+      CASE type WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' ELSE coalesce(CAST(atom AS TEXT), '-') END AS value
+    FROM point JOIN v_newest_run AS run ON run.id = run_id JOIN json_tree(point.config)
+    -- Not what a stack's or cluster's file brings, which stands without a line: the file itself tells it.
+    WHERE json_tree.key = 'value' AND json_extract(point.config, json_tree.path || '.origin') NOT LIKE '%.yaml'
+  ),
+  compared AS (
+    SELECT *,
+      min(value) OVER alike <> max(value) OVER alike
+        OR (path IN ('train.seq_len', 'train.precision', 'cluster.topology') AND min(value) OVER whole <> max(value) OVER whole) AS tells
+    FROM setting
+    WHERE path NOT IN ('model', 'strategy', 'fsdp.sharding_strategy', 'deepspeed.zero_optimization.stage', 'train.micro_batch', 'cluster.gpus')
+      AND path NOT LIKE 'published.%'
+    WINDOW alike AS (PARTITION BY run_id, model, strategy, micro_batch, gpus, path), whole AS (PARTITION BY run_id, path)
+  )
+  SELECT run_id, point_id, group_concat(part, ', ') AS varied
+  FROM (
+    SELECT run_id, point_id,
+      CASE path
+        WHEN 'train.seq_len' THEN value || ' tokens'
+        WHEN 'train.precision' THEN value
+        -- The last name of a dotted path; of a file the name without folder and ending.
+        ELSE replace(path, rtrim(path, replace(path, '.', '')), '') || ' '
+          || iif(value LIKE '%.yaml', replace(replace(value, rtrim(value, replace(value, '/', '')), ''), '.yaml', ''), value)
+      END AS part
+    FROM compared
+    WHERE tells
+    ORDER BY point_id, place
+  )
+  GROUP BY run_id, point_id;
+
+-- Tables of published runs, simulated (`flopcast validate`).
+CREATE TABLE validation (
+  id INTEGER PRIMARY KEY,
+  created_utc TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
+  version TEXT NOT NULL,
+  file TEXT NOT NULL -- the table of runs
+) STRICT;
+
+-- NULL: not published, or not predicted.
+CREATE TABLE validation_row (
+  validation_id INTEGER NOT NULL REFERENCES validation ON DELETE CASCADE,
+  position INTEGER NOT NULL,
+  id TEXT NOT NULL,           -- of the run, in the table
+  source TEXT NOT NULL,
+  model TEXT NOT NULL,
+  gpu TEXT NOT NULL,
+  strategy TEXT NOT NULL,
+  gpus INTEGER NOT NULL,
+  curve INTEGER NOT NULL,     -- rows that differ in the number of GPUs only have the same
+  used_in_fit TEXT NOT NULL,  -- the file whose numbers rest on this row, or ''
+  status TEXT NOT NULL CHECK (status IN ('ok', 'oom', 'not_simulated')),
+  reason TEXT NOT NULL,       -- of not_simulated, or ''
+  measured_oom INTEGER NOT NULL CHECK (measured_oom IN (0, 1)),
+  measured_tokens_per_s_per_gpu REAL, predicted_tokens_per_s_per_gpu REAL,
+  measured_tflops_per_gpu REAL, predicted_tflops_per_gpu REAL,
+  measured_step_time_s REAL, predicted_step_time_s REAL,
+  measured_peak_allocated_bytes REAL, predicted_peak_allocated_bytes REAL,
+  measured_peak_reserved_bytes REAL, predicted_peak_reserved_bytes REAL,
+  measured_peak_bytes REAL, predicted_peak_bytes REAL, -- that can be compared: reserved where published, else allocated
+  error REAL,                 -- predicted / measured - 1 of the speed
+  measured_ratio REAL, predicted_ratio REAL, -- of the speed, to the curve's smallest cluster
+  -- `flopcast validate --samples` (sim/validate/interval.h). Tokens/s per GPU: the 90 % interval of a measurement, and the part of it
+  -- that errors of numbers make.
+  predicted_lo REAL, predicted_hi REAL,
+  numbers_lo REAL, numbers_hi REAL,
+  discrepancy REAL,           -- log-standard deviation, from rows of other families
+  table_file TEXT,            -- of a validation of several tables
+  framework TEXT,             -- the stack profile's name, or ''
+  layout TEXT,                -- axes with more than one rank: 'TP+PP+DP'
+  waiting_share REAL,         -- exposed communication and bubble, of the predicted step
+  PRIMARY KEY (validation_id, position)
+) STRICT, WITHOUT ROWID;
+
+-- The newest validation.
+CREATE VIEW v_validation AS
+  SELECT validation_row.*, file
+  FROM validation_row
+  JOIN validation ON validation.id = validation_id
+  WHERE validation_id = (SELECT max(id) FROM validation);
+
+-- Why a job loses throughput as it grows (`flopcast waterfall`): one explanation a curve, its parts in order.
+CREATE TABLE explanation (
+  id INTEGER PRIMARY KEY,
+  created_utc TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
+  version TEXT NOT NULL,
+  scenario TEXT NOT NULL,
+  label TEXT NOT NULL,            -- model, strategy, batch
+  small_gpus INTEGER NOT NULL,
+  large_gpus INTEGER NOT NULL,
+  small_tflops_per_gpu REAL NOT NULL,
+  large_tflops_per_gpu REAL NOT NULL,
+  first_id INTEGER                -- the first explanation of the command, as a figure shows its curves together; NULL: this is it
+) STRICT;
+
+CREATE TABLE explanation_part (
+  explanation_id INTEGER NOT NULL REFERENCES explanation ON DELETE CASCADE,
+  position INTEGER NOT NULL,
+  cause TEXT NOT NULL,            -- as in sim/scenario/explain.h; 'rest' is the last
+  lost_tflops_per_gpu REAL NOT NULL,
+  PRIMARY KEY (explanation_id, position)
+) STRICT, WITHOUT ROWID;
+
+-- command: one id for all curves of a command, the newest has the largest; curve: which of them.
+CREATE VIEW v_explanation AS
+  SELECT *, coalesce(first_id, id) AS command, row_number() OVER (PARTITION BY coalesce(first_id, id) ORDER BY id) AS curve
+  FROM explanation;
+
+-- What a prediction depends on (`flopcast sensitivity --db`): one point; effects are relative standard deviations of its speed.
+CREATE TABLE sensitivity (
+  id INTEGER PRIMARY KEY,
+  created_utc TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
+  version TEXT NOT NULL,
+  scenario TEXT NOT NULL,
+  label TEXT NOT NULL,          -- model, strategy, batch, GPUs
+  tflops_per_gpu REAL NOT NULL, -- with all numbers as they are
+  independent REAL NOT NULL,    -- the root of the sum of squares of all effects
+  correlated REAL NOT NULL,     -- with the correlations of fits
+  discrepancy REAL NOT NULL,    -- what the model leaves out
+  idle INTEGER NOT NULL         -- parameters that change nothing
+) STRICT;
+
+-- One parameter, one standard deviation lower and higher; the one with the largest effect first.
+CREATE TABLE sensitivity_part (
+  sensitivity_id INTEGER NOT NULL REFERENCES sensitivity ON DELETE CASCADE,
+  position INTEGER NOT NULL,
+  parameter TEXT NOT NULL,      -- as in --set: 'gpu.gemm_sustained'; 'host': what the host costs, all together
+  kind TEXT NOT NULL,           -- 'measured', 'fitted', 'assumed'
+  spread REAL NOT NULL,         -- one standard deviation, of the logarithm or of that of share / (1 - share)
+  low_tflops_per_gpu REAL NOT NULL,
+  high_tflops_per_gpu REAL NOT NULL,
+  source TEXT NOT NULL,
+  PRIMARY KEY (sensitivity_id, position)
+) STRICT, WITHOUT ROWID;
+
+-- Months of training (`flopcast goodput --db`).
+CREATE TABLE goodput (
+  id INTEGER PRIMARY KEY,
+  created_utc TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
+  version TEXT NOT NULL,
+  scenario TEXT NOT NULL,
+  histories INTEGER NOT NULL    -- of each point
+) STRICT;
+
+-- Means of the histories; shares of the time. NULL: out of memory.
+CREATE TABLE goodput_point (
+  goodput_id INTEGER NOT NULL REFERENCES goodput ON DELETE CASCADE,
+  position INTEGER NOT NULL,
+  label TEXT NOT NULL,          -- model, strategy, batch and what else is swept, without GPUs and checkpoint interval
+  gpus INTEGER NOT NULL,
+  days REAL,
+  step_time_s REAL,
+  job_mtbf_s REAL,              -- a failure of the job; NULL: nothing fails
+  checkpoint_interval_s REAL,
+  searched INTEGER NOT NULL CHECK (searched IN (0, 1)), -- that interval was found; else given
+  goodput REAL,                 -- the share that trains; its 5th and 95th percentile over histories
+  goodput_p05 REAL,
+  goodput_p95 REAL,
+  checkpoint REAL, lost_work REAL, detection REAL, waiting REAL, restart REAL, -- shares that do not train
+  shrunk REAL,                  -- the same, of elastic jobs: what the nodes that were away would have trained
+  step_tflops_per_gpu REAL,     -- while it trains
+  slowed REAL,                  -- beside nodes that get slow: the share of the time by which steps took longer
+  PRIMARY KEY (goodput_id, position)
+) STRICT, WITHOUT ROWID;
+
+-- Measurements of real machines (`flopcast calibrate import`).
+
+-- One row for each file that was imported. The digest is of the file's content (after gunzip), so the same file is noticed under
+-- any name.
+CREATE TABLE measurement_source (
+  id INTEGER PRIMARY KEY,
+  created_utc TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
+  format TEXT NOT NULL CHECK (format IN ('nccl-tests', 'nsys', 'kineto')),
+  file TEXT NOT NULL,        -- as given on the command line
+  digest TEXT NOT NULL UNIQUE,
+  source TEXT,               -- where it was published; NULL: not stated, as in the columns below
+  gpu TEXT,
+  network TEXT,
+  nccl_version TEXT,
+  note TEXT,
+  healthy INTEGER NOT NULL DEFAULT 1 CHECK (healthy IN (0, 1)), -- 0: the source shows it as a fault
+  partial INTEGER NOT NULL DEFAULT 0 CHECK (partial IN (0, 1))  -- 1: an excerpt
+) STRICT;
+
+-- Collectives by size. Of nccl-tests a row is the mean over its iterations. Of a Kineto trace a row is one kernel on one rank, which
+-- includes waiting for the last rank to arrive: the shortest of alike rows is nearest to the transfer itself.
+CREATE TABLE collective_measurement (
+  source_id INTEGER NOT NULL REFERENCES measurement_source ON DELETE CASCADE,
+  position INTEGER NOT NULL, -- line of a text file; number of the result or event elsewhere
+  collective TEXT NOT NULL,  -- "all_reduce", "all_gather" ...
+  ranks INTEGER NOT NULL CHECK (ranks >= 1),
+  nodes INTEGER CHECK (nodes >= 1),
+  algorithm TEXT,            -- NULL: NCCL's own choice, or not stated
+  protocol TEXT,
+  dtype TEXT NOT NULL,       -- as the file names it
+  bytes INTEGER NOT NULL CHECK (bytes > 0), -- the larger of what a rank sends and receives, as nccl-tests counts
+  out_of_place_s REAL CHECK (out_of_place_s > 0),
+  in_place_s REAL CHECK (in_place_s > 0),
+  PRIMARY KEY (source_id, position),
+  CHECK (coalesce(out_of_place_s, in_place_s) IS NOT NULL)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE kernel_name (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE
+) STRICT;
+
+-- GPU kernels of a profile. An NCCL kernel has the collective but not algorithm and protocol: NCCL's kernels are generic, and the
+-- "RING_LL" in a kernel's name does not say which of them ran.
+CREATE TABLE kernel_measurement (
+  source_id INTEGER NOT NULL REFERENCES measurement_source ON DELETE CASCADE,
+  position INTEGER NOT NULL,
+  name_id INTEGER NOT NULL REFERENCES kernel_name,
+  process INTEGER,           -- its id in the profile; NULL in a trace of one process
+  device INTEGER NOT NULL,
+  stream INTEGER NOT NULL,
+  start_s REAL NOT NULL,     -- on the clock of the file
+  duration_s REAL NOT NULL CHECK (duration_s >= 0),
+  collective TEXT,           -- of an NCCL kernel
+  nvtx_range TEXT,           -- innermost push/pop range around its launch
+  PRIMARY KEY (source_id, position)
+) STRICT, WITHOUT ROWID;
+
+-- Bandwidths as nccl-tests prints them, bytes per second.
+CREATE VIEW v_collective_measurement AS
+  SELECT
+    source_id, position, file, source, gpu, network, nccl_version, healthy, partial,
+    collective, ranks, nodes, algorithm, protocol, dtype, bytes, out_of_place_s, in_place_s,
+    bytes / out_of_place_s AS algbw_Bps, bytes / out_of_place_s * bus_factor AS busbw_Bps,
+    bytes / in_place_s AS in_place_algbw_Bps, bytes / in_place_s * bus_factor AS in_place_busbw_Bps
+  FROM (
+    SELECT *, CASE
+      WHEN collective = 'all_reduce' THEN 2.0 * (ranks - 1) / ranks
+      WHEN collective IN ('all_gather', 'reduce_scatter', 'all_to_all', 'gather', 'scatter') THEN 1.0 * (ranks - 1) / ranks
+      ELSE 1.0 END AS bus_factor
+    FROM collective_measurement
+  ) JOIN measurement_source ON measurement_source.id = source_id;
+
+CREATE VIEW v_kernel_measurement AS
+  SELECT source_id, position, file, gpu, name, process, device, stream, start_s, duration_s, collective, nvtx_range
+  FROM kernel_measurement
+  JOIN kernel_name ON kernel_name.id = name_id
+  JOIN measurement_source ON measurement_source.id = source_id;
+
+-- Fits of parameters to measurements, and checks of logs and traces (`flopcast calibrate fit`, `check`): what was done, on which
+-- measurements, and in fit_row its rows, in parts; a row's columns are a JSON object. The views below name them.
+CREATE TABLE fit (
+  id INTEGER PRIMARY KEY,
+  created_utc TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
+  version TEXT NOT NULL,
+  kind TEXT NOT NULL,    -- 'nccl', 'gemm'; 'nccl_check', 'trace_check'
+  measured TEXT NOT NULL -- the folder of measurements, the log or the trace
+) STRICT;
+
+CREATE TABLE fit_row (
+  fit_id INTEGER NOT NULL REFERENCES fit ON DELETE CASCADE,
+  position INTEGER NOT NULL, -- in the fit
+  part TEXT NOT NULL,        -- 'parameter', 'point' ...
+  cells TEXT NOT NULL CHECK (json_valid(cells)),
+  PRIMARY KEY (fit_id, position)
+) STRICT, WITHOUT ROWID;
+
+-- The rows of the newest fit of each kind.
+CREATE VIEW v_fit_row AS
+  SELECT kind, measured, part, fit_row.position, cells
+  FROM fit_row JOIN fit ON fit.id = fit_id
+  WHERE fit_id IN (SELECT max(id) FROM fit GROUP BY kind);
+
+-- A table of nccl-tests in a fit of NCCL's parameters.
+CREATE VIEW v_nccl_table AS
+  SELECT
+    cells ->> 'place' AS place,
+    cells ->> 'use' AS use,                 -- 'fit', 'left_out', 'bad'
+    cells ->> 'family' AS family,
+    cells ->> 'source' AS source,
+    cells ->> 'gpu' AS gpu,
+    cells ->> 'topology' AS topology,       -- cluster file; '' when none describes the machine
+    cells ->> 'collective' AS collective,
+    cells ->> 'nodes' AS nodes,             -- NVLink domains
+    cells ->> 'ranks' AS ranks,
+    cells ->> 'note' AS note,
+    cells ->> 'large_error' AS large_error, -- median |predicted / measured - 1| over sizes from 1 MiB; NULL: none
+    cells ->> 'small_error' AS small_error  -- the same below 64 KiB
+  FROM v_fit_row WHERE kind = 'nccl' AND part = 'table';
+
+-- Its sizes: busbw = bus_bytes / time.
+CREATE VIEW v_nccl_point AS
+  WITH ran AS MATERIALIZED (SELECT * FROM v_nccl_table)
+  SELECT ran.*, bytes, measured_s, predicted_s, predicted_s / measured_s - 1 AS error,
+    bus_bytes / measured_s AS measured_busbw, bus_bytes / predicted_s AS predicted_busbw, algorithm, protocol
+  FROM (
+    SELECT cells ->> 'place' AS place, cells ->> 'bytes' AS bytes, cells ->> 'measured_s' AS measured_s,
+      cells ->> 'predicted_s' AS predicted_s, cells ->> 'bus_bytes' AS bus_bytes, cells ->> 'algorithm' AS algorithm,
+      cells ->> 'protocol' AS protocol
+    FROM v_fit_row WHERE kind = 'nccl' AND part = 'point'
+  ) JOIN ran USING (place);
+
+-- The parameters, and how many tables and sizes each rests on. Part 'covariance' is of the logarithms of two of them, 'rest' has the
+-- tables (place) that a parameter (parameter) rests on.
+CREATE VIEW v_nccl_parameter AS
+  WITH rest AS MATERIALIZED (
+    SELECT cells ->> 'parameter' AS parameter, cells ->> 'place' AS place
+    FROM v_fit_row WHERE kind = 'nccl' AND part = 'rest'
+  ), point AS MATERIALIZED (
+    SELECT cells ->> 'place' AS place, count(*) AS sizes FROM v_fit_row WHERE kind = 'nccl' AND part = 'point' GROUP BY place
+  )
+  SELECT
+    fit.cells ->> 'parameter' AS parameter,     -- its number
+    fit.cells ->> 'key' AS key,                 -- of node and cluster files
+    fit.cells ->> 'family' AS family,           -- the hardware that has it: of its id in the files what follows the fit's name
+    fit.cells ->> 'unit' AS unit,
+    fit.cells ->> 'value' AS value,
+    fit.cells ->> 'std_error' AS std_error,     -- same unit
+    fit.cells ->> 'filed_value' AS filed_value, -- in the files
+    count(rest.place) AS tables, coalesce(sum(sizes), 0) AS sizes, group_concat(rest.place) AS places
+  FROM v_fit_row AS fit
+  LEFT JOIN rest ON rest.parameter = fit.cells ->> 'parameter'
+  LEFT JOIN point USING (place)
+  WHERE kind = 'nccl' AND part = 'parameter'
+  GROUP BY fit.position
+  ORDER BY fit.position;
+
+-- Every measured GEMM beside its prediction.
+CREATE VIEW v_gemm_row AS
+  SELECT *, predicted_s / measured_s - 1 AS error
+  FROM (
+    SELECT
+      cells ->> 'gpu' AS gpu, cells ->> 'dtype' AS dtype,
+      cells ->> 'use' AS use,               -- 'fitted', 'held out'; 'narrow': outside the model
+      cells ->> 'm' AS m, cells ->> 'n' AS n, cells ->> 'k' AS k, cells ->> 'batch' AS batch,
+      cells ->> 'row_pieces' AS row_pieces, -- kernel/gemm.h
+      cells ->> 'measured_s' AS measured_s, cells ->> 'predicted_s' AS predicted_s
+    FROM v_fit_row WHERE kind = 'gemm' AND part = 'row'
+  );
+
+-- A log of nccl-tests, measured beside predicted; columns as in v_nccl_point.
+CREATE VIEW v_nccl_check AS
+  SELECT
+    point.measured AS log, ran.cells ->> 'topology' AS topology, ran.cells ->> 'gpu' AS gpu, ran.cells ->> 'collective' AS collective,
+    ran.cells ->> 'nodes' AS nodes, ran.cells ->> 'ranks' AS ranks, ran.cells ->> 'large_error' AS large_error,
+    ran.cells ->> 'small_error' AS small_error, point.cells ->> 'bytes' AS bytes, point.cells ->> 'measured_s' AS measured_s,
+    point.cells ->> 'predicted_s' AS predicted_s,
+    (point.cells ->> 'predicted_s') / (point.cells ->> 'measured_s') - 1 AS error,
+    (point.cells ->> 'bus_bytes') / (point.cells ->> 'measured_s') AS measured_busbw,
+    (point.cells ->> 'bus_bytes') / (point.cells ->> 'predicted_s') AS predicted_busbw,
+    point.cells ->> 'algorithm' AS algorithm, point.cells ->> 'protocol' AS protocol
+  FROM v_fit_row AS point JOIN v_fit_row AS ran ON ran.kind = point.kind AND ran.part = 'table'
+  WHERE point.kind = 'nccl_check' AND point.part = 'point'
+  ORDER BY bytes;
+
+-- The mean step of a trace that was checked against a point (all checks, the newest last): part 'step'. 'class', 'collective' and
+-- 'span' are classes of kernels, collectives that are alike, and what ran when in the measured step of median length.
+CREATE VIEW v_trace_step AS
+  SELECT
+    fit_id,
+    cells ->> 'point_id' AS point_id, -- the simulation
+    cells ->> 'rank' AS rank,         -- NULL: not stated
+    cells ->> 'steps' AS steps,
+    cells ->> 'step_time_s' AS step_time_s
+  FROM fit_row JOIN fit ON fit.id = fit_id
+  WHERE kind = 'trace_check' AND part = 'step';
+
+-- What `plot timeline` draws: the spans of a point, below those that were measured, where a trace was checked against it (the newest).
+CREATE VIEW v_timeline AS
+  SELECT
+    point_id, 1 AS place, rank, CASE stream WHEN 'host' THEN 0 WHEN 'compute' THEN 1 WHEN 'comm' THEN 2 ELSE 3 END AS stream_place, stream,
+    iif(point_id IN (SELECT point_id FROM v_trace_step), 'simulated ', 'rank ' || rank || ' ') || stream AS label,
+    phase, name, is_collective, host, start_s, moving_s, end_s, program, micro_batch, chunk, pass
+  FROM span
+  UNION ALL
+  SELECT
+    step.point_id, 0, coalesce(step.rank, 0), cells ->> 'stream', CAST(cells ->> 'stream' AS TEXT), 'measured stream ' || (cells ->> 'stream'),
+    cells ->> 'phase', iif(cells ->> 'class' = 'collective', coalesce(cells ->> 'collective', cells ->> 'class'), cells ->> 'class'),
+    cells ->> 'class' = 'collective', NULL, cells ->> 'start_s', cells ->> 'start_s', cells ->> 'end_s', NULL, NULL, NULL, NULL
+  FROM fit_row JOIN v_trace_step AS step USING (fit_id)
+  WHERE part = 'span' AND fit_id = (SELECT max(fit_id) FROM v_trace_step WHERE point_id = step.point_id);
+
+-- What `plot timeline` draws of a pipeline: the compute stream of a rank of each stage, cell by cell, where a trace has several stages.
+-- What is of no cell is a box as long as nothing is waited for. number: NULL: of no cell.
+CREATE VIEW v_cell AS
+  SELECT
+    point_id, rank, program AS stage, coalesce(pass, phase) AS pass, micro_batch + 1 AS number, chunk, min(start_s) AS start_s,
+    max(end_s) AS end_s, sum(end_s - start_s) AS busy_s
+  FROM (
+    SELECT *, iif(pass IS NULL, sum(start_s > before_s + 1e-5) OVER (PARTITION BY point_id, rank ORDER BY start_s), 0) AS part
+    FROM (
+      SELECT *, lag(end_s, 1, -1) OVER (PARTITION BY point_id, rank ORDER BY start_s) AS before_s
+      FROM span
+      WHERE stream = 'compute' AND point_id IN (SELECT point_id FROM span GROUP BY point_id HAVING count(DISTINCT program) > 1)
+    )
+  )
+  GROUP BY point_id, rank, program, coalesce(pass, phase), micro_batch, chunk, part;

@@ -336,19 +336,19 @@ static enum status fill(struct store *store, const struct store_show *show, stru
 {
     enum status status = choose(store, show, diag);
     if (status == STATUS_OK)
-        status = database_exec(store, database_shown, doing, diag);
+        status = database_exec(store, shown_sql, doing, diag);
     if (status == STATUS_OK && show->where)
         status = where_keep(store, show->where, diag);
     if (status == STATUS_OK)
-        status = database_exec(store, database_shown_names, doing, diag);
+        status = database_exec(store, shown_names_sql, doing, diag);
     if (status == STATUS_OK)
         status = set_axis(store, show->x, show->where, diag);
     if (status == STATUS_OK)
-        status = database_exec(store, database_shown_x, doing, diag);
+        status = database_exec(store, shown_x_sql, doing, diag);
     if (status == STATUS_OK)
         status = set_panels(store, show->facet, diag);
     if (status == STATUS_OK)
-        status = database_exec(store, database_shown_figure, doing, diag);
+        status = database_exec(store, shown_figure_sql, doing, diag);
     if (status == STATUS_OK && (show->n_choices > 0 || show->where))
         status = narrow(store, show, diag);
     return status;

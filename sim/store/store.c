@@ -6,13 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* migrations[i] brings schema i to i + 1; a file without tables has schema 0. */
-static const char *const migrations[] = {database_schema, database_schema_2, database_schema_3, database_schema_4,
-    database_schema_5, database_schema_6, database_schema_7, database_schema_8, database_schema_9, database_schema_10,
-    database_schema_11, database_schema_12, database_schema_13, database_schema_14, database_schema_15,
-    database_schema_16, database_schema_17, database_schema_18, database_schema_19, database_schema_20,
-    database_schema_21, database_schema_22};
-enum { SCHEMA_VERSION = sizeof migrations / sizeof *migrations };
+enum { SCHEMA_VERSION = 1 }; /* another one is another database: nothing is brought over */
 
 static struct source_pos whole_file(const struct store *store)
 {
@@ -85,51 +79,32 @@ static enum status read_version(struct store *store, int *version, struct diag *
         return status;
     if (application != STORE_APPLICATION_ID && (application != 0 || *version != 0 || objects != 0))
         return diag_io(diag, whole_file(store), "this is the SQLite database of another program; name another file");
-    if (*version > SCHEMA_VERSION)
+    if (*version != 0 && *version != SCHEMA_VERSION)
         return diag_io(diag, whole_file(store),
-            "the database has schema %d, made by a newer flopcast; this one (%s) knows schemas up to %d: use the newer "
-            "program or name another file",
+            "the database is of another version of flopcast (schema %d; this one, %s, has %d); read it with that "
+            "version, "
+            "or simulate again into another file",
             *version, FLOPCAST_VERSION, SCHEMA_VERSION);
     return STATUS_OK;
 }
 
-static enum status migrate(struct store *store, int version, struct diag *diag)
+static enum status make_tables(struct store *store, struct diag *diag)
 {
     static const char what[] = "set up the tables";
     char mark[96];
+    int version = 0;
     snprintf(mark, sizeof mark, "PRAGMA application_id = %d; PRAGMA user_version = %d", STORE_APPLICATION_ID,
         SCHEMA_VERSION);
     enum status status = database_exec(store, "BEGIN IMMEDIATE", what, diag);
     if (status != STATUS_OK)
         return status;
-    /* Another program may have set it up since we looked. */
+    /* Another program may have made them since we looked. */
     status = read_version(store, &version, diag);
-    for (int i = version; i < SCHEMA_VERSION && status == STATUS_OK; i++)
-        status = database_exec(store, migrations[i], what, diag);
+    if (status == STATUS_OK && version == 0)
+        status = database_exec(store, schema_sql, what, diag);
     if (status == STATUS_OK)
         status = database_exec(store, mark, what, diag);
     return database_end(store, status, what, diag);
-}
-
-/* A database that cannot be written is brought up to date in a copy in memory. */
-static enum status copy_to_memory(struct store *store, struct diag *diag)
-{
-    sqlite3 *copy = NULL;
-    int code = sqlite3_open(":memory:", &copy);
-    sqlite3_backup *backup = code == SQLITE_OK ? sqlite3_backup_init(copy, "main", store->db, "main") : NULL;
-    if (backup) {
-        sqlite3_backup_step(backup, -1);
-        code = sqlite3_backup_finish(backup);
-    }
-    if (!backup || code != SQLITE_OK) {
-        enum status status = diag_io(diag, whole_file(store), "cannot read the older database into memory: %s; %s",
-            sqlite3_errmsg(copy), remedy(code));
-        sqlite3_close(copy);
-        return status;
-    }
-    sqlite3_close(store->db);
-    store->db = copy;
-    return STATUS_OK;
 }
 
 static enum status set_up(struct store *store, enum store_mode mode, struct diag *diag)
@@ -143,10 +118,8 @@ static enum status set_up(struct store *store, enum store_mode mode, struct diag
             diag, whole_file(store), "the database is empty; fill it with: flopcast run SCENARIO --db %s", store->path);
     if (mode == STORE_WRITE && sqlite3_db_readonly(store->db, "main") == 1)
         return diag_io(diag, whole_file(store), "the database is read-only; %s", remedy(SQLITE_READONLY));
-    if (version < SCHEMA_VERSION && sqlite3_db_readonly(store->db, "main") == 1)
-        status = copy_to_memory(store, diag);
-    if (version < SCHEMA_VERSION && status == STATUS_OK)
-        status = migrate(store, version, diag);
+    if (version == 0)
+        status = make_tables(store, diag);
     if (status == STATUS_OK && sqlite3_db_readonly(store->db, "main") != 1)
         status = database_settings(store, diag);
     if (status == STATUS_OK && mode == STORE_READ) /* before there is anything temporary, which it takes away */

@@ -3,8 +3,8 @@
  *
  * Every point of a run is stored in one transaction (store/run.h), and so is anything else as a whole. After a full
  * disk, a crash or kill -9 the database holds what was stored before. The views show a scenario's newest run. Several
- * programs may use a database at a time: a writer waits STORE_BUSY_MS for another one. A database of another program,
- * of a newer flopcast, or a file that is no database is refused untouched.
+ * programs may use a database at a time: a writer waits STORE_BUSY_MS for another one. A database of another program or
+ * of another schema, or a file that is no database, is refused untouched.
  *
  * Errors: those of the world (STATUS_IO) are reported at the path of the database, with SQLite's message and a remedy;
  * those of a query's text (STATUS_INPUT) at the place that the caller names. */
@@ -23,8 +23,7 @@ enum store_mode {
     STORE_WRITE, /* created when absent; fails at once when it cannot be written */
 };
 
-/* Brings an older schema up to date in one transaction; of a file that cannot be written, a copy in memory. path is
- * borrowed until store_close. On failure *out is NULL. */
+/* Makes the tables of an empty one. path is borrowed until store_close. On failure *out is NULL. */
 enum status store_open(struct store **out, const char *path, enum store_mode mode, struct diag *diag);
 void store_close(struct store *store); /* NULL is fine */
 

@@ -1,4 +1,4 @@
-/* Studies in the database (schema_18.sql): what a command found out about a scenario, as a head and its rows. */
+/* Studies in the database: what a command found out about a scenario, as a head and its rows. */
 #ifndef FLOPCAST_STORE_STUDY_H
 #define FLOPCAST_STORE_STUDY_H
 

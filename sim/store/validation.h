@@ -1,4 +1,4 @@
-/* Validations in the database (schema_3.sql), and rows of a CSV picked by SQL. */
+/* Validations in the database, and rows of a CSV picked by SQL. */
 #ifndef FLOPCAST_STORE_VALIDATION_H
 #define FLOPCAST_STORE_VALIDATION_H
 

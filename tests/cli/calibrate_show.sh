@@ -38,10 +38,10 @@ twice=$(grep -ohE '[a-z_]+: \{value: [^,]*, kind: fitted, std_error: [^,]*, fit:
 
 # Every parameter has a standard error, a covariance with itself that is its square, and rests on a fitted table.
 [[ $(ask "SELECT count(*) > 20, min(std_error) > 0, min(tables) > 0 FROM v_nccl_parameter") == "1 1 1" ]] || fail "parameters"
-[[ $(ask "SELECT max(abs(sqrt(covariance) * value / std_error - 1)) < 1e-9 FROM nccl_fit_covariance JOIN nccl_fit_parameter USING (fit_id, position) WHERE other = position") == 1 ]] || fail "covariance"
-[[ $(ask "SELECT count(*) FROM nccl_fit_rest JOIN nccl_fit_table USING (fit_id, place) WHERE use <> 'fit'") == 0 ]] || fail "rests on a table that was not fitted"
+[[ $(ask "SELECT max(abs(sqrt(cells ->> 'covariance') * value / std_error - 1)) < 1e-9 FROM v_fit_row JOIN v_nccl_parameter ON parameter = cells ->> 'parameter' WHERE part = 'covariance' AND cells ->> 'other' = parameter") == 1 ]] || fail "covariance"
+[[ $(ask "SELECT count(*) FROM v_fit_row JOIN v_nccl_table ON place = cells ->> 'place' WHERE part = 'rest' AND use <> 'fit'") == 0 ]] || fail "rests on a table that was not fitted"
 # One of the network does not rest on tables of one node.
-[[ $(ask "SELECT min(nodes) FROM v_nccl_parameter AS p JOIN nccl_fit_rest AS r USING (position) JOIN v_nccl_table AS t ON t.place = r.place WHERE p.key = 'nccl_ring_post_latency'") == 2 ]] || fail "network"
+[[ $(ask "SELECT min(nodes) FROM v_nccl_parameter AS p JOIN v_fit_row AS r ON r.part = 'rest' AND r.cells ->> 'parameter' = p.parameter JOIN v_nccl_table AS t ON t.place = r.cells ->> 'place' WHERE p.key = 'nccl_ring_post_latency'") == 2 ]] || fail "network"
 # The error of a table is that of its points: the median of an odd number is one of them.
 [[ $(ask "SELECT count(*) FROM v_nccl_table AS t WHERE use <> 'bad' AND large_error IS NOT NULL AND (SELECT count(*) % 2 FROM v_nccl_point AS p WHERE p.place = t.place AND bytes >= 1048576) AND NOT EXISTS (SELECT 1 FROM v_nccl_point AS p WHERE p.place = t.place AND abs(abs(p.error) - large_error) < 1e-12)") == 0 ]] || fail "errors"
 

@@ -37,15 +37,15 @@ says out "what differs most:" "  1. the GPU is idle 1" "than simulated: 169.9 ms
 # Stored, and drawn: the measured step above the simulated one, on one axis. The median of the three steps is the one of 222.499 ms from its
 # beginning to the next one's; it has a third of the kernels.
 expect 0 "${check[@]}" "$trace" --scenario resnet.yaml --db a.db
-[[ $(ask "SELECT printf('%d %.6f %.6f %s', steps, step_time_s, exposed_comm_s, found) FROM trace_check_step") == "3 0.222409 0.013064 annotations" ]] ||
-    fail "the step: $(ask "SELECT * FROM trace_check_step")"
-[[ $(ask "SELECT printf('%d %.1f %d', bytes, 1e6 * time_s / count, simulated_count) FROM trace_check_collective WHERE bytes = 8196000") == "8196000 3940.3 1" ]] ||
-    fail "a bucket: $(ask "SELECT * FROM trace_check_collective")"
-[[ $(ask "SELECT printf('%d %.3f', count, 1e3 * time_s) FROM trace_check_class WHERE class = 'gemm'") == "204 13.278" ]] || fail "a class"
-[[ $(ask "SELECT count(*), max(bytes) FROM trace_check_span WHERE class = 'collective'") == "7 31502336.0" ]] || fail "the spans"
+[[ $(ask "SELECT printf('%d %.6f %.6f %s', cells ->> 'steps', cells ->> 'step_time_s', cells ->> 'exposed_comm_s', cells ->> 'found') FROM fit_row WHERE part = 'step'") == "3 0.222409 0.013064 annotations" ]] ||
+    fail "the step: $(ask "SELECT cells FROM fit_row WHERE part = 'step'")"
+[[ $(ask "SELECT printf('%d %.1f %d', cells ->> 'bytes', 1e6 * (cells ->> 'time_s') / (cells ->> 'count'), cells ->> 'simulated_count') FROM fit_row WHERE part = 'collective' AND cells ->> 'bytes' = 8196000") == "8196000 3940.3 1" ]] ||
+    fail "a bucket: $(ask "SELECT cells FROM fit_row WHERE part = 'collective'")"
+[[ $(ask "SELECT printf('%d %.3f', cells ->> 'count', 1e3 * (cells ->> 'time_s')) FROM fit_row WHERE part = 'class' AND cells ->> 'class' = 'gemm'") == "204 13.278" ]] || fail "a class"
+[[ $(ask "SELECT count(*), max(cells ->> 'bytes') FROM fit_row WHERE part = 'span' AND cells ->> 'class' = 'collective'") == "7 31502336.0" ]] || fail "the spans"
 # autograd launches backward from its own thread, and Optimizer.step is annotated
-[[ $(ask "SELECT group_concat(DISTINCT phase) FROM (SELECT phase FROM trace_check_span WHERE class <> 'collective' ORDER BY start_s)") == forward,backward,optimizer ]] ||
-    fail "phases: $(ask "SELECT DISTINCT phase FROM trace_check_span")"
+[[ $(ask "SELECT group_concat(DISTINCT phase) FROM (SELECT cells ->> 'phase' AS phase FROM fit_row WHERE part = 'span' AND cells ->> 'class' <> 'collective' ORDER BY cells ->> 'start_s')") == forward,backward,optimizer ]] ||
+    fail "phases: $(ask "SELECT DISTINCT cells ->> 'phase' FROM fit_row WHERE part = 'span'")"
 expect 0 "$FLOPCAST" plot timeline --db a.db --out timeline.svg
 says timeline.svg "measured stream 7" "measured stream 40" "simulated host" "simulated compute" "simulated comm" ", measured 0.2224 s"
 order=$(grep -oE "(measured stream [0-9]+|simulated [a-z]+)" timeline.svg | tr '\n' ',')

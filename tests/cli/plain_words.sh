@@ -17,9 +17,9 @@ done
 for topic in settings models clusters nodes gpus stacks; do
     found+=$("$FLOPCAST" help $topic | tr -s ' \n' ' ' | grep -owiE "$words" || true)
 done
-# Whole files, as a phrase in a comment may go over the end of a line. Not what was recorded, nor published schemas, nor this list.
+# Whole files, as a phrase in a comment may go over the end of a line. Not what was recorded, nor this list.
 mapfile -d '' sources < <(grep -rIlZ '' sim tests topologies scenarios plots results ./*.md CMakeLists.txt --exclude='*.csv' \
-    --exclude=NOTES.md --exclude='schema_*.sql' --exclude=plain_words.sh --exclude-dir=data --exclude-dir='corpus_*')
+    --exclude=NOTES.md --exclude=plain_words.sh --exclude-dir=data --exclude-dir='corpus_*')
 [[ ${#sources[@]} -gt 100 ]] || fail "${#sources[@]} sources"
 found+=$(awk -v words="$words" '
     function look() {

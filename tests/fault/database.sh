@@ -26,7 +26,7 @@ whole() { # only whole points in a sound file
 
 cp good.db newer.db
 poke newer.db 63 '\x63' # user_version, byte 60 to 63 of the header
-refused newer.db "made by a newer flopcast"
+refused newer.db "of another version of flopcast (schema 99;"
 cp good.db foreign.db
 poke foreign.db 68 'abcd' # application_id
 refused foreign.db "database of another program"

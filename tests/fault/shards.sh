@@ -85,7 +85,7 @@ says err "wrong.db: error: point " "differs in 'step_time_s' from the same point
 [[ $(sqlite3 merged.db .dump | cksum) == "$sum" ]] || fail "a part of a wrong database was merged"
 sqlite3 wrong.db 'PRAGMA user_version = 1000'
 expect 1 "$FLOPCAST" merge wrong.db --into merged.db
-says err "the database has schema 1000, made by a newer flopcast"
+says err "of another version of flopcast (schema 1000;"
 expect 1 "$FLOPCAST" merge absent.db --into merged.db
 expect 2 "$FLOPCAST" merge part1.db --into part1.db
 expect 2 "$FLOPCAST" merge part1.db

@@ -16,22 +16,22 @@
 #include <dirent.h>
 #include <math.h>
 
-#define PUT(table, ...)                                                                                                \
-    store_fit_put(fit, table, (const struct record_cell[]){__VA_ARGS__},                                               \
+#define PUT(part, ...)                                                                                                 \
+    store_fit_put(fit, part, (const struct record_cell[]){__VA_ARGS__},                                                \
         (int)(sizeof((const struct record_cell[]){__VA_ARGS__}) / sizeof(struct record_cell)), diag)
 
 /* n tables of nccl-tests, fitted and left out in turn, of six sizes each. */
 static void put_fit(struct store *store, int n, struct diag *diag)
 {
     struct store_fit *fit = NULL;
-    store_fit_begin(&fit, store, STORE_FIT_NCCL, "measured", diag);
+    store_fit_begin(&fit, store, "nccl", "measured", diag);
     for (int place = 0; place < n; place++) {
-        PUT(FIT_TABLE, cell_int("place", place), cell_text("use", place % 2 ? "left_out" : "fit"),
+        PUT("table", cell_int("place", place), cell_text("use", place % 2 ? "left_out" : "fit"),
             cell_text("family", "f"), cell_text("source", "s"), cell_text("gpu", "g"), cell_text("topology", "t"),
             cell_text("collective", "all_reduce"), cell_int("nodes", 2), cell_int("ranks", 16), cell_text("note", ""),
             cell_real("large_error", true, 0.1), cell_real("small_error", true, 0.2));
         for (int i = 0; i < 6; i++)
-            PUT(FIT_POINT, cell_int("place", place), cell_int("bytes", 1 << (10 + 2 * i)),
+            PUT("point", cell_int("place", place), cell_int("bytes", 1 << (10 + 2 * i)),
                 cell_real("measured_s", true, 1e-5 * (1 + i)),
                 cell_real("predicted_s", true, (1.1 + 0.0001 * place) * 1e-5 * (1 + i)),
                 cell_real("bus_bytes", true, 2 << (10 + 2 * i)), cell_text("algorithm", "Ring"),
@@ -44,13 +44,12 @@ static void put_fit(struct store *store, int n, struct diag *diag)
 static void put_check(struct store *store, int n, struct diag *diag)
 {
     struct store_fit *fit = NULL;
-    store_fit_begin(&fit, store, STORE_FIT_CHECK, "a log.txt", diag);
-    PUT(FIT_CHECK_TABLE, cell_text("topology", "t"), cell_text("gpu", "g"), cell_text("collective", "all_reduce"),
+    store_fit_begin(&fit, store, "nccl_check", "a log.txt", diag);
+    PUT("table", cell_text("topology", "t"), cell_text("gpu", "g"), cell_text("collective", "all_reduce"),
         cell_int("nodes", 2), cell_int("ranks", 16), cell_real("large_error", true, 0.1),
         cell_real("small_error", false, 0));
     for (int i = 0; i < n; i++)
-        PUT(FIT_CHECK_POINT, cell_int("bytes", (int64_t)1024 * (1 + 7 * i * i)),
-            cell_real("measured_s", true, 1e-5 * (1 + i)),
+        PUT("point", cell_int("bytes", (int64_t)1024 * (1 + 7 * i * i)), cell_real("measured_s", true, 1e-5 * (1 + i)),
             cell_real("predicted_s", true, (1.1 + 0.1 * (i % 3)) * 1e-5 * (1 + i)),
             cell_real("bus_bytes", true, 2048.0 * (1 + 7 * i * i)), cell_text("algorithm", 2 * i < n ? "Tree" : "Ring"),
             cell_text("protocol", "LL"));
@@ -62,9 +61,9 @@ static void put_gemm_fit(struct store *store, int n, struct diag *diag)
 {
     static const char *const uses[] = {"fitted", "held out", "narrow"};
     struct store_fit *fit = NULL;
-    store_fit_begin(&fit, store, STORE_FIT_GEMM, "measured", diag);
+    store_fit_begin(&fit, store, "gemm", "measured", diag);
     for (int i = 0; i < n; i++)
-        PUT(FIT_GEMM_ROW, cell_text("gpu", i < 500 ? "g" : "h"), cell_text("dtype", i % 2 ? "fp16" : "bf16"),
+        PUT("row", cell_text("gpu", i < 500 ? "g" : "h"), cell_text("dtype", i % 2 ? "fp16" : "bf16"),
             cell_text("use", n == 1 ? "held out" : uses[i / 2 % 3]), cell_int("m", 1024), cell_int("n", 1024),
             cell_int("k", 1024), cell_int("batch", 1 + i), cell_real("row_pieces", true, 0),
             cell_real("measured_s", true, 1e-5 * sqrt(1 + i)), cell_real("predicted_s", true, 9e-6 * sqrt(1 + i)));

@@ -259,38 +259,6 @@ static void a_run_that_was_rolled_back_is_made_anew(void **state)
     store_close(store);
 }
 
-/* Of a database from before schema 12 nothing is taken, as it does not say of which program it is; it is kept. */
-static void an_older_database_takes_a_run(void **state)
-{
-    (void)state;
-    static const char *const older[] = {database_schema, database_schema_2, database_schema_3, database_schema_4,
-        database_schema_5, database_schema_6, database_schema_7, database_schema_8, database_schema_9,
-        database_schema_10, database_schema_11};
-    struct sample sample;
-    struct held held;
-    char mark[96];
-    snprintf(mark, sizeof mark, "PRAGMA application_id = %d; PRAGMA user_version = 11", STORE_APPLICATION_ID);
-    sqlite3 *db = NULL;
-    assert_int_equal(sqlite3_open("older.db", &db), SQLITE_OK);
-    for (size_t i = 0; i < sizeof older / sizeof *older; i++)
-        assert_int_equal(sqlite3_exec(db, older[i], NULL, NULL, NULL), SQLITE_OK);
-    assert_int_equal(
-        sqlite3_exec(db, "INSERT INTO run (scenario, file, version) VALUES ('sample', 'sample.yaml', '0.0.9')", NULL,
-            NULL, NULL),
-        SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, mark, NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
-    sample_init(&sample);
-    struct store *store = must_open("older.db", STORE_WRITE);
-    begin(&held, store, &sample);
-    put(&held, &sample, 0, SAMPLE_POINTS);
-    end(&held);
-    assert_answer(store, "SELECT count(*) FROM run", "2");
-    assert_answer(store, "SELECT count(*) FROM v_scaling", "4");
-    assert_answer(store, "SELECT count(*) FROM v_unfinished", "0");
-    store_close(store);
-}
-
 /* A commit does not wait for the disk, so what is read in the meantime is the newest; in the end it is one file. */
 static void the_log_of_the_database_is_gone_in_the_end(void **state)
 {
@@ -320,7 +288,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_was_stored_comes_back),
         cmocka_unit_test(a_run_goes_on_with_what_is_missing), cmocka_unit_test(another_run_takes_what_is_alike),
         cmocka_unit_test(samples_of_the_same_draws_are_taken),
-        cmocka_unit_test(a_run_that_was_rolled_back_is_made_anew), cmocka_unit_test(an_older_database_takes_a_run),
+        cmocka_unit_test(a_run_that_was_rolled_back_is_made_anew),
         cmocka_unit_test(the_log_of_the_database_is_gone_in_the_end)};
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }
