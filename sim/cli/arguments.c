@@ -322,7 +322,7 @@ void command_line_parse(const struct command_line *line, int argc, char **argv, 
     memcpy(copy, argv, sizeof *copy * (size_t)argc);
     for (int i = 0; i < parse.options.n; i++) {
         const struct command_option *option = parse.options.at[i];
-        int key = option->flags & OPTION_ALIAS ? 0 : key_of(&parse, i); /* 0: that of the one before it */
+        int key = key_of(&parse, i);
         vec_push(&options,
             (struct argp_option){option->name, key, option->value, option->flags & ARGP_FLAGS, option->doc, 0});
     }

@@ -238,7 +238,7 @@ int cmd_capacity(int argc, char **argv)
         "The largest micro-batch of MODEL that fits on a GPU, by number of GPUs (--gpus N: for that one) and by "
         "activation checkpointing, and without --gpus the fewest GPUs, powers of two, that hold one sequence. The "
         "simulated "
-        "allocator decides, as in `flopcast run`. The older name of this command is fit.");
+        "allocator decides, as in `flopcast run`.");
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     if (memory_load(&request, &arena, &diag) == STATUS_OK) {

@@ -42,11 +42,6 @@ static const struct command {
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
-/* Older names, which still do. */
-static const struct {
-    const char *alias, *name;
-} aliases[] = {{"fit", "capacity"}};
-
 /* In colour, the word that says how bad a message is. */
 static void print_diag(const struct diag *diag)
 {
@@ -77,11 +72,9 @@ int cli_report(const struct diag *diag)
     return diag->worst == STATUS_OK ? CLI_OK : diag->worst == STATUS_IO ? CLI_WORLD : CLI_INPUT;
 }
 
-/* By its name or alias; NULL: there is none. */
+/* NULL: there is none of that name. */
 static const struct command *command_of(const char *name)
 {
-    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
-        name = strcmp(name, aliases[i].alias) == 0 ? aliases[i].name : name;
     for (int i = 0; i < N_COMMANDS; i++)
         if (strcmp(name, commands[i].name) == 0)
             return &commands[i];
@@ -97,10 +90,7 @@ static const struct command *find(const char *name, struct argp_state *state)
     for (int i = 0; i < N_COMMANDS; i++)
         names[i] = commands[i].name;
     const char *near = nearest_name(name, names, N_COMMANDS);
-    if (strcmp(name, "explain") == 0) /* was the older name of one of the two */
-        argp_error(state, "there is no command 'explain'; `flopcast waterfall` says why a job loses throughput, "
-                          "`flopcast run --plan` prints its steps");
-    else if (near)
+    if (near)
         argp_error(state, "there is no command '%s'; did you mean '%s'?", name, near);
     else
         argp_error(state, "there is no command '%s'; `flopcast --help` lists them", name);

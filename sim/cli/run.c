@@ -110,7 +110,6 @@ static const struct command_option options[] = {
         OPTION_SAMPLES, AT(samples)},
     SHARD_OPTION(struct run, "points"),
     {"plan", NULL, "Print the compiled steps, op by op, instead of simulating them", OPTION_FLAG, AT(plan)},
-    {"explain", NULL, "The older name of --plan", OPTION_FLAG, AT(plan), .flags = OPTION_ALIAS},
     {"trace", "FILE", "Write the last step of the one point as a Chrome trace, .json or .json.gz, for ui.perfetto.dev",
         OPTION_TEXT, AT(trace)},
     {"trace-ranks", "LIST", "Ranks in the trace, as 0,8 (default: 0; of a pipeline the first of each stage)",

@@ -51,9 +51,7 @@ static const char doc[] =
     "GPUs), latency (hops of collectives), bandwidth (NICs and switches), contention (kernels slowed by collectives "
     "beside them), host (cost of issuing), bubble (stages of a pipeline wait for one another); the rest is what "
     "remains, above 0 if a larger cluster saves work. Each line "
-    "says how TFLOPS/GPU change; by collectives: the part of a kernel's time that collectives beside it add. "
-    "`explain`, "
-    "the older name of this command, is gone.";
+    "says how TFLOPS/GPU change; by collectives: the part of a kernel's time that collectives beside it add.";
 
 static void add_part(struct table *table, const char *cause, double change, double of_small, const char *away)
 {

@@ -100,7 +100,7 @@ struct config_table;
 
 struct config_field {
     const char *key;
-    const char *alias; /* another name that is accepted for key, such as an older one; NULL: none */
+    const char *alias; /* another name that is accepted for key, such as another program's; NULL: none */
     enum field_type type;
     enum files_kind files;    /* FIELD_PATH: what kind of file it is; FILES_ANY: no short names */
     size_t offset;            /* offsetof in the struct */

@@ -45,22 +45,3 @@ for name in "${names[@]}"; do
     cd ..
     rm -rf work
 done
-
-# Older names do what the new ones do, say so in their help, and are not listed.
-same() { # OLD NEW: their help is one
-    flopcast "$1" --help >old
-    flopcast "$2" --help >new
-    cmp old new || fail "$1 is not $2"
-    tr -s ' \n' ' ' <new | grep -q "The older name of this command is $1\." || fail "$2 --help does not name $1"
-    if flopcast --help | grep -q "^  $1 "; then fail "$1 is listed"; fi
-}
-expect 2 flopcast explain
-says err "\`flopcast waterfall\` says why a job loses throughput, \`flopcast run --plan\` prints its steps"
-same fit capacity
-scenario a.yaml
-expect 0 flopcast run a.yaml --plan
-mv out new
-expect 0 flopcast run a.yaml --explain
-cmp out new || fail "run --explain is not run --plan"
-expect 2 flopcast run a.yaml --plan --explain
-says err "--plan is given twice"
