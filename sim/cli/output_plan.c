@@ -1,14 +1,5 @@
 #include "cli/output.h"
 
-#include "scenario/footprint.h"
-
-static void print_footprint(const struct scenario_point *point, const struct plan *plan)
-{
-    static const double MIB = 1024 * 1024;
-    struct footprint footprint = footprint_of_plan(point, plan);
-    printf("memory of this machine that its simulation takes: at most %.1f MiB\n", footprint_bytes(&footprint) / MIB);
-}
-
 void output_plans(const struct scenario_set *set, struct diag *diag)
 {
     for (int i = 0; i < set->n_points && diag->worst == STATUS_OK; i++) {
@@ -20,7 +11,6 @@ void output_plans(const struct scenario_set *set, struct diag *diag)
                 strategy_label(&point->options.strategy), (long long)point->options.strategy.train.micro_batch,
                 (long long)point->options.cluster.gpus, plural(point->options.cluster.gpus));
             plan_explain(stdout, &plan, &point->hw);
-            print_footprint(point, &plan);
             plan_release(&plan);
         }
         arena_release(&arena);

@@ -9,7 +9,6 @@
 #include "cli/trace.h"
 #include "cli/vary.h"
 #include "cli/words.h"
-#include "cli/workers.h"
 #include "crew/crew.h"
 #include "exchange/chakra.h"
 #include "scenario/sample.h"
@@ -231,9 +230,9 @@ struct work {
     struct arena *arenas;
     bool *known, *known_samples;
     bool *others, *other_samples; /* of other shards; none without --shard */
-    int own_points, said;         /* said: workers_say()'s */
-    struct store_run *stored;     /* NULL: no database */
-    struct diag diag;             /* of storing, on whatever thread */
+    int own_points;
+    struct store_run *stored; /* NULL: no database */
+    struct diag diag;         /* of storing, on whatever thread */
 };
 
 static void show(const struct work *work, const char *what, int done, int total)
@@ -250,13 +249,6 @@ static void show_progress(void *self, int done, int total)
 static void show_samples(void *self, int done, int total)
 {
     show(self, "samples", done, total);
-}
-
-static void say_plan(void *self, const struct crew_plan *plan)
-{
-    struct work *work = self;
-    if (!work->run->quiet)
-        workers_say(&work->said, plan);
 }
 
 static bool keep_point(void *self, int point)
@@ -314,7 +306,6 @@ static enum status simulate_points(struct work *work, scenario_progress progress
         .others = work->others,
         .keep = work->stored ? keep_point : NULL,
         .progress = progress,
-        .plan = say_plan,
         .self = work};
     return loop_end(work, scenario_simulate_some(work->results, work->arenas, work->set, &loop, diag), diag);
 }
@@ -328,7 +319,6 @@ static enum status simulate_samples(struct work *work, scenario_progress progres
         .others = work->other_samples,
         .keep = work->stored ? keep_sample : NULL,
         .progress = progress,
-        .plan = say_plan,
         .self = work};
     enum status status = STATUS_OK;
     if (work->stored) {

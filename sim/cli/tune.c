@@ -5,7 +5,6 @@
 #include "cli/cli.h"
 #include "cli/evidence.h"
 #include "cli/stop.h"
-#include "cli/workers.h"
 #include "crew/crew.h"
 #include "scenario/kinds.h"
 #include "store/outcome.h"
@@ -103,8 +102,8 @@ static enum status search(struct tune *tune, const struct tune_command *command,
     if (command->db && crew_is_owner(command->crew) && store_open(&store, command->db, STORE_WRITE, diag) != STATUS_OK)
         return STATUS_IO;
     struct store_outcomes *outcomes = store ? store_outcomes_begin(store, stop_asked) : NULL;
-    int said = 0;
-    struct scenario_share share = workers_share(command->crew, store_outcomes_kept(outcomes), &command->shard, &said);
+    struct scenario_share share = {
+        command->crew, store_outcomes_kept(outcomes), command->shard.shard, command->shard.shards};
     tune->share = &share;
     enum status status = find(tune, command, diag), stored = store_outcomes_end(outcomes, diag);
     tune->share = NULL;

@@ -5,7 +5,6 @@
 #include "cli/records.h"
 #include "cli/stop.h"
 #include "cli/validate_parts.h"
-#include "cli/workers.h"
 #include "config/config.h"
 #include "crew/crew.h"
 #include "store/outcome.h"
@@ -293,8 +292,8 @@ static void simulate(const struct validate_command *command, struct validate_tab
     const struct scenario_uncertainty *uncertainty, struct store *store, struct diag *diag)
 {
     struct store_outcomes *outcomes = store ? store_outcomes_begin(store, stop_asked) : NULL;
-    int said = 0;
-    struct scenario_share share = workers_share(command->crew, store_outcomes_kept(outcomes), &command->shard, &said);
+    struct scenario_share share = {
+        command->crew, store_outcomes_kept(outcomes), command->shard.shard, command->shard.shards};
     table->share = &share;
     struct validate_sampling sampling = {uncertainty, command->samples};
     if (command->open)

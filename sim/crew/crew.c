@@ -1,9 +1,7 @@
 #include "crew/crew.h"
 
 #include "base/build.h"
-#include "base/files.h"
 #include "base/threads.h"
-#include "crew/local.h"
 #include "crew/ranks.h"
 
 #include <dlfcn.h>
@@ -36,14 +34,6 @@ int crew_launched(void)
     return from_environment(false);
 }
 
-/* The number of a file that stands for itself: where set_up() keeps standard error. */
-enum { ERROR_OUTPUT = 63 };
-
-int crew_error_output(void)
-{
-    return fcntl(ERROR_OUTPUT, F_GETFD) >= 0 && from_environment(true) > 0 ? ERROR_OUTPUT : -1;
-}
-
 void crew_set_up(void)
 {
     if (crew_launched() == 0)
@@ -52,7 +42,6 @@ void crew_set_up(void)
     if (from_environment(true) == 0)
         return;
     int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    dup2(STDERR_FILENO, ERROR_OUTPUT);
     dup2(nowhere, STDOUT_FILENO);
     dup2(nowhere, STDERR_FILENO);
     close(nowhere);
@@ -116,9 +105,9 @@ bool rank_receive(struct crew *crew, int *from, struct rank_message *message, st
     return true;
 }
 
-static void doze(void)
+void rank_doze(void)
 {
-    static const struct timespec moment = {.tv_nsec = 1000000};
+    static const struct timespec moment = {.tv_nsec = 500000};
     nanosleep(&moment, NULL);
 }
 
@@ -135,7 +124,7 @@ enum status ranks_greet(struct crew *crew, struct diag *diag)
         if (missing == 0)
             break;
         if (!rank_receive(crew, &from, &message, &rest)) {
-            doze();
+            rank_doze();
             continue;
         }
         struct rank *rank = &crew->ranks[from];
@@ -172,7 +161,6 @@ _Noreturn void rank_quit(struct crew *crew)
 enum status crew_begin(struct crew **out, struct diag *diag)
 {
     struct crew *crew = xcalloc(1, sizeof *crew);
-    *crew = (struct crew){.jobs = threads_count(), .bytes = crew_memory_available()};
     *out = NULL;
     if (crew_launched() > 0 && begin_mpi(crew, diag) != STATUS_OK) {
         free(crew);
@@ -182,8 +170,7 @@ enum status crew_begin(struct crew **out, struct diag *diag)
         crew->ranks = xcalloc((size_t)crew->mpi->ranks, sizeof *crew->ranks);
     } else if (crew->mpi) {
         struct rank_message message = {.kind = RANK_HELLO};
-        struct rank_hello hello = {
-            .build = build_digest(), .jobs = crew->jobs, .machine = crew->mpi->machine, .bytes = crew->bytes};
+        struct rank_hello hello = {.build = build_digest(), .threads = threads_count()};
         gethostname(hello.host, sizeof hello.host - 1);
         rank_send(crew, 0, &message, &hello, sizeof hello);
     }
@@ -194,13 +181,6 @@ enum status crew_begin(struct crew **out, struct diag *diag)
 bool crew_is_owner(const struct crew *crew)
 {
     return !crew || !crew->mpi || crew->mpi->rank == 0;
-}
-
-int crew_workers(const struct crew *crew, double *bytes)
-{
-    bool processes = crew && crew_is_owner(crew) && (crew->mpi || crew->jobs > 1);
-    *bytes = processes ? crew->bytes : 0;
-    return processes ? crew->jobs : 0;
 }
 
 void crew_end(struct crew *crew)
@@ -218,7 +198,7 @@ void crew_end(struct crew *crew)
         int from;
         rank_send(crew, 0, &message, NULL, 0);
         while (!rank_receive(crew, &from, &message, &rest) || message.kind != RANK_QUIT)
-            doze();
+            rank_doze();
         rank_quit(crew);
     }
     pack_free(&crew->in);

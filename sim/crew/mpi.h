@@ -11,14 +11,14 @@
 
 struct crew_mpi {
     int rank, ranks;
-    int machine; /* the lowest rank of this machine */
     /* Messages of two ranks come in the order in which they were sent. */
     void (*send)(int to, const void *bytes, size_t n);
     bool (*receive)(int *from, struct pack *out); /* the next message that has come; false: none has */
     void (*end)(void);
 };
 
-/* The one function of flopcast-mpi.so: begins MPI. NULL: that failed, and MPI has said why. For free(). */
+/* The one function of flopcast-mpi.so: begins MPI. The thread that calls it alone calls the others. NULL: that failed,
+ * and MPI has said why. For free(). */
 #define CREW_MPI_BEGIN "flopcast_mpi_begin"
 typedef struct crew_mpi *crew_mpi_begin(void);
 

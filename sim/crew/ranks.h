@@ -8,44 +8,41 @@
 enum rank_message_kind {
     RANK_HELLO,  /* to rank 0: a struct rank_hello */
     RANK_LEAVES, /* to rank 0: the command has ended there */
-    RANK_JOB,    /* from rank 0: do it, with that worker */
-    RANK_ANSWER, /* to rank 0: of that worker; value: it was lost, by that signal; the answer's bytes follow */
-    RANK_END,    /* from rank 0: the loop has ended; value: how many answers of jobs follow, of a loop for everyone */
+    RANK_JOB,    /* from rank 0: do it */
+    RANK_RESULT, /* to rank 0: the bytes of a result follow */
+    RANK_END,    /* from rank 0: the loop has ended; value: how many results follow, of a loop for everyone */
     RANK_QUIT    /* from rank 0: the command has ended there */
 };
 
 struct rank_message {
-    int kind, loop, worker, job;
-    bool lost;
-    int value;
+    int kind, loop, job, value;
 };
 
 struct rank_hello {
     uint64_t build; /* results of another program would be others */
-    int jobs, machine;
-    double bytes;
+    int threads;
     char host[64];
 };
 
 struct rank {
     struct rank_hello hello;
     bool known, left;
-    int first; /* of its workers in the dispatcher, in the loop under way */
+    int busy; /* jobs that it has, of the loop under way */
 };
 
 struct crew {
-    int jobs; /* workers of this process */
-    double bytes;
     struct crew_mpi *mpi; /* NULL: without */
     struct rank *ranks;   /* rank 0's */
     int loops;
     struct pack in, out; /* kept */
 };
 
-/* A message with bytes behind it. */
+/* A message with bytes behind it. By the thread that began MPI. */
 void rank_send(struct crew *crew, int to, const struct rank_message *message, const void *bytes, size_t n);
 /* The next message that has come, with what follows it in *rest until the next call; false: none has. */
 bool rank_receive(struct crew *crew, int *from, struct rank_message *message, struct unpack *rest);
+/* A moment, between two looks for messages of MPI, which wake nobody. */
+void rank_doze(void);
 
 /* Rank 0: until every rank has said hello or left. Ranks of another build, and those that have left, are errors. */
 enum status ranks_greet(struct crew *crew, struct diag *diag);

@@ -1,267 +1,217 @@
-/* The loop: threads, or worker processes here and behind other ranks. */
+/* The loop: threads of this process, and of other ranks. */
 #include "base/diag_set.h"
-#include "crew/dispatch.h"
-#include "crew/local.h"
+#include "base/threads.h"
+#include "base/vec.h"
 #include "crew/ranks.h"
 
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #ifdef _OPENMP
 #include <omp.h>
 #endif
 
-static const double BRIEFEST_S = 50e-6, LONGEST_S = 2e-3; /* between two looks for messages of MPI, which wake nobody */
+enum { NO_JOB = -1 };
 
 struct owner {
     struct crew *crew;
     const struct crew_loop *loop;
-    struct dispatch dispatch;
-    struct local local;
+    int *queue, first, last; /* not handed out yet: queue[first .. last - 1] */
+    bool stopped;
     struct diag_set diags;
-    struct diag *diag; /* what is said beside what jobs say */
     enum status worst;
     struct pack answers; /* of a loop for everyone: job, number of bytes, bytes */
     int n_answers;
 };
 
-/* ---- threads ---- */
-
-static void run_threads(struct owner *owner)
+/* Thread 0 is the one that called, and alone talks to MPI. */
+static int thread_number(void)
 {
-    const struct crew_loop *loop = owner->loop;
-    struct dispatch *dispatch = &owner->dispatch;
-    int machine = dispatch_add_machine(dispatch, 0);
-    dispatch->bytes = NULL; /* memory is limited by processes alone */
 #ifdef _OPENMP
-#pragma omp parallel
+    return omp_get_thread_num();
+#else
+    return 0;
 #endif
-    {
-        int worker = 0, job = 0;
+}
+
+static bool is_alone(void)
+{
 #ifdef _OPENMP
-#pragma omp critical(crew_run)
+    return omp_get_num_threads() == 1;
+#else
+    return true;
 #endif
-        worker = dispatch_add_worker(dispatch, machine);
-        while (job != DISPATCH_NONE) {
-#ifdef _OPENMP
-#pragma omp critical(crew_run)
-#endif
-            job = dispatch_next(dispatch, worker);
-            if (job == DISPATCH_NONE)
-                continue;
-            struct diag own = DIAG_INIT;
-            enum status status = loop->job(loop->self, job, &own);
-            diag_set_keep(&owner->diags, job, &own);
-#ifdef _OPENMP
-#pragma omp critical(crew_run)
-#endif
-            {
-                dispatch_done(dispatch, worker);
-                owner->worst = status > owner->worst ? status : owner->worst;
-                if (loop->ended && !loop->ended(loop->self, job, status))
-                    dispatch_stop(dispatch);
-            }
-        }
-    }
 }
 
-/* ---- processes ---- */
+/* ---- results as bytes ---- */
 
-static void add_workers(struct owner *owner)
+static void pack_result(
+    struct pack *out, const struct crew_loop *loop, int job, enum status status, const struct diag *diag)
 {
-    struct crew *crew = owner->crew;
-    struct dispatch *dispatch = &owner->dispatch;
-    int ranks = crew->mpi ? crew->mpi->ranks : 1;
-    int *machines = xcalloc((size_t)ranks, sizeof *machines); /* by its lowest rank; 0 is that of this process */
-    dispatch_add_machine(dispatch, crew->bytes);
-    for (int w = 0; w < crew->jobs; w++)
-        dispatch_add_worker(dispatch, 0);
-    for (int r = 1; r < ranks; r++) {
-        struct rank *rank = &crew->ranks[r];
-        int lowest = rank->hello.machine;
-        rank->first = dispatch->workers.n;
-        if (rank->left)
-            continue;
-        if (lowest > 0 && machines[lowest] == 0)
-            machines[lowest] = dispatch_add_machine(dispatch, rank->hello.bytes);
-        for (int w = 0; w < rank->hello.jobs; w++)
-            dispatch_add_worker(dispatch, machines[lowest]);
-    }
-    free(machines);
+    out->n = 0;
+    PACK(out, status);
+    PACK(out, diag->used);
+    if (diag->used > 0)
+        PACK(out, *diag);
+    loop->pack(loop->self, job, out);
 }
 
-/* The rank that has this worker. */
-static int rank_of(const struct owner *owner, int worker)
+static enum status unpack_result(
+    const unsigned char *bytes, size_t n, const struct crew_loop *loop, int job, struct diag *diag)
 {
-    int rank = 0;
-    for (int r = 1; owner->crew->mpi && r < owner->crew->mpi->ranks; r++)
-        if (owner->crew->ranks[r].first <= worker)
-            rank = r;
-    return rank;
+    struct unpack from = {bytes, n};
+    enum status status = STATUS_OK;
+    size_t used = 0;
+    UNPACK(&from, status);
+    UNPACK(&from, used);
+    if (used > 0)
+        UNPACK(&from, *diag);
+    loop->unpack(loop->self, job, &from);
+    return status;
 }
 
-static void report_plan(const struct owner *owner)
-{
-    const struct crew_loop *loop = owner->loop;
-    const struct dispatch *dispatch = &owner->dispatch;
-    struct crew_plan plan = {.noun = loop->noun,
-        .jobs = dispatch_waiting(dispatch),
-        .ranks = owner->crew->mpi ? owner->crew->mpi->ranks : 1,
-        .workers = dispatch->workers.n};
-    if (!loop->plan || plan.jobs == 0)
-        return;
-    for (int i = 0; i < loop->n && loop->bytes; i++)
-        if ((!loop->known || !loop->known[i]) && loop->bytes[i] > plan.largest_bytes)
-            plan.largest_bytes = loop->bytes[i];
-    for (int m = 0; m < dispatch->machines.n; m++) {
-        int workers = 0;
-        for (int w = 0; w < dispatch->workers.n; w++)
-            workers += dispatch->workers.at[w].machine == m;
-        double available = dispatch->machines.at[m].bytes;
-        int at_once = loop->bytes ? dispatch_at_once(loop->bytes, loop->known, loop->n, workers, available) : workers;
-        if (m == 0 || at_once * plan.machine_workers < plan.at_once * workers) {
-            plan.at_once = at_once;
-            plan.machine_workers = workers;
-            plan.available_bytes = available;
-        }
-    }
-    loop->plan(loop->self, &plan);
-}
-
-static void hand_out(struct owner *owner)
-{
-    struct dispatch *dispatch = &owner->dispatch;
-    for (int w = 0; w < dispatch->workers.n; w++) {
-        int job = dispatch->workers.at[w].job == DISPATCH_NONE ? dispatch_next(dispatch, w) : DISPATCH_NONE;
-        if (job == DISPATCH_NONE)
-            continue;
-        int rank = rank_of(owner, w);
-        if (rank == 0) {
-            local_give(&owner->local, w, job);
-            continue;
-        }
-        struct rank_message message = {
-            .kind = RANK_JOB, .loop = owner->crew->loops, .worker = w - owner->crew->ranks[rank].first, .job = job};
-        rank_send(owner->crew, rank, &message, NULL, 0);
-    }
-}
-
-static void lose(struct owner *owner, int worker, int ended_by)
-{
-    static const struct source_pos nowhere = {0};
-    bool failed = false;
-    int job = dispatch_lost(&owner->dispatch, worker, &failed);
-    char how[64] = "exited";
-    if (ended_by > 0)
-        snprintf(how, sizeof how, "was ended by signal %d (%s)", ended_by, strsignal(ended_by));
-    if (failed) {
-        owner->worst = diag_io(owner->diag, nowhere,
-            "%s %d of %d cannot be done: its worker %s, the third time; if the machine has too little memory, take one "
-            "with more",
-            owner->loop->noun, job + 1, owner->loop->n, how);
-        return;
-    }
-    diag_warn(owner->diag, nowhere, "the worker of %s %d of %d %s; the %s is done again", owner->loop->noun, job + 1,
-        owner->loop->n, how, owner->loop->noun);
-}
-
-static void add_answer(struct owner *owner, int job, const struct pack *answer)
+static void add_answer(struct owner *owner, int job, const unsigned char *bytes, size_t n)
 {
     PACK(&owner->answers, job);
-    PACK(&owner->answers, answer->n);
-    pack_bytes(&owner->answers, answer->at, answer->n);
+    PACK(&owner->answers, n);
+    pack_bytes(&owner->answers, bytes, n);
     owner->n_answers++;
 }
 
-static void take(struct owner *owner, const struct answer *answer, int worker)
+/* What this process knows and other ranks may not. */
+static void add_own_answer(struct owner *owner, int job, enum status status, const struct diag *diag)
+{
+    struct pack result = {0};
+    pack_result(&result, owner->loop, job, status, diag);
+    add_answer(owner, job, result.at, result.n);
+    pack_free(&result);
+}
+
+static bool answers_everyone(const struct owner *owner)
+{
+    return owner->loop->everyone && owner->crew && owner->crew->mpi;
+}
+
+/* ---- rank 0 ---- */
+
+static int take(struct owner *owner)
+{
+    int job = NO_JOB;
+#ifdef _OPENMP
+#pragma omp critical(crew_run)
+#endif
+    if (!owner->stopped && owner->first < owner->last)
+        job = owner->queue[owner->first++];
+    return job;
+}
+
+static void end_job(struct owner *owner, int job, enum status status)
 {
     const struct crew_loop *loop = owner->loop;
-    if (answer->lost) {
-        lose(owner, worker, answer->ended_by);
-        return;
-    }
-    struct diag own = DIAG_INIT;
-    int job = dispatch_done(&owner->dispatch, worker);
-    BUG_IF(job != answer->job, "an answer to job %d, not %d", answer->job, job);
-    enum status status = answer_unpack(&answer->bytes, loop, job, &own);
-    diag_set_keep(&owner->diags, job, &own);
     owner->worst = status > owner->worst ? status : owner->worst;
     if (loop->ended && !loop->ended(loop->self, job, status))
-        dispatch_stop(&owner->dispatch);
-    if (loop->everyone && owner->crew->mpi)
-        add_answer(owner, job, &answer->bytes);
+        owner->stopped = true;
 }
 
-/* The rank's command has ended, with none of its jobs under way or all of them. */
-static void dismiss(struct owner *owner, int r)
+/* False: there is none left. */
+static bool do_one(struct owner *owner)
 {
-    struct rank *rank = &owner->crew->ranks[r];
-    rank->left = true;
-    for (int w = rank->first; w < rank->first + rank->hello.jobs; w++) {
-        if (owner->dispatch.workers.at[w].job != DISPATCH_NONE)
-            lose(owner, w, 0);
-        dispatch_remove(&owner->dispatch, w);
+    int job = take(owner);
+    if (job == NO_JOB)
+        return false;
+    struct diag diag = DIAG_INIT;
+    enum status status = owner->loop->job(owner->loop->self, job, &diag);
+#ifdef _OPENMP
+#pragma omp critical(crew_run)
+#endif
+    {
+        diag_set_keep(&owner->diags, job, &diag);
+        if (answers_everyone(owner))
+            add_own_answer(owner, job, status, &diag);
+        end_job(owner, job, status);
+    }
+    return true;
+}
+
+static void take_result(struct owner *owner, int job, const struct unpack *bytes)
+{
+    struct diag diag = DIAG_INIT;
+#ifdef _OPENMP
+#pragma omp critical(crew_run)
+#endif
+    {
+        enum status status = unpack_result(bytes->at, bytes->left, owner->loop, job, &diag);
+        diag_set_keep(&owner->diags, job, &diag);
+        if (answers_everyone(owner))
+            add_answer(owner, job, bytes->at, bytes->left);
+        end_job(owner, job, status);
     }
 }
 
-/* A message of another rank, if there is one. */
-static bool take_remote(struct owner *owner, struct answer *answer)
+static bool take_message(struct owner *owner)
 {
     struct rank_message message;
     struct unpack rest;
     int from;
-    if (!owner->crew->mpi || !rank_receive(owner->crew, &from, &message, &rest))
+    if (!rank_receive(owner->crew, &from, &message, &rest))
         return false;
+    struct rank *rank = &owner->crew->ranks[from];
     if (message.kind == RANK_LEAVES)
-        dismiss(owner, from);
-    if (message.kind != RANK_ANSWER)
-        return true;
-    answer->lost = message.lost;
-    answer->ended_by = message.value;
-    answer->job = message.job;
-    answer->bytes.n = 0;
-    pack_bytes(&answer->bytes, rest.at, rest.left);
-    take(owner, answer, owner->crew->ranks[from].first + message.worker);
+        rank->left = true;
+    if (message.kind == RANK_RESULT) {
+        rank->busy--;
+        take_result(owner, message.job, &rest);
+    }
     return true;
 }
 
-static void run_processes(struct owner *owner)
+/* To each rank as many jobs as it has threads. Returns how many are under way there. */
+static int give_away(struct owner *owner)
 {
-    struct answer answer = {0};
-    double wait_s = BRIEFEST_S;
-    local_begin(&owner->local, owner->crew->jobs, owner->loop);
-    for (;;) {
-        hand_out(owner);
-        if (owner->dispatch.running == 0)
-            break;
-        bool came = take_remote(owner, &answer);
-        if (!came && local_next(&owner->local, owner->crew->mpi ? wait_s : -1, &answer)) {
-            take(owner, &answer, answer.worker);
-            came = true;
+    int away = 0;
+    for (int r = 1; r < owner->crew->mpi->ranks; r++) {
+        struct rank *rank = &owner->crew->ranks[r];
+        while (!rank->left && rank->busy < rank->hello.threads) {
+            struct rank_message message = {.kind = RANK_JOB, .loop = owner->crew->loops, .job = take(owner)};
+            if (message.job == NO_JOB)
+                break;
+            rank_send(owner->crew, r, &message, NULL, 0);
+            rank->busy++;
         }
-        wait_s = came ? BRIEFEST_S : wait_s < LONGEST_S ? 2 * wait_s : LONGEST_S;
+        away += rank->busy;
     }
-    local_end(&owner->local);
-    pack_free(&answer.bytes);
+    return away;
 }
 
-/* What was not done, as it is here: other ranks may not know it. */
-static void add_known(struct owner *owner, int job)
+static void serve_ranks(struct owner *owner)
 {
-    struct pack answer = {0};
-    answer_pack_made(&answer, owner->loop, job, STATUS_OK, &DIAG_INIT);
-    add_answer(owner, job, &answer);
-    pack_free(&answer);
+    while (give_away(owner) > 0) {
+        bool goes_on = take_message(owner) || (is_alone() && do_one(owner));
+        if (!goes_on)
+            rank_doze();
+    }
+}
+
+static void run_here(struct owner *owner, bool with_ranks)
+{
+#ifdef _OPENMP
+    int jobs = owner->last - owner->first, threads = threads_count();
+#pragma omp parallel num_threads((threads < jobs ? threads : jobs > 0 ? jobs : 1) + with_ranks)
+#endif
+    {
+        if (with_ranks && thread_number() == 0)
+            serve_ranks(owner);
+        while (do_one(owner))
+            continue;
+    }
 }
 
 /* To ranks that serve: the loop is over, and, if everyone wants to know, what came out. */
 static void end_remote(struct owner *owner)
 {
-    for (int i = 0; i < owner->loop->n && owner->loop->everyone && owner->loop->known; i++)
-        if (owner->loop->known[i])
-            add_known(owner, i);
+    const struct crew_loop *loop = owner->loop;
+    for (int i = 0; i < loop->n && loop->everyone && loop->known; i++)
+        if (loop->known[i])
+            add_own_answer(owner, i, STATUS_OK, &DIAG_INIT);
     struct rank_message message = {.kind = RANK_END, .loop = owner->crew->loops, .value = owner->n_answers};
     for (int r = 1; r < owner->crew->mpi->ranks; r++)
         if (!owner->crew->ranks[r].left)
@@ -271,100 +221,151 @@ static void end_remote(struct owner *owner)
 
 /* ---- another rank ---- */
 
+struct result {
+    int job;
+    struct pack bytes;
+};
+
+struct server {
+    struct crew *crew;
+    const struct crew_loop *loop;
+    VEC(int) given;
+    VEC(struct result) made;
+    bool over;
+};
+
+/* False: there is none now. */
+static bool do_given(struct server *server)
+{
+    struct result result = {.job = NO_JOB};
+#ifdef _OPENMP
+#pragma omp critical(crew_run)
+#endif
+    if (server->given.n > 0)
+        result.job = server->given.at[--server->given.n];
+    if (result.job == NO_JOB)
+        return false;
+    struct diag diag = DIAG_INIT;
+    enum status status = server->loop->job(server->loop->self, result.job, &diag);
+    pack_result(&result.bytes, server->loop, result.job, status, &diag);
+#ifdef _OPENMP
+#pragma omp critical(crew_run)
+#endif
+    vec_push(&server->made, result);
+    return true;
+}
+
+static bool send_result(struct server *server)
+{
+    struct result result = {.job = NO_JOB};
+#ifdef _OPENMP
+#pragma omp critical(crew_run)
+#endif
+    if (server->made.n > 0)
+        result = server->made.at[--server->made.n];
+    if (result.job == NO_JOB)
+        return false;
+    struct rank_message message = {.kind = RANK_RESULT, .loop = server->crew->loops, .job = result.job};
+    rank_send(server->crew, 0, &message, result.bytes.at, result.bytes.n);
+    pack_free(&result.bytes);
+    return true;
+}
+
 static void take_answers(struct owner *owner, struct unpack *from, int n)
 {
-    struct pack answer = {0};
     for (int i = 0; i < n; i++) {
-        struct diag own = DIAG_INIT;
+        struct diag diag = DIAG_INIT;
         int job = 0;
         size_t bytes = 0;
         UNPACK(from, job);
         UNPACK(from, bytes);
-        answer.n = 0;
-        pack_bytes(&answer, from->at, bytes);
+        enum status status = unpack_result(from->at, bytes, owner->loop, job, &diag);
+        owner->worst = status > owner->worst ? status : owner->worst;
+        diag_set_keep(&owner->diags, job, &diag);
         from->at += bytes;
         from->left -= bytes;
-        enum status status = answer_unpack(&answer, owner->loop, job, &own);
-        diag_set_keep(&owner->diags, job, &own);
-        owner->worst = status > owner->worst ? status : owner->worst;
     }
-    pack_free(&answer);
 }
 
-/* False: the loop is over. */
-static bool obey(struct owner *owner)
+/* A message of rank 0, if there is one. */
+static bool obey(struct server *server, struct owner *owner)
 {
     struct rank_message message;
     struct unpack rest;
     int from;
-    while (rank_receive(owner->crew, &from, &message, &rest)) {
-        if (message.kind == RANK_QUIT)
-            rank_quit(owner->crew);
-        BUG_IF(message.loop != owner->crew->loops, "a message of loop %d in loop %d", message.loop, owner->crew->loops);
-        if (message.kind == RANK_END) {
-            take_answers(owner, &rest, message.value);
-            return false;
-        }
-        local_give(&owner->local, message.worker, message.job);
+    if (!rank_receive(server->crew, &from, &message, &rest))
+        return false;
+    if (message.kind == RANK_QUIT)
+        rank_quit(server->crew);
+    BUG_IF(message.loop != server->crew->loops, "a message of loop %d in loop %d", message.loop, server->crew->loops);
+    if (message.kind == RANK_END)
+        take_answers(owner, &rest, message.value);
+#ifdef _OPENMP
+#pragma omp critical(crew_run)
+#endif
+    {
+        if (message.kind == RANK_END)
+            server->over = true;
+        else
+            vec_push(&server->given, message.job);
     }
     return true;
 }
 
+static bool is_over(struct server *server)
+{
+    bool over;
+#ifdef _OPENMP
+#pragma omp critical(crew_run)
+#endif
+    over = server->over;
+    return over;
+}
+
 static void serve(struct owner *owner)
 {
-    struct answer answer = {0};
-    double wait_s = BRIEFEST_S;
-    local_begin(&owner->local, owner->crew->jobs, owner->loop);
-    while (obey(owner)) {
-        bool came = local_next(&owner->local, wait_s, &answer);
-        wait_s = came ? BRIEFEST_S : wait_s < LONGEST_S ? 2 * wait_s : LONGEST_S;
-        if (!came)
-            continue;
-        struct rank_message message = {.kind = RANK_ANSWER,
-            .loop = owner->crew->loops,
-            .worker = answer.worker,
-            .job = answer.job,
-            .lost = answer.lost,
-            .value = answer.ended_by};
-        rank_send(owner->crew, 0, &message, answer.bytes.at, answer.lost ? 0 : answer.bytes.n);
+    struct server server = {.crew = owner->crew, .loop = owner->loop};
+#ifdef _OPENMP
+#pragma omp parallel num_threads(threads_count() + 1)
+#endif
+    while (!is_over(&server)) {
+        bool talks = thread_number() == 0;
+        bool goes_on = talks ? obey(&server, owner) || send_result(&server) || (is_alone() && do_given(&server))
+                             : do_given(&server);
+        if (!goes_on)
+            rank_doze();
     }
-    local_end(&owner->local);
-    pack_free(&answer.bytes);
+    vec_free(&server.given);
+    vec_free(&server.made);
 }
 
 /* ---- the loop ---- */
 
-/* One worker without MPI has nothing to gain from another process. */
-static void run_here(struct owner *owner)
+static void fill_queue(struct owner *owner)
 {
-    const struct crew *crew = owner->crew;
-    int jobs = dispatch_waiting(&owner->dispatch);
-    if (crew && owner->loop->pack && (crew->mpi || (crew->jobs > 1 && jobs > 1))) {
-        add_workers(owner);
-        report_plan(owner);
-        run_processes(owner);
-        return;
-    }
-    BUG_IF(crew && crew->mpi && owner->loop->everyone && jobs > 0, "threads alone can do what everyone waits for");
-    run_threads(owner);
+    const struct crew_loop *loop = owner->loop;
+    owner->queue = xcalloc((size_t)loop->n + 1, sizeof *owner->queue);
+    for (int i = 0; i < loop->n; i++)
+        if (!loop->known || !loop->known[loop->order[i]])
+            owner->queue[owner->last++] = loop->order[i];
 }
 
 enum status crew_run(struct crew *crew, const struct crew_loop *loop, struct diag *diag)
 {
-    struct owner owner = {.crew = crew, .loop = loop, .diags = diag_set_begin(loop->n), .diag = diag};
-    bool serves = !crew_is_owner(crew);
-    dispatch_begin(&owner.dispatch, loop->n, loop->order, loop->known, loop->bytes);
+    struct owner owner = {.crew = crew, .loop = loop, .diags = diag_set_begin(loop->n)};
+    bool mpi = crew && crew->mpi;
+    BUG_IF(mpi && loop->everyone && !loop->pack, "this process alone can do what everyone waits for");
+    fill_queue(&owner);
     if (crew)
         crew->loops++;
-    if (serves) {
+    if (!crew_is_owner(crew)) {
         serve(&owner);
-    } else if (!crew || !crew->mpi) {
-        run_here(&owner);
-    } else if ((owner.worst = ranks_greet(crew, diag)) == STATUS_OK) {
-        run_here(&owner);
-        end_remote(&owner);
+    } else if (!mpi || (owner.worst = ranks_greet(crew, diag)) == STATUS_OK) {
+        run_here(&owner, mpi && loop->pack);
+        if (mpi)
+            end_remote(&owner);
     }
-    dispatch_end(&owner.dispatch);
+    free(owner.queue);
     diag_set_end(&owner.diags, diag);
     return owner.worst;
 }

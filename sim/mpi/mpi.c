@@ -40,17 +40,12 @@ __attribute__((visibility("default"))) crew_mpi_begin flopcast_mpi_begin;
 
 struct crew_mpi *flopcast_mpi_begin(void)
 {
-    /* OpenMPI warns of fork(), as a process may not share what the network card reads; workers call nothing of MPI. */
-    setenv("OMPI_MCA_mpi_warn_on_fork", "0", 0);
-    if (MPI_Init(NULL, NULL) != MPI_SUCCESS)
+    int provided = MPI_THREAD_SINGLE; /* threads compute, one of them calls MPI */
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS || provided < MPI_THREAD_FUNNELED)
         return NULL;
-    MPI_Comm machine;
     struct crew_mpi *mpi = xcalloc(1, sizeof *mpi);
     *mpi = (struct crew_mpi){.send = send, .receive = receive, .end = end};
     MPI_Comm_rank(MPI_COMM_WORLD, &mpi->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &mpi->ranks);
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
-    MPI_Allreduce(&mpi->rank, &mpi->machine, 1, MPI_INT, MPI_MIN, machine);
-    MPI_Comm_free(&machine);
     return mpi;
 }

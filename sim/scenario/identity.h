@@ -43,9 +43,6 @@ struct scenario_share {
     struct crew *crew;
     const struct scenario_kept *kept; /* NULL: nobody; under MPI of rank 0 alone */
     int shard, shards;                /* 0: all */
-    /* Before the first simulation of several processes; NULL: nobody asks. */
-    void (*plan)(void *plan_self, const struct crew_plan *plan);
-    void *plan_self;
 };
 
 /* A result without what is in an arena; its samples stay. */

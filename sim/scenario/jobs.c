@@ -1,8 +1,5 @@
 #include "scenario/jobs.h"
 
-#include "crew/dispatch.h"
-#include "scenario/footprint.h"
-
 #include <math.h>
 #include <stdlib.h>
 
@@ -23,17 +20,9 @@ int *jobs_order(const struct scenario_set *set)
     double *weights = xcalloc((size_t)set->n_points + 1, sizeof *weights);
     for (int i = 0; i < set->n_points; i++)
         weights[i] = scenario_weight(&set->points[i]);
-    int *order = dispatch_order(weights, set->n_points);
+    int *order = crew_order(weights, set->n_points);
     free(weights);
     return order;
-}
-
-/* The loop's self begins with its jobs. */
-static void jobs_plan(void *self, const struct crew_plan *plan)
-{
-    const struct jobs *jobs = self;
-    if (jobs->work->plan)
-        jobs->work->plan(jobs->work->self, plan);
 }
 
 void jobs_begin(struct jobs *jobs, int n, const struct scenario_work *work)
@@ -45,32 +34,7 @@ void jobs_begin(struct jobs *jobs, int n, const struct scenario_work *work)
         jobs->done += known;
         jobs->total -= others;
     }
-    jobs->loop = (struct crew_loop){.n = n, .known = jobs->skipped, .everyone = work->everyone, .plan = jobs_plan};
-}
-
-void jobs_bound(struct jobs *jobs, const struct scenario_set *set, int each)
-{
-    double available = 0;
-    int n = set->n_points, workers = crew_workers(jobs->work->crew, &available);
-    if (workers == 0)
-        return;
-    const struct scenario_point **points = xcalloc((size_t)n + 1, sizeof *points);
-    bool *skipped = xcalloc((size_t)n + 1, sizeof *skipped);
-    double *bytes = xcalloc((size_t)n + 1, sizeof *bytes);
-    jobs->bytes = xcalloc((size_t)n * (size_t)each + 1, sizeof *jobs->bytes);
-    for (int i = 0; i < n; i++) {
-        points[i] = &set->points[i];
-        skipped[i] = true;
-        for (int k = 0; k < each; k++)
-            skipped[i] = skipped[i] && jobs->skipped[i * each + k];
-    }
-    footprint_each(bytes, points, n, skipped, workers, available);
-    for (int i = 0; i < n * each; i++)
-        jobs->bytes[i] = bytes[i / each];
-    jobs->loop.bytes = jobs->bytes;
-    free(points);
-    free(skipped);
-    free(bytes);
+    jobs->loop = (struct crew_loop){.n = n, .known = jobs->skipped, .everyone = work->everyone};
 }
 
 bool jobs_ended(struct jobs *jobs, int job, enum status status)
@@ -86,7 +50,6 @@ bool jobs_ended(struct jobs *jobs, int job, enum status status)
 void jobs_end(struct jobs *jobs)
 {
     free(jobs->skipped);
-    free(jobs->bytes);
 }
 
 /* ---- results as bytes ---- */

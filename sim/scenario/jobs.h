@@ -8,16 +8,13 @@ struct jobs {
     const struct scenario_work *work;
     int done, total; /* of this loop: known ones are done, those left to others do not count */
     bool *skipped;
-    double *bytes;         /* of each job, where processes share this machine's memory */
-    struct crew_loop loop; /* to fill: order, self, job, pack, unpack, noun, bytes; for crew_run() */
+    struct crew_loop loop; /* to fill: order, self, job, pack, unpack; for crew_run() */
 };
 
 /* The points of a set, largest first. An array of set->n_points, for free(). */
 int *jobs_order(const struct scenario_set *set);
 
 void jobs_begin(struct jobs *jobs, int n, const struct scenario_work *work);
-/* Sets loop.bytes, of jobs that are `each` to a point of the set, in its order. */
-void jobs_bound(struct jobs *jobs, const struct scenario_set *set, int each);
 /* For crew_loop.ended of whoever has the struct: keeps the result, reports the progress. */
 bool jobs_ended(struct jobs *jobs, int job, enum status status);
 void jobs_end(struct jobs *jobs);

@@ -208,8 +208,6 @@ enum status scenario_sample_some(struct scenario_result *results, struct arena *
     for (int next = 0; next < n * k; next++)
         order[next] = points[next / k] * k + next % k;
     jobs_begin(&all.jobs, n * k, work);
-    jobs_bound(&all.jobs, set, k);
-    loop->noun = "sample";
     loop->order = order;
     loop->self = &all;
     loop->job = draw_sample;

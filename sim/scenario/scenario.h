@@ -189,7 +189,7 @@ enum status scenario_simulate_all(struct scenario_result *results, struct arena 
 
 /* What a loop over points is asked for beside their results; {0}: nothing. */
 struct scenario_work {
-    struct crew *crew;  /* who does it; NULL: threads of this process */
+    struct crew *crew;  /* under MPI, other ranks that help; NULL: threads of this process alone */
     bool everyone;      /* crew_loop's: under MPI every rank has the results */
     const bool *known;  /* results that are there already and stay as they are, an entry a point; NULL: none */
     const bool *others; /* left to somebody else (another shard), an entry a point; NULL: none */
@@ -197,8 +197,7 @@ struct scenario_work {
      * time. False: no further point is begun. Not called for a point with a mistake. */
     bool (*keep)(void *self, int point);
     scenario_progress progress;
-    void (*plan)(void *self, const struct crew_plan *plan); /* before the first point, of several processes */
-    void *self;                                             /* of all three */
+    void *self; /* of both */
 };
 
 /* The same without those known. When keep ended it, what is missing was not touched. */

@@ -109,12 +109,10 @@ static enum status simulate_point(void *self, int point, struct diag *diag)
     return scenario_simulate(&all->results[point], &all->set->points[point], &all->arenas[point], diag);
 }
 
-/* In the worker nobody needs it any more. */
 static void pack_point(void *self, int point, struct pack *out)
 {
     struct simulated *all = self;
     jobs_pack_result(out, &all->results[point]);
-    arena_release(&all->arenas[point]);
 }
 
 static void unpack_point(void *self, int point, struct unpack *from)
@@ -144,8 +142,6 @@ enum status scenario_simulate_some(struct scenario_result *results, struct arena
     struct crew_loop *loop = &all.jobs.loop;
     int *order = jobs_order(set);
     jobs_begin(&all.jobs, set->n_points, work);
-    jobs_bound(&all.jobs, set, 1);
-    loop->noun = "point";
     loop->order = order;
     loop->self = &all;
     loop->job = simulate_point;

@@ -47,13 +47,6 @@ static void show(void *self, int done, int total)
         all->progress(all->self, done, total);
 }
 
-static void report_plan(void *self, const struct crew_plan *plan)
-{
-    const struct simulated *all = self;
-    if (all->share->plan)
-        all->share->plan(all->share->plan_self, plan);
-}
-
 static void find_known(struct simulated *all)
 {
     const struct scenario_kept *kept = all->share->kept;
@@ -122,7 +115,6 @@ enum status tune_simulate(struct tune *tune, const int *chosen, int n, bool nois
         .others = all.others,
         .keep = keep,
         .progress = show,
-        .plan = report_plan,
         .self = &all};
     enum status status = scenario_simulate_some(all.results, all.arenas, &all.set, &work, diag);
     if (tune->changing)

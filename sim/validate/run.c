@@ -2,8 +2,7 @@
 #include "validate/validate.h"
 
 #include "base/index.h"
-#include "crew/dispatch.h"
-#include "scenario/footprint.h"
+#include "crew/crew.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -259,31 +258,6 @@ static void look_around(struct validated *all, double *cost)
     }
 }
 
-static void report_plan(void *self, const struct crew_plan *plan)
-{
-    const struct validated *all = self;
-    if (all->share->plan)
-        all->share->plan(all->share->plan_self, plan);
-}
-
-/* What each run takes of this machine's memory, for free(); NULL: no processes share it. */
-static double *bound_runs(const struct validated *all, const bool *skipped)
-{
-    double available = 0;
-    int workers = crew_workers(all->share->crew, &available);
-    if (workers == 0)
-        return NULL;
-    const struct scenario_point **points = xcalloc((size_t)all->n + 1, sizeof *points);
-    double *bytes = xcalloc((size_t)all->n + 1, sizeof *bytes);
-    for (int i = 0; i < all->n; i++)
-        points[i] = point_of(all, i);
-    footprint_each(bytes, points, all->n, skipped, workers, available);
-    for (int i = 0; i < all->n && samples_a_run(all) > 0; i++)
-        bytes[i] *= 2; /* the run is kept while samples are drawn */
-    free(points);
-    return bytes;
-}
-
 static void do_runs(struct validated *all, struct diag *diag)
 {
     double *cost = xcalloc((size_t)all->n + 1, sizeof *cost);
@@ -296,26 +270,21 @@ static void do_runs(struct validated *all, struct diag *diag)
     look_around(all, cost);
     for (int i = 0; i < all->n; i++)
         skipped[i] = all->known[i] || all->others[i];
-    int *order = dispatch_order(cost, all->n);
-    double *bytes = bound_runs(all, skipped);
+    int *order = crew_order(cost, all->n);
     const struct crew_loop loop = {.n = all->n,
-        .noun = "run",
         .order = order,
         .known = skipped,
-        .bytes = bytes,
         .self = all,
         .job = do_run,
         .pack = pack_run,
         .unpack = unpack_run,
-        .ended = end_run,
-        .plan = report_plan};
+        .ended = end_run};
     crew_run(all->share->crew, &loop, diag);
     for (int i = 0; i < all->n; i++) {
         free(all->results[i].samples);
         free(all->reasons[i]);
     }
     free(order);
-    free(bytes);
     free(skipped);
     free(cost);
 }

@@ -1,6 +1,6 @@
 /* What a job costs beside the work in it, and what two workers gain over one: medians of RUNS.
  *
- * empty: a job without work, handed to a worker process and its answer taken. equal: POINTS alike points of GPT-2 on 32
+ * empty: a job without work, handed to a thread. equal: POINTS alike points of GPT-2 on 32
  * GPUs, by one worker and by two. Other load takes cores away from two workers; so two ratios are printed beside: of
  * processor times, which is what two idle cores would give, except for memory that they share; and how much faster two
  * processes are that only count, in the same minute, as the reference. */
@@ -8,7 +8,7 @@
 
 #include "base/files.h"
 #include "base/threads.h"
-#include "crew/dispatch.h"
+#include "crew/crew.h"
 #include "scenario/scenario.h"
 
 #include <gsl/gsl_statistics_double.h>
@@ -28,51 +28,32 @@ static enum status no_work(void *self, int job, struct diag *diag)
     return STATUS_OK;
 }
 
-static void no_bytes(void *self, int job, struct pack *out)
+static double empty_s(const int *order)
 {
-    (void)self;
-    (void)job;
-    (void)out;
-}
-
-static void nothing(void *self, int job, struct unpack *from)
-{
-    (void)self;
-    (void)job;
-    (void)from;
-}
-
-static double empty_s(struct crew *crew, const int *order)
-{
-    const struct crew_loop loop = {
-        .n = EMPTY, .noun = "job", .order = order, .job = no_work, .pack = no_bytes, .unpack = nothing};
+    const struct crew_loop loop = {.n = EMPTY, .order = order, .job = no_work};
     struct diag diag = DIAG_INIT;
     double begin = now_s();
-    crew_run(crew, &loop, &diag);
+    crew_run(NULL, &loop, &diag);
     return (now_s() - begin) / EMPTY;
 }
 
-/* Processor time of this process and of its children that have ended. */
+/* Processor time of this process. */
 static double used_s(void)
 {
-    double sum = 0;
-    for (int i = 0; i < 2; i++) {
-        struct rusage usage;
-        getrusage(i == 0 ? RUSAGE_SELF : RUSAGE_CHILDREN, &usage);
-        sum += (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-               1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-    }
-    return sum;
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-static double equal_s(struct crew *crew, const struct scenario_set *set, double *used)
+static double equal_s(int threads, const struct scenario_set *set, double *used)
 {
     struct scenario_result results[POINTS];
     struct arena arenas[POINTS] = {0};
     struct diag diag = DIAG_INIT;
-    struct scenario_work work = {.crew = crew};
+    threads_limit(threads);
     double begin = now_s(), used_before_s = used_s();
-    scenario_simulate_some(results, arenas, set, &work, &diag);
+    scenario_simulate_all(results, arenas, set, NULL, NULL, &diag);
     double seconds = now_s() - begin;
     *used = used_s() - used_before_s;
     BUG_IF(diag.n_errors > 0, "%s", diag.text);
@@ -98,15 +79,6 @@ static double count_s(int processes)
     return now_s() - begin;
 }
 
-static struct crew *crew_of(int workers)
-{
-    struct crew *crew = NULL;
-    struct diag diag = DIAG_INIT;
-    threads_limit(workers);
-    BUG_IF(crew_begin(&crew, &diag) != STATUS_OK, "%s", diag.text);
-    return crew;
-}
-
 int main(void)
 {
     /* alike except for the seed */
@@ -116,32 +88,28 @@ int main(void)
     struct arena arena = ARENA_INIT;
     struct diag *diag = xcalloc(1, sizeof *diag);
     struct scenario_set points = {0};
-    struct crew *one = crew_of(1), *two = crew_of(2);
     double empty[RUNS], alone[RUNS], both[RUNS], used_alone[RUNS], used_both[RUNS], counted[RUNS];
     double counted_both[RUNS], cost[EMPTY] = {0};
-    int *order = dispatch_order(cost, EMPTY);
+    int *order = crew_order(cost, EMPTY);
     scenario_load(
         &points, files_find(&arena, FILES_SCENARIOS, "gpt2_ddp_v100"), set, sizeof set / sizeof *set, &arena, diag);
     BUG_IF(diag->n_errors > 0 || points.n_points != POINTS, "%s", diag->text);
     for (int r = 0; r < RUNS; r++) {
-        empty[r] = empty_s(two, order);
-        threads_limit(1);
-        alone[r] = equal_s(one, &points, &used_alone[r]);
         threads_limit(2);
-        both[r] = equal_s(two, &points, &used_both[r]);
+        empty[r] = empty_s(order);
+        alone[r] = equal_s(1, &points, &used_alone[r]);
+        both[r] = equal_s(2, &points, &used_both[r]);
         counted[r] = count_s(1);
         counted_both[r] = count_s(2);
     }
-    printf("crew, empty jobs: %5.1f us a job, two workers\n", gsl_stats_median(empty, 1, RUNS) * 1e6);
+    printf("crew, empty jobs: %5.1f us a job, two threads\n", gsl_stats_median(empty, 1, RUNS) * 1e6);
     double alone_s = gsl_stats_median(alone, 1, RUNS), both_s = gsl_stats_median(both, 1, RUNS);
-    printf("crew, %d equal points: %.2f s by one worker, %.2f s by two: %.2f times as fast; by processor time %.2f\n",
+    printf("crew, %d equal points: %.2f s by one thread, %.2f s by two: %.2f times as fast; by processor time %.2f\n",
         POINTS, alone_s, both_s, alone_s / both_s,
         2 * gsl_stats_median(used_alone, 1, RUNS) / gsl_stats_median(used_both, 1, RUNS));
     printf("two processes that count: %.2f times as fast as one\n",
         gsl_stats_median(counted, 1, RUNS) / gsl_stats_median(counted_both, 1, RUNS));
     free(order);
-    crew_end(one);
-    crew_end(two);
     arena_release(&arena);
     free(diag);
     return 0;

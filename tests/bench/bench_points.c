@@ -2,7 +2,7 @@
  * what it does, as CSV. Of processor time, as a busy machine changes that least; each point in a process, whose peak is
  * its own. tests/crew/point_times.csv was recorded by it. */
 #include "base/files.h"
-#include "scenario/footprint.h"
+#include "scenario/scenario.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 enum { MOST_SETTINGS = 32 };
-static const double KIB = 1024;
 
 static double used_s(const struct rusage *usage)
 {
@@ -31,12 +30,9 @@ static _Noreturn void simulate(const struct scenario_point *point)
     enum status status = scenario_simulate(&result, point, &arena, &diag);
     getrusage(RUSAGE_SELF, &after);
     BUG_IF(status != STATUS_OK, "%s", diag.text);
-    struct footprint loose = footprint_at_most(point), close;
-    footprint_find(&close, point, &diag);
-    printf("%s,%lld,%.6g,%.4g,%ld,%d,%.0f,%.0f,%.0f,%.0f\n", point->options.name,
-        (long long)point->options.cluster.gpus, scenario_weight(point), used_s(&after) - used_s(&before),
-        after.ru_maxrss, result.exec.ranks_simulated, result.plan_ops, close.ops, footprint_bytes(&loose) / KIB,
-        footprint_bytes(&close) / KIB);
+    printf("%s,%lld,%.6g,%.4g,%ld,%d,%.0f\n", point->options.name, (long long)point->options.cluster.gpus,
+        scenario_weight(point), used_s(&after) - used_s(&before), after.ru_maxrss, result.exec.ranks_simulated,
+        result.plan_ops);
     fflush(stdout);
     _exit(0);
 }
@@ -56,7 +52,7 @@ int main(int argc, char **argv)
     }
     scenario_load(&scenario, files_find(&arena, FILES_SCENARIOS, argv[1]), set, argc - 2, &arena, diag);
     BUG_IF(diag->n_errors > 0, "%s", diag->text);
-    printf("scenario,gpus,cost,seconds,peak_kib,ranks,plan_ops,ops_found,loose_kib,close_kib\n");
+    printf("scenario,gpus,cost,seconds,peak_kib,ranks,plan_ops\n");
     fflush(stdout);
     for (int i = 0; i < scenario.n_points; i++) {
         const struct scenario_point *point = &scenario.points[i];

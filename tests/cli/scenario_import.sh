@@ -101,9 +101,9 @@ says out "tr11-176B-ml.slurm:96:5: --sync-tp-duplicated-parameters" "--deepspeed
 [[ ! -e bloom.model.yaml ]] || fail "--model was given, and a model was written"
 job=(--set cluster.gpus=384 --set train.global_batch=64 --set cluster.nccl_version=2.10 --plan)
 expect 0 "$FLOPCAST" run bloom.yaml "${job[@]}"
-tail -n +2 out | grep -v '^memory of this machine' >imported
+tail -n +2 out >imported
 expect 0 "$FLOPCAST" run bloom_176b "${job[@]}" --set train.device_batch=8
-tail -n +2 out | grep -v '^memory of this machine' >own
+tail -n +2 out >own
 cmp imported own || fail "the plans differ: $(diff imported own | head -n 5)"
 expect 0 import --force "$data/tr11-176B-ml.slurm" --topology jean-zay-a100 --gpus 384 --out bloom.yaml
 expect 0 "$FLOPCAST" model bloom.model.yaml

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The rows of a sweep are the same, bit for bit, whoever does it: one worker or two, four shards that are merged, one or four ranks of MPI;
-# also when workers are killed with SIGKILL on the way, and when a merge is. A shard that is missing is named.
+# The rows of a sweep are the same, bit for bit, whoever does it: one thread or two, four shards that are merged, one or four ranks of MPI;
+# also when a rank is killed with SIGKILL on the way, and when a merge is. A shard that is missing is named.
 set -euo pipefail
 # shellcheck source=/dev/null
 . "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
@@ -32,7 +32,7 @@ dump() {
 same() { # same DATABASE
     [[ $(sqlite3 "$1" 'PRAGMA integrity_check') == ok ]] || fail "$1 is damaged"
     dump "$1" >other.rows
-    cmp whole.rows other.rows || fail "the rows of $1 differ from those of one worker"
+    cmp whole.rows other.rows || fail "the rows of $1 differ from those of one thread"
 }
 
 expect 0 simulate --jobs 1 --db whole.db
@@ -41,10 +41,10 @@ dump whole.db >whole.rows
 [[ $(grep -c '^timeline' whole.rows) -gt 1000 && $(grep -c '^band' whole.rows) == "$points" ]] || fail "rows are missing: $(cut -c 1-80 whole.rows | head)"
 
 expect 0 simulate --jobs 2 --db two.db
-cmp out whole.csv || fail "two workers print other numbers"
+cmp out whole.csv || fail "two threads print other numbers"
 same two.db
 expect 0 simulate --jobs 3
-cmp out whole.csv || fail "three workers print other numbers without a database"
+cmp out whole.csv || fail "three threads print other numbers without a database"
 
 # ---- shards ----
 for i in 1 2 3 4; do
@@ -115,29 +115,8 @@ done
 expect 0 "$FLOPCAST" merge part1.db part2.db part3.db part4.db --into killed.db
 same killed.db
 
-# ---- workers that are killed ----
-
 # children PID: its child processes.
 children() { cat "/proc/$1/task/$1/children" 2>/dev/null || true; }
-
-# The points of a killed worker are done again: by another one, and nothing is lost or done twice.
-"$FLOPCAST" run a.yaml --samples 2 --format csv --jobs 2 --db worker.db >out 2>err &
-program=$!
-killed=0
-for ((tries = 0; killed < 3 && tries < 2000; tries++)); do
-    read -r victim _ <<<"$(children $program)" || true
-    if [[ -n ${victim:-} ]] && kill -9 "$victim" 2>/dev/null; then
-        killed=$((killed + 1))
-        sleep 0.1
-    fi
-    kill -0 $program 2>/dev/null || break
-    sleep 0.01
-done
-wait $program || fail "after $killed workers were killed: $(<err)"
-((killed > 0)) || fail "no worker was seen"
-cmp out whole.csv || fail "after $killed workers were killed other numbers are printed"
-same worker.db
-[[ $(sqlite3 worker.db 'SELECT count(*), count(DISTINCT identity) FROM point') == "$points|$points" ]] || fail "points were lost or stored twice"
 
 # ---- MPI ----
 if ! command -v mpirun >/dev/null || [[ ! -e $(dirname -- "$FLOPCAST")/flopcast-mpi.so ]]; then
@@ -152,28 +131,9 @@ for ranks in 1 4; do
     same mpi$ranks.db
 done
 expect 0 mpirun -n 2 "$FLOPCAST" run a.yaml --samples 2 --format csv --jobs 2
-cmp out whole.csv || fail "2 ranks with 2 workers each print other numbers"
+cmp out whole.csv || fail "2 ranks with 2 threads each print other numbers"
 expect 0 mpirun -n 2 "$FLOPCAST" run a.yaml --samples 2 --format csv --db mpi4.db
 cmp out whole.csv || fail "a run that is taken from the database prints other numbers"
-
-# A worker of a rank is killed: its points are given back.
-mpirun -n 4 "$FLOPCAST" run a.yaml --samples 2 --format csv --db given_back.db >out 2>err &
-program=$!
-killed=0
-for ((tries = 0; killed < 3 && tries < 3000; tries++)); do
-    for rank in $(children $program); do
-        read -r victim _ <<<"$(children "$rank")" || true
-        [[ -n ${victim:-} && $killed -lt 3 ]] || continue
-        [[ $(tr '\0' ' ' <"/proc/$victim/cmdline" 2>/dev/null) == *" run a.yaml "* ]] || continue
-        if kill -9 "$victim" 2>/dev/null; then killed=$((killed + 1)); fi
-    done
-    kill -0 $program 2>/dev/null || break
-    sleep 0.02
-done
-wait $program || fail "after $killed workers of ranks were killed: $(<err)"
-((killed > 0)) || fail "no worker of a rank was seen"
-cmp out whole.csv || fail "after $killed workers of ranks were killed other numbers are printed"
-same given_back.db
 
 # A rank is killed, and mpirun ends all: what rank 0 has stored is there, and the same command goes on.
 mpirun -n 4 "$FLOPCAST" run a.yaml --samples 2 --quiet --db rank.db >out 2>err &

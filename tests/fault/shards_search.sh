@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `flopcast tune` and `flopcast validate` print the same, whoever simulates: one worker or two, three shards whose databases are merged, ranks
+# `flopcast tune` and `flopcast validate` print the same, whoever simulates: one thread or two, three shards whose databases are merged, ranks
 # of MPI; stopped and killed they go on with what is missing.
 set -euo pipefail
 # shellcheck source=/dev/null
@@ -12,7 +12,7 @@ if command -v mpirun >/dev/null && [[ -e $(dirname -- "$FLOPCAST")/flopcast-mpi.
     export ASAN_OPTIONS=detect_leaks=0 # OpenMPI's own
 fi
 
-# same NAME COMMAND...: it prints what one worker did, whoever does it. What shards do is left in NAME.db.
+# same NAME COMMAND...: it prints what one thread did, whoever does it. What shards do is left in NAME.db.
 same() {
     local name=$1 i
     shift
@@ -20,7 +20,7 @@ same() {
     cp out "$name.whole"
     [[ $(wc -l <"$name.whole") -gt 5 ]] || fail "nothing to compare: $(<out)"
     expect 0 "$@" --jobs 2
-    cmp out "$name.whole" || fail "$name: two workers print something else"
+    cmp out "$name.whole" || fail "$name: two threads print something else"
     for i in 1 2 3; do
         expect 0 "$@" --db "$name$i.db" --shard $i/3
         says out "shard $i/3: " " simulations are in $name$i.db"
