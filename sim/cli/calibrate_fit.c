@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "calibrate/gpu_fit.h"
 #include "calibrate/cluster_fit.h"
+#include "calibrate/direct_fit.h"
 #include "calibrate/kernels_fit.h"
 #include "calibrate/logs_fit.h"
 #include "calibrate/measure_fit.h"
@@ -17,9 +18,19 @@
 #include <string.h>
 #include <unistd.h>
 
-enum fit_what { FIT_GPUS, FIT_NCCL, FIT_TRAINING, FIT_CLUSTER, FIT_KERNELS, FIT_OVERLAP, FIT_MEASURE, FIT_COUNT };
+enum fit_what {
+    FIT_GPUS,
+    FIT_NCCL,
+    FIT_TRAINING,
+    FIT_CLUSTER,
+    FIT_KERNELS,
+    FIT_OVERLAP,
+    FIT_DIRECT,
+    FIT_MEASURE,
+    FIT_COUNT
+};
 static const char *const fit_names[FIT_COUNT + 1] = {
-    "", "nccl", "training", "cluster", "kernels", "overlap", "measure", NULL};
+    "", "nccl", "training", "cluster", "kernels", "overlap", "direct", "measure", NULL};
 
 struct fit_command {
     const char *measured, *gpus, *clusters, *db, *gpu, *topology, *out;
@@ -47,9 +58,8 @@ static void take_argument(void *self, const struct argument *argument)
         command->what++;
     if (!fit_names[command->what])
         argp_error(state,
-            "'%s' is nothing to fit; 'nccl', 'training', 'cluster', 'kernels', 'overlap', 'measure FILE', or nothing "
-            "for the "
-            "GPUs",
+            "'%s' is nothing to fit; 'nccl', 'training', 'cluster', 'kernels', 'overlap', 'direct', 'measure FILE', or "
+            "nothing for the GPUs",
             arg);
 }
 
@@ -228,8 +238,8 @@ int calibrate_fit(int argc, char **argv)
     const struct command_line line = {.options = options,
         .take = take_argument,
         .check = check,
-        .args_doc =
-            "[nccl | nccl LOG... --topology FILE | training | cluster | kernels | overlap | measure FILE --gpu FILE]",
+        .args_doc = "[nccl | nccl LOG... --topology FILE | training | cluster | kernels | overlap | direct | measure "
+                    "FILE --gpu FILE]",
         .doc =
             "Compute the parameters of topologies/gpus again from the measurements, and print them beside those in "
             "the files; with 'nccl', those of collectives in topologies/nodes and clusters, and the errors of every "
@@ -240,7 +250,8 @@ int calibrate_fit(int argc, char **argv)
             "variation that cluster files assume, from the scaling curves among them (minutes); with "
             "'kernels', the rates of A100 and GH200 from operators measured one by one, and the errors on shapes "
             "held out; with 'overlap', what kernels lose beside collectives, from traces and published slowdowns; with "
-            "'measure', a GPU's numbers from the times that flopcast_measure took on it.\v"
+            "'direct', the rates of A100, Hopper and Blackwell from kernels measured alone by shape, and the errors on "
+            "shapes held out; with 'measure', a GPU's numbers from the times that flopcast_measure took on it.\v"
             "To your own logs: text or JSON, also gzipped, of one process a GPU, on one node and on several; all "
             "together determine the numbers of a copy of the cluster file that is nearest to yours (--out), those "
             "of its node file only with logs of one node. What they do not determine stays as it is.\n\n"
@@ -270,6 +281,8 @@ int calibrate_fit(int argc, char **argv)
         kernels_fit_print(stdout, command.measured, command.gpus, &arena, &diag);
     else if (command.what == FIT_OVERLAP)
         fit_overlap(&command, &arena, &diag);
+    else if (command.what == FIT_DIRECT)
+        direct_fit_print(stdout, command.measured, command.gpus, &arena, &diag);
     else if (command.what == FIT_MEASURE)
         fit_measured(&command, &arena, &diag);
     else

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-const char *const import_format_names[] = {"nccl-tests", "nsys", "kineto", "measure"};
+const char *const import_format_names[] = {"nccl-tests", "nsys", "kineto", "measure", "direct"};
 
 /* PARTIAL in the name means the same as the comment. */
 static enum status read_nccl(struct nccl_log *log, const char *path, const struct import_request *request,
@@ -128,6 +128,7 @@ static enum status store_file(struct store_import *import, const char *path, con
         return store_kineto(import, path, arena, report, diag);
     case IMPORT_NCCL_TESTS:
     case IMPORT_MEASURE:
+    case IMPORT_DIRECT:
     case IMPORT_FORMAT_COUNT:
         break;
     }
@@ -138,7 +139,8 @@ enum status import_store(struct store *store, const struct import_request *reque
 {
     struct arena arena = ARENA_INIT;
     struct store_import *import = NULL;
-    BUG_IF(request->format == IMPORT_MEASURE, "the database has no table for these");
+    BUG_IF(
+        request->format == IMPORT_MEASURE || request->format == IMPORT_DIRECT, "the database has no table for these");
     enum status worst = store_import_begin(&import, store, diag);
     if (worst != STATUS_OK)
         return worst;

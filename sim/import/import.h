@@ -9,8 +9,16 @@
 
 #include <stdio.h>
 
-enum import_format { IMPORT_NCCL_TESTS, IMPORT_NSYS, IMPORT_KINETO, IMPORT_MEASURE, IMPORT_FORMAT_COUNT };
-extern const char *const import_format_names[IMPORT_FORMAT_COUNT]; /* "nccl-tests", "nsys", "kineto", "measure" */
+enum import_format {
+    IMPORT_NCCL_TESTS,
+    IMPORT_NSYS,
+    IMPORT_KINETO,
+    IMPORT_MEASURE,
+    IMPORT_DIRECT,
+    IMPORT_FORMAT_COUNT
+};
+extern const char
+    *const import_format_names[IMPORT_FORMAT_COUNT]; /* "nccl-tests", "nsys", "kineto", "measure", "direct" */
 
 struct import_request {
     enum import_format format;
@@ -19,7 +27,7 @@ struct import_request {
     struct nccl_options nccl;
 };
 
-/* Not for IMPORT_MEASURE. report: a line about each file. */
+/* Not for IMPORT_MEASURE and IMPORT_DIRECT. report: a line about each file. */
 enum status import_store(struct store *store, const struct import_request *request, FILE *report, struct diag *diag);
 
 /* Files of nccl-tests as the table results/measured/collectives.csv has: a row a size, times in microseconds. The kind

@@ -93,3 +93,30 @@ expect 2 import nccl-tests --ranks 0 x
 expect 2 import nccl-tests --collective all_reduces x
 expect 2 import nccl-tests --format xml x
 expect 2 import nccl-tests --format csv --db a.db x
+
+# Kernels measured alone: rows that a rule takes, in the form of results/measured/direct.csv. 4096 x 4096 x 4096 is one of the shapes that stay or go
+# together in all tables; another program, and a side below 128, never stay.
+cat >casts.csv <<'CSV'
+source,gpu,software,op,m,k,dtype,value,unit,gbps,note
+a,h100-sxm5-80gb,TRTLLM 1.3.0rc20,scale_matrix,128,32,fp8,1.1,us,1,
+a,h100-sxm5-80gb,TRTLLM 1.3.0rc20,scale_matrix,128,64,fp8,1.2,us,1,
+a,h100-sxm5-80gb,TRTLLM 1.3.0rc20,scale_matrix,128,128,fp8,1.3,us,1,
+a,h100-sxm5-80gb,TRTLLM 1.3.0rc20,scale_matrix,128,256,fp8,1.4,us,1,
+a,h100-sxm5-80gb,TRTLLM 1.3.0rc20,scale_matrix,128,512,fp8,1.5,us,1,
+a,h100-sxm5-80gb,TRTLLM 1.3.0rc20,scale_matrix,128,768,fp8,1.6,us,1,
+a,h100-sxm5-80gb,another,scale_matrix,128,768,fp8,1.6,us,1,
+CSV
+expect 0 import direct casts.csv
+says out "class,gpu,software,dtype,regime,m,n,k"
+kept=$(grep -c ^scale_matrix out)
+((kept > 0 && kept < 6)) || fail "$kept of six casts, one in three of which stays"
+grep '^[^#c]' out | while read -r row; do
+    grep -qxF "$row" "$FLOPCAST_SOURCE_DIR/results/measured/direct.csv" || [[ $row == *,1.[1-6], ]] || fail "another form: $row"
+done
+printf 'a,b\n1,2\n' >none.csv
+expect 2 import direct none.csv
+says err "none.csv:2:1: error: none of the tables that are known"
+sed 's/,64,fp8/,x,fp8/' casts.csv >bad.csv
+expect 2 import direct bad.csv
+says err "bad.csv:3:"
+expect 2 import direct casts.csv --db a.db

@@ -154,7 +154,7 @@ static void test_cards_of_one_silicon_share_what_training_showed(void **state)
             pairs++;
         }
     }
-    assert_int_equal(pairs, 4 * 3 + 4 * 3 + 3 * 2 + 2 + 2); /* GA100, GH100, GB100; AD102 and GV100 */
+    assert_int_equal(pairs, 4 * 3 + 4 * 3 + 4 * 3 + 2 + 2); /* GA100, GH100, GB100; AD102 and GV100 */
     globfree(&paths);
     arena_release(&arena);
 }

@@ -1,0 +1,364 @@
+#include "calibrate/direct_fit.h"
+
+#include "calibrate/gemm_fit.h"
+#include "calibrate/robust.h"
+
+#include <gsl/gsl_errno.h>
+#include <gsl/gsl_statistics_double.h>
+#include <math.h>
+#include <stdlib.h>
+
+const char *const direct_gpus[DIRECT_GPUS] = {"a100-sxm4-80gb", "h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb",
+    "b300-sxm-288gb", "gb200-186gb", "gb300-288gb"};
+
+/* Bytes that the passes of a layer of experts move beside its products, of a row of a token and an expert: 16 bits, to
+ * its expert's rows and back (k wide, read and written, each way), the activation (two of n wide in, one out). */
+enum { WIDE_BYTES = 2, COPIES = 4, ACTIVATION = 3, GATED = 2 };
+
+static double cast_s(const struct direct_fit *fit, const struct direct_row *row)
+{
+    struct kernel_work work = row->work;
+    struct hw_gpu gpu = fit->gpu;
+    gpu.kernel_floor = row->kind == DIRECT_AMAX ? fit->amax_floor_s : fit->cast_floor_s;
+    gpu.pointwise_efficiency = (struct quantity){0};
+    if (row->kind == DIRECT_AMAX)
+        work.read_bytes /= fit->amax_share.value;
+    return kernel_duration_s(&work, &gpu, kernel_whole_gpu(&gpu));
+}
+
+/* The pass for the largest value of the input of an fp8 product, and its cast. */
+static double input_s(const struct direct_fit *fit, const struct direct_row *row)
+{
+    double elements = row->m * row->k;
+    struct direct_row pass = {.kind = DIRECT_AMAX};
+    pass.work = kernel_stream(KERNEL_ELEMENTWISE, elements * WIDE_BYTES, 0, 0);
+    double amax_s = cast_s(fit, &pass);
+    pass.kind = DIRECT_CAST;
+    pass.work = kernel_stream(KERNEL_ELEMENTWISE, elements * WIDE_BYTES, elements, 0);
+    return amax_s + cast_s(fit, &pass);
+}
+
+static double experts_s(const struct direct_fit *fit, const struct direct_row *row)
+{
+    struct kernel_share whole = kernel_whole_gpu(&fit->gpu);
+    double rows = row->m * row->topk / row->batch, experts = row->experts / row->batch;
+    int64_t each = (int64_t)fmax(1, ceil(rows / experts)), busy = (int64_t)fmax(1, fmin(experts, rows));
+    int64_t bytes = dtype_bytes(row->math), n = (int64_t)row->n, k = (int64_t)row->k;
+    struct kernel_work up = kernel_gemm(each, GATED * n, k, busy, row->math, bytes, WIDE_BYTES);
+    struct kernel_work down = kernel_gemm(each, k, n, busy, row->math, bytes, WIDE_BYTES);
+    double moved = rows * WIDE_BYTES * (COPIES * row->k + ACTIVATION * row->n) / fit->moved_share[row->math].value;
+    struct kernel_work stream = kernel_stream(KERNEL_COPY, moved, 0, 0);
+    struct hw_gpu gpu = fit->gpu;
+    gpu.gemm_sustained = fit->grouped_share[row->math];
+    return kernel_duration_s(&up, &gpu, whole) + kernel_duration_s(&down, &gpu, whole) +
+           kernel_duration_s(&stream, &fit->gpu, whole) + fit->layer_floor_s[row->math].value;
+}
+
+double direct_predict_s(const struct direct_fit *fit, const struct direct_row *row)
+{
+    if (row->kind == DIRECT_CAST || row->kind == DIRECT_AMAX)
+        return cast_s(fit, row);
+    if (row->kind == DIRECT_EXPERTS)
+        return experts_s(fit, row);
+    struct hw_gpu gpu = fit->gpu;
+    if (row->settled)
+        gpu.gemm_sustained = fit->settled[row->math];
+    double alone_s = kernel_duration_s(&row->work, &gpu, kernel_whole_gpu(&gpu));
+    return alone_s + (row->kind == DIRECT_PRODUCT && row->math == DTYPE_FP8 ? input_s(fit, row) : 0);
+}
+
+/* ---- a few numbers to the rows of one kind ---- */
+
+enum { MAX_NUMBERS = 5 };
+struct problem {
+    struct direct_fit *fit;
+    struct quantity *at[MAX_NUMBERS]; /* into fit */
+    int n;
+    VEC(const struct direct_row *) rows;
+};
+
+static int residuals(const gsl_vector *parameters, void *context, gsl_vector *out)
+{
+    struct problem *problem = context;
+    for (int i = 0; i < problem->n; i++)
+        problem->at[i]->value = exp(gsl_vector_get(parameters, (size_t)i));
+    for (int i = 0; i < problem->rows.n; i++)
+        gsl_vector_set(
+            out, (size_t)i, log(direct_predict_s(problem->fit, problem->rows.at[i]) / problem->rows.at[i]->measured_s));
+    return GSL_SUCCESS;
+}
+
+static void add_number(struct problem *problem, struct quantity *at, double start)
+{
+    BUG_IF(problem->n == MAX_NUMBERS, "more than %d numbers", MAX_NUMBERS);
+    problem->at[problem->n++] = at;
+    *at = (struct quantity){
+        .value = start, .kind = QUANTITY_FITTED, .source = "sim/calibrate/direct_fit.h on results/measured/direct.csv"};
+}
+
+static enum status solve(struct problem *problem, struct diag *diag)
+{
+    size_t n = (size_t)problem->n, n_rows = (size_t)problem->rows.n;
+    bool good = n_rows > n;
+    if (good) {
+        gsl_vector *at = gsl_vector_alloc(n);
+        gsl_matrix *covariance = gsl_matrix_alloc(n, n);
+        for (size_t i = 0; i < n; i++)
+            gsl_vector_set(at, i, log(problem->at[i]->value));
+        const struct robust_problem robust = {residuals, problem, n_rows, n, gemm_row_scale, 0, false};
+        good = robust_fit(at, covariance, &robust);
+        for (size_t i = 0; i < n; i++) {
+            problem->at[i]->value = exp(gsl_vector_get(at, i));
+            problem->at[i]->std_error = problem->at[i]->value * sqrt(gsl_matrix_get(covariance, i, i));
+        }
+        gsl_vector_free(at);
+        gsl_matrix_free(covariance);
+    }
+    vec_free(&problem->rows);
+    return good ? STATUS_OK
+                : diag_input(diag, (struct source_pos){0}, "%zu rows of direct.csv do not determine %zu numbers of %s",
+                      n_rows, n, problem->fit->gpu.name);
+}
+
+static bool is_fitted(const struct direct_row *row, enum direct_kind kind)
+{
+    return row->kind == kind && !row->held_out && !row->out_of_range;
+}
+
+static void take_rows(struct problem *problem, enum direct_kind kind, bool cudnn)
+{
+    const struct direct_rows *rows = &problem->fit->rows;
+    for (int i = 0; i < rows->list.n; i++)
+        if (is_fitted(&rows->list.at[i], kind) && rows->list.at[i].cudnn == cudnn)
+            vec_push(&problem->rows, &rows->list.at[i]);
+}
+
+/* Of passes over little. */
+static struct quantity small_s(const struct direct_fit *fit, enum direct_kind kind)
+{
+    VEC(double) times = {0};
+    for (int i = 0; i < fit->rows.list.n; i++) {
+        const struct direct_row *row = &fit->rows.list.at[i];
+        if (row->kind == kind && !row->held_out && row->work.read_bytes <= DIRECT_SMALL_BYTES)
+            vec_push(&times, row->measured_s);
+    }
+    struct quantity out = {.kind = QUANTITY_MEASURED, .source = "the median of small casts in direct.csv"};
+    out.value = times.n > 0 ? gsl_stats_median(times.at, 1, (size_t)times.n) : 0;
+    vec_free(&times);
+    return out;
+}
+
+static enum status solve_casts(struct direct_fit *fit, struct diag *diag)
+{
+    struct problem casts = {.fit = fit}, amax = {.fit = fit};
+    add_number(&casts, &fit->gpu.hbm_efficiency, fit->gpu.hbm_efficiency.value);
+    fit->cast_floor_s = small_s(fit, DIRECT_CAST);
+    fit->amax_floor_s = small_s(fit, DIRECT_AMAX);
+    take_rows(&casts, DIRECT_CAST, false);
+    enum status status = solve(&casts, diag);
+    if (status)
+        return status;
+    add_number(&amax, &fit->amax_share, 0.5);
+    take_rows(&amax, DIRECT_AMAX, false);
+    return solve(&amax, diag);
+}
+
+static const double START_LAYER_S = 30e-6;
+
+static enum status solve_experts(struct direct_fit *fit, enum dtype math, struct diag *diag)
+{
+    struct problem problem = {.fit = fit};
+    for (int i = 0; i < fit->rows.list.n; i++) {
+        const struct direct_row *row = &fit->rows.list.at[i];
+        if (is_fitted(row, DIRECT_EXPERTS) && row->math == math)
+            vec_push(&problem.rows, row);
+    }
+    if (problem.rows.n == 0)
+        return STATUS_OK;
+    add_number(&problem, &fit->grouped_share[math], 1);
+    add_number(&problem, &fit->moved_share[math], 1);
+    add_number(&problem, &fit->layer_floor_s[math], START_LAYER_S);
+    return solve(&problem, diag);
+}
+
+/* Numbers that rows say nothing of stay as the file has them: softmax and wide without other heads, backward without
+ * its rows. */
+static enum status solve_attention(struct direct_fit *fit, struct diag *diag)
+{
+    struct hw_gpu *gpu = &fit->gpu;
+    struct problem problem = {.fit = fit};
+    take_rows(&problem, DIRECT_ATTENTION, true);
+    fit->cudnn = problem.rows.n > 0;
+    if (!fit->cudnn)
+        take_rows(&problem, DIRECT_ATTENTION, false);
+    bool backward = false, other_heads = false, wide = false;
+    for (int i = 0; i < problem.rows.n; i++) {
+        const struct direct_row *row = problem.rows.at[i];
+        backward = backward || row->work.backward;
+        other_heads = other_heads || row->k < 128;
+        wide = wide || row->k > 128;
+    }
+    add_number(&problem, &gpu->attention_efficiency, gpu->attention_efficiency.value);
+    add_number(&problem, &gpu->attention_overhead, 200);
+    if (other_heads)
+        add_number(&problem, &gpu->attention_softmax, 30);
+    if (wide)
+        add_number(&problem, &gpu->attention_wide, 0.9);
+    if (backward)
+        add_number(&problem, &gpu->attention_backward, 0.8);
+    return solve(&problem, diag);
+}
+
+/* ---- products ---- */
+
+/* The rows of a format in one regime as gemm_fit.h has them, without the passes over the input. */
+static struct gemm_rows product_rows(const struct direct_fit *fit, enum dtype math, bool settled)
+{
+    struct gemm_rows rows = {0};
+    for (int i = 0; i < fit->rows.list.n; i++) {
+        const struct direct_row *row = &fit->rows.list.at[i];
+        if (row->kind != DIRECT_PRODUCT || row->math != math || row->settled != settled)
+            continue;
+        double measured_s = row->measured_s - (math == DTYPE_FP8 ? input_s(fit, row) : 0);
+        if (measured_s > 0)
+            vec_push(&rows.list,
+                ((struct gemm_row){
+                    .work = row->work, .measured_s = measured_s, .use = row->held_out ? GEMM_HELD_OUT : GEMM_FITTED}));
+    }
+    return rows;
+}
+
+static double cost_of(const struct hw_gpu *gpu, const struct gemm_rows *rows)
+{
+    double cost = 0;
+    for (int i = 0; i < rows->list.n; i++) {
+        const struct gemm_row *row = &rows->list.at[i];
+        double model_s = kernel_duration_s(&row->work, gpu, kernel_whole_gpu(gpu));
+        if (row->use == GEMM_FITTED)
+            cost += log1p(pow(log(model_s / row->measured_s) / gemm_row_scale, 2));
+    }
+    return cost;
+}
+
+/* Tiles are chosen by the numbers, so a search may end in a valley beside the deepest: the best of several starts. */
+static enum status fit_products(
+    struct direct_fit *fit, const char *name, enum dtype math, const struct gemm_rows *rows, struct diag *diag)
+{
+    static const double starts[] = {0.75, 1, 1.4, 2};
+    struct hw_gpu best = fit->gpu;
+    double least = HUGE_VAL;
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+        struct hw_gpu gpu;
+        struct diag unheard = DIAG_INIT;
+        const struct gemm_case which = {.gpu = name,
+            .math = {math, math},
+            .second = GEMM_ALONE,
+            .keeps_floor = math == DTYPE_FP8,
+            .start_share = starts[i]};
+        if (gemm_fit_solve(&gpu, &fit->gpu, &which, rows, &unheard) == STATUS_OK && cost_of(&gpu, rows) < least) {
+            least = cost_of(&gpu, rows);
+            best = gpu;
+        }
+    }
+    if (!(least < HUGE_VAL))
+        return diag_input(diag, (struct source_pos){0}, "%d products in %s do not determine the GEMM model of %s",
+            rows->list.n, dtype_names[math], name);
+    fit->gpu.gemm_floor = best.gemm_floor;
+    fit->gpu.gemm[math] = best.gemm[math];
+    return STATUS_OK;
+}
+
+/* The rate of long settled products over the model's. */
+static struct quantity settled_share(const struct direct_fit *fit, const struct gemm_rows *rows)
+{
+    VEC(double) shares = {0};
+    for (int i = 0; i < rows->list.n; i++) {
+        const struct gemm_row *row = &rows->list.at[i];
+        if (row->work.flop >= DIRECT_SETTLED_FLOP && row->use == GEMM_FITTED)
+            vec_push(&shares, kernel_duration_s(&row->work, &fit->gpu, kernel_whole_gpu(&fit->gpu)) / row->measured_s);
+    }
+    struct quantity out = {.value = 1, .kind = QUANTITY_ASSUMED, .source = "no product that was repeated for long"};
+    if (shares.n > 1) {
+        size_t n = (size_t)shares.n;
+        out.value = gsl_stats_median(shares.at, 1, n);
+        out.std_error = gsl_stats_sd(shares.at, 1, n);
+        out.kind = QUANTITY_MEASURED;
+    }
+    vec_free(&shares);
+    return out;
+}
+
+static enum status solve_products(struct direct_fit *fit, const char *name, enum dtype math, struct diag *diag)
+{
+    struct gemm_rows brief = product_rows(fit, math, false), settled = product_rows(fit, math, true);
+    enum status status = STATUS_OK;
+    fit->has_format[math] = brief.list.n + settled.list.n > 0;
+    if (fit->has_format[math])
+        status = fit_products(fit, name, math, brief.list.n > 0 ? &brief : &settled, diag);
+    fit->settled[math] = (struct quantity){.value = 1, .kind = QUANTITY_ASSUMED};
+    if (status == STATUS_OK && brief.list.n > 0 && settled.list.n > 0)
+        fit->settled[math] = settled_share(fit, &settled);
+    vec_free(&brief.list);
+    vec_free(&settled.list);
+    return status;
+}
+
+/* ---- errors ---- */
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static struct direct_error error_of(const struct direct_fit *fit, enum direct_kind kind, int math)
+{
+    struct direct_error error = {0};
+    double *off = xcalloc((size_t)fit->rows.list.n, sizeof *off);
+    for (int i = 0; i < fit->rows.list.n; i++) {
+        const struct direct_row *row = &fit->rows.list.at[i];
+        bool of_fit = kind != DIRECT_ATTENTION || row->cudnn == fit->cudnn;
+        if (row->held_out && !row->out_of_range && row->kind == kind && of_fit && (math < 0 || (int)row->math == math))
+            off[error.n++] = fabs(direct_predict_s(fit, row) / row->measured_s - 1);
+    }
+    if (error.n > 0) {
+        qsort(off, (size_t)error.n, sizeof *off, compare);
+        error.median = gsl_stats_quantile_from_sorted_data(off, 1, (size_t)error.n, 0.5);
+        error.p90 = gsl_stats_quantile_from_sorted_data(off, 1, (size_t)error.n, 0.9);
+    }
+    free(off);
+    return error;
+}
+
+enum status direct_fit_solve(
+    struct direct_fit *fit, const struct hw_gpu *filed, const char *gpu, const char *csv_path, struct diag *diag)
+{
+    *fit = (struct direct_fit){.gpu = *filed};
+    hw_clear_training_rates(&fit->gpu);
+    for (int i = 0; i < DTYPE_COUNT; i++)
+        fit->grouped_share[i] = fit->moved_share[i] = fit->settled[i] =
+            (struct quantity){.value = 1, .kind = QUANTITY_ASSUMED};
+    enum status status = direct_rows_load(&fit->rows, csv_path, gpu, filed, diag);
+    for (int i = 0; i < fit->rows.list.n; i++)
+        fit->has[fit->rows.list.at[i].kind] = true;
+    if (status == STATUS_OK && fit->has[DIRECT_CAST])
+        status = solve_casts(fit, diag);
+    if (status == STATUS_OK)
+        status = solve_products(fit, gpu, DTYPE_BF16, diag);
+    if (status == STATUS_OK)
+        status = solve_products(fit, gpu, DTYPE_FP8, diag);
+    if (status == STATUS_OK && fit->has[DIRECT_ATTENTION])
+        status = solve_attention(fit, diag);
+    for (int i = 0; i < DTYPE_COUNT && status == STATUS_OK; i++)
+        status = solve_experts(fit, (enum dtype)i, diag);
+    for (int i = 0; i < DIRECT_KIND_COUNT && status == STATUS_OK; i++)
+        fit->error[i] = error_of(fit, (enum direct_kind)i, -1);
+    for (int i = 0; i < DTYPE_COUNT && status == STATUS_OK; i++)
+        fit->product_error[i] = error_of(fit, DIRECT_PRODUCT, i);
+    return status;
+}
+
+void direct_fit_free(struct direct_fit *fit)
+{
+    vec_free(&fit->rows.list);
+}
