@@ -1,6 +1,7 @@
 /* The measured runs that are nearest to the points of a run: how far they are, and how well they were predicted. */
 #include "report/page_parts.h"
 #include "report/page_texts.h"
+#include "validate/regime.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 static const double PERCENT = 100;
 
 /* Columns of page_job.sql. */
-enum { LABEL, GPU, FRAMEWORK, STRATEGY, PRECISION, PARAMS, GPUS, DEGREES };
+enum { LABEL, GPU, FRAMEWORK, STRATEGY, PRECISION, PARAMS, GPUS, DEGREES, PATH = DEGREES + LAYOUT_AXES };
 
 enum { OF_A_POINT = 5, MOST_RUNS = 60 }; /* runs that are listed: the nearest of a point; in all */
 
@@ -18,9 +19,16 @@ static struct nearest_job job_of(const struct html_rows *points, int row, struct
     int64_t degrees[LAYOUT_AXES];
     for (int i = 0; i < LAYOUT_AXES; i++)
         degrees[i] = strtoll(html_cell(points, row, DEGREES + i), NULL, 10);
-    return (struct nearest_job){html_cell(points, row, GPU), html_cell(points, row, FRAMEWORK),
-        html_cell(points, row, STRATEGY), nearest_layout(arena, degrees), html_cell(points, row, PRECISION),
-        strtod(html_cell(points, row, PARAMS), NULL), strtoll(html_cell(points, row, GPUS), NULL, 10)};
+    const char *gpu = html_cell(points, row, GPU);
+    return (struct nearest_job){.gpu = gpu,
+        .arch = nearest_arch(arena, gpu),
+        .framework = html_cell(points, row, FRAMEWORK),
+        .strategy = html_cell(points, row, STRATEGY),
+        .layout = nearest_layout(arena, degrees),
+        .precision = html_cell(points, row, PRECISION),
+        .params = strtod(html_cell(points, row, PARAMS), NULL),
+        .gpus = strtoll(html_cell(points, row, GPUS), NULL, 10),
+        .experts = degrees[2] > 1 || nearest_experts(arena, html_cell(points, row, PATH))};
 }
 
 /* ---- rows that a query did not make ---- */
@@ -87,6 +95,8 @@ static void put_points(const struct evidence *e)
     for (int i = 0; i < e->points->n; i++) {
         const struct nearest *found = &e->found[i];
         const struct nearest_found *first = &found->runs[0];
+        if (found->n == 0)
+            continue;
         add(&rows, html_cell(e->points, i, LABEL));
         add(&rows, measured->table.rows.at[first->row].id);
         add_number(&rows, 1, first->distance);
@@ -174,6 +184,8 @@ static const char *span(
 {
     double low = HUGE_VAL, high = 0;
     for (int i = 0; i < e->points->n; i++) {
+        if (e->found[i].n == 0)
+            continue;
         low = fmin(low, times * of(&e->found[i]));
         high = fmax(high, times * of(&e->found[i]));
     }
@@ -196,19 +208,44 @@ static double p90_of(const struct nearest *found)
     return found->p90;
 }
 
+/* How sure each regime is, once. */
+static void put_regimes(const struct evidence *e)
+{
+    for (int i = 0; i < e->points->n; i++) {
+        struct regime regime;
+        bool known = false;
+        for (int j = 0; j < i && !known; j++)
+            known = regime_rung_of(&e->jobs[j], &e->jobs[i]) == REGIME_ALIKE;
+        if (known)
+            continue;
+        regime_find(&regime, e->run->measured, &e->jobs[i], REGIME_OF_SPEED, NULL);
+        fputs("<p>How sure: ", e->run->out);
+        html_text(e->run->out, regime_text(e->run->arena, &regime, &e->jobs[i], REGIME_OF_SPEED));
+        fputs(".</p>\n", e->run->out);
+    }
+}
+
 static void put_evidence(const struct evidence *e)
 {
     struct arena *arena = e->run->arena;
-    int n = 0;
+    int n = 0, most = 0;
+    for (int i = 0; i < e->points->n; i++)
+        most = e->found[i].n > most ? e->found[i].n : most;
+    put_regimes(e);
+    if (most == 0) {
+        fputs("<p>No published run on GPUs of this generation, with products in this precision, is at hand.</p>\n",
+            e->run->out);
+        return;
+    }
     for (int r = 0; r < e->run->measured->table.rows.n; r++)
         n += e->run->measured->table.rows.at[r].has_error;
     fprintf(e->run->out,
-        "<p>flopcast was compared with %d published runs. The distance to the nearest one is %s (what it counts stands "
-        "below). The %d nearest that no fit "
+        "<p>flopcast was compared with %d published runs. The distance to the nearest one on GPUs of this generation, "
+        "with "
+        "products in this precision, is %s (what it counts stands below). The %d nearest that no fit "
         "rests on were predicted with a median error of <b>%s %%</b>; 9 of 10 were within <b>%s %%</b> (tokens/s per "
         "GPU).</p>\n",
-        n, span(arena, e, nearest_of, 1), e->found[0].n, span(arena, e, median_of, PERCENT),
-        span(arena, e, p90_of, PERCENT));
+        n, span(arena, e, nearest_of, 1), most, span(arena, e, median_of, PERCENT), span(arena, e, p90_of, PERCENT));
     put_points(e);
     put_terms(e->run->out);
     put_runs(e);
@@ -224,10 +261,9 @@ enum status page_evidence(const struct page_run *run, struct diag *diag)
         .jobs = ARENA_ARRAY(run->arena, struct nearest_job, points.n + 1),
         .found = ARENA_ARRAY(run->arena, struct nearest, points.n + 1)};
     bool any = run->measured != NULL && status == STATUS_OK && points.n > 0;
-    for (int i = 0; i < points.n && any; i++) {
+    for (int i = 0; i < (any ? points.n : 0); i++) {
         e.jobs[i] = job_of(&points, i, run->arena);
         nearest_find(&e.found[i], run->measured, &e.jobs[i], NULL);
-        any = e.found[i].n > 0;
     }
     if (any)
         put_evidence(&e);

@@ -1,35 +1,21 @@
 #include "validate/interval.h"
 
 #include "base/rng.h"
+#include "validate/lessons.h"
 
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const double WANTED = 0.9;          /* of the rows inside their intervals: the definition of a 90 % interval */
-static const double WANTED_OF_SIDE = 0.95; /* and as many beyond its lower as beyond its upper end */
-
-/* What a row says about a discrepancy. family, source: the first row that has the same. */
-struct lesson {
-    double need, weight;
-    int family, source;
-};
-struct lessons {
-    struct lesson *list;
-    int n;
-};
-
-static bool same_family(const struct validate_row *a, const struct validate_row *b)
-{
-    return strcmp(a->source, b->source) == 0 && strcmp(a->gpu, b->gpu) == 0 && strcmp(a->model, b->model) == 0;
-}
+static const double WANTED = 0.9; /* of the rows inside their intervals: the definition of a 90 % interval */
 
 static int family_of(const struct validate_table *table, int row, enum discrepancy_class which)
 {
     const struct validate_row *rows = table->rows.at;
     for (int i = 0; i < row; i++)
-        if (which == DISCREPANCY_PER_DOUBLING ? rows[i].curve == rows[row].curve : same_family(&rows[i], &rows[row]))
+        if (which == DISCREPANCY_PER_DOUBLING ? rows[i].curve == rows[row].curve
+                                              : lessons_same_family(&rows[i], &rows[row]))
             return i;
     return row;
 }
@@ -55,12 +41,6 @@ static struct validate_interval *interval_of(struct validate_row *row, enum disc
     return which == DISCREPANCY_PER_DOUBLING ? &row->ratio_interval : &row->interval;
 }
 
-static int by_need(const void *a, const void *b)
-{
-    const struct lesson *x = a, *y = b;
-    return (x->need > y->need) - (x->need < y->need);
-}
-
 /* Sorted by need, without weights. */
 static struct lessons lessons_of(const struct validate_table *table, enum discrepancy_class which)
 {
@@ -72,28 +52,8 @@ static struct lessons lessons_of(const struct validate_table *table, enum discre
             lessons.list[lessons.n++] = (struct lesson){
                 interval->need / interval->doublings_root, 0, family_of(table, i, which), source_of(table, i)};
     }
-    qsort(lessons.list, (size_t)lessons.n, sizeof *lessons.list, by_need);
+    lessons_sort(&lessons);
     return lessons;
-}
-
-/* The smallest need that is enough for a share of the weight, from one end of the list or from the other. */
-static double enough(const struct lessons *lessons, double share, bool from_end)
-{
-    double total = 0, sum = 0, found = 0;
-    for (int i = 0; i < lessons->n; i++)
-        total += lessons->list[i].weight;
-    for (int i = 0; i < lessons->n && sum < share * total; i++) {
-        const struct lesson *lesson = &lessons->list[from_end ? lessons->n - 1 - i : i];
-        sum += lesson->weight;
-        found = lesson->weight > 0 ? lesson->need : found;
-    }
-    return found;
-}
-
-static struct validate_sides both_sides(const struct lessons *lessons)
-{
-    return (struct validate_sides){.low = fmax(0, -enough(lessons, WANTED_OF_SIDE, true)),
-        .high = fmax(0, enough(lessons, WANTED_OF_SIDE, false))};
 }
 
 /* How many rows a family has, and families a source, by the number of the row that stands for it; how many sources. */
@@ -125,7 +85,7 @@ struct validate_discrepancy validate_discrepancy(const struct validate_table *ta
     struct lessons lessons = lessons_of(table, which);
     for (int i = 0; i < lessons.n; i++)
         lessons.list[i].need = fabs(lessons.list[i].need);
-    qsort(lessons.list, (size_t)lessons.n, sizeof *lessons.list, by_need);
+    lessons_sort(&lessons);
     struct census census = census_of(&lessons, n_rows);
     int *sources = xcalloc((size_t)n_rows + 1, sizeof *sources), *times = xcalloc((size_t)n_rows + 1, sizeof *times);
     struct validate_discrepancy out = {.rows = lessons.n, .families = census.all_families, .sources = census.sources};
@@ -145,9 +105,9 @@ struct validate_discrepancy validate_discrepancy(const struct validate_table *ta
                 (double)times[lesson->source] / census.families[lesson->source] / census.rows[lesson->family];
         }
         if (b < 0)
-            out.value = enough(&lessons, WANTED, false);
+            out.value = lessons_enough(&lessons, WANTED, false);
         else
-            again[b] = enough(&lessons, WANTED, false);
+            again[b] = lessons_enough(&lessons, WANTED, false);
     }
     out.std_error = gsl_stats_sd(again, 1, VALIDATE_RESAMPLES);
     free_census(&census);
@@ -175,7 +135,7 @@ static struct validate_sides learned(
                                   : all_others / sources / census->families[lesson->source];
         lesson->weight = of_source / census->rows[lesson->family];
     }
-    return both_sides(lessons);
+    return lessons_sides(lessons);
 }
 
 static struct scenario_result sampled(const struct validate_row *row)

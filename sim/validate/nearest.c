@@ -1,7 +1,9 @@
 #include "validate/nearest.h"
 
 #include "base/files.h"
+#include "hw/hw.h"
 #include "model/model.h"
+#include "validate/regime.h"
 #include "validate/stored.h"
 
 #include <gsl/gsl_sort.h>
@@ -39,6 +41,29 @@ const char *nearest_layout(struct arena *arena, const int64_t degrees[LAYOUT_AXE
         if (degrees[i] > 1)
             layout = arena_printf(arena, "%s%s%s", layout, *layout ? "+" : "", axes[i]);
     return *layout ? layout : "one GPU";
+}
+
+const char *nearest_framework(struct arena *arena, const char *stack)
+{
+    const char *slash = stack ? strrchr(stack, '/') : NULL, *name = slash ? slash + 1 : stack;
+    const char *dot = name ? strrchr(name, '.') : NULL;
+    return !name ? "" : arena_printf(arena, "%.*s", dot ? (int)(dot - name) : (int)strlen(name), name);
+}
+
+struct nearest_job nearest_job_of(struct arena *arena, const struct scenario_point *point)
+{
+    const struct scenario *options = &point->options;
+    const struct parallelism_options *p = &options->strategy.parallelism;
+    return (struct nearest_job){.gpu = point->hw.gpu.name,
+        .arch = point->hw.gpu.arch,
+        .framework = nearest_framework(arena, options->stack_path),
+        .strategy = strategy_label(&options->strategy),
+        .layout = nearest_layout(arena, (const int64_t[LAYOUT_AXES]){p->model.tensor, p->model.context, p->model.expert,
+                                            p->pipeline, strategy_data_ranks(p, options->cluster.gpus)}),
+        .precision = precision_names[options->strategy.train.precision],
+        .params = (double)point->model.params,
+        .gpus = options->cluster.gpus,
+        .experts = point->model.shape.moe.experts > 0};
 }
 
 static bool same_up_to_dash(const char *a, const char *b)
@@ -82,15 +107,17 @@ double nearest_distance(double terms[NEAREST_TERMS], const struct nearest_job *a
 
 /* ---- rows ---- */
 
-static double params_of(const char *path, struct arena *arena)
+static void read_model(struct nearest_job *job, const char *path, struct arena *arena)
 {
     struct model_shape shape;
     struct model model;
     struct diag unread = DIAG_INIT; /* then the size is not known */
+    job->params = 0;
     if (model_load(&shape, path, arena, &unread) != STATUS_OK)
-        return 0;
+        return;
     model_build(&model, &shape, arena);
-    return (double)model.params;
+    job->params = (double)model.params;
+    job->experts = shape.moe.experts > 0;
 }
 
 /* The cell as its table has it: from its folder, or a name. */
@@ -102,19 +129,39 @@ static const char *model_path(const struct validate_row *row, const char *cell, 
     return files_find_from(arena, FILES_MODELS, joined, cell);
 }
 
+bool nearest_experts(struct arena *arena, const char *model)
+{
+    struct nearest_job job = {0};
+    read_model(&job, files_find(arena, FILES_MODELS, model), arena);
+    return job.experts;
+}
+
+const char *nearest_arch(struct arena *arena, const char *gpu)
+{
+    struct hw_gpu read;
+    struct diag unread = DIAG_INIT;
+    return hw_load_gpu(&read, files_find(arena, FILES_GPUS, gpu), arena, &unread) == STATUS_OK ? read.arch : "";
+}
+
 static void describe_row(struct nearest_runs *runs, int r)
 {
     const struct validate_row *row = &runs->table.rows.at[r];
     struct nearest_job *job = &runs->jobs[r];
     *job = (struct nearest_job){row->gpu, row->framework, row->strategy, row->layout,
-        csv_cell(row->csv, row->csv_row, csv_column(row->csv, "precision")), -1, row->gpus};
-    if (!row->has_error)
+        csv_cell(row->csv, row->csv_row, csv_column(row->csv, "precision")), -1, row->gpus, "", false};
+    if (row->status != VALIDATE_OK)
         return;
-    int first = 0; /* a model is read once */
-    while (first < r && (runs->jobs[first].params < 0 || strcmp(runs->table.rows.at[first].model, row->model) != 0))
-        first++;
+    int model = 0, gpu = 0; /* each is read once */
+    while (model < r && (runs->jobs[model].params < 0 || strcmp(runs->table.rows.at[model].model, row->model) != 0))
+        model++;
     const char *cell = csv_cell(row->csv, row->csv_row, csv_column(row->csv, "model"));
-    job->params = first < r ? runs->jobs[first].params : params_of(model_path(row, cell, &runs->arena), &runs->arena);
+    if (model == r)
+        read_model(job, model_path(row, cell, &runs->arena), &runs->arena);
+    job->params = runs->jobs[model].params;
+    job->experts = runs->jobs[model].experts;
+    while (gpu < r && (!*runs->jobs[gpu].arch || strcmp(runs->jobs[gpu].gpu, row->gpu) != 0))
+        gpu++;
+    job->arch = gpu < r ? runs->jobs[gpu].arch : nearest_arch(&runs->arena, row->gpu);
 }
 
 void nearest_describe(struct nearest_runs *runs)
@@ -178,7 +225,8 @@ void nearest_find(
         for (int r = 0; r < runs->table.rows.n; r++) {
             struct nearest_found found = {.row = r};
             if (!rows[r].has_error || rows[r].same != r || (*rows[r].used_in_fit != '\0') != fitted ||
-                (except && strcmp(rows[r].source, except) == 0))
+                (except && strcmp(rows[r].source, except) == 0) ||
+                regime_rung_of(job, &runs->jobs[r]) > REGIME_PRECISION)
                 continue;
             found.distance = nearest_distance(found.terms, job, &runs->jobs[r]);
             if (!fitted)

@@ -39,11 +39,25 @@ struct nearest_job {
     const char *gpu, *framework, *strategy, *layout, *precision;
     double params;
     int64_t gpus;
+    const char *arch; /* of hw_archs; "": not known */
+    bool experts;     /* the model has some */
 };
 
 /* The axes of more than one rank, in the order TP, CP, EP, PP, DP: "TP+DP"; "one GPU". */
 enum { LAYOUT_AXES = 5 };
 const char *nearest_layout(struct arena *arena, const int64_t degrees[LAYOUT_AXES]);
+
+/* "composer" of ".../composer.yaml"; "" of NULL. */
+const char *nearest_framework(struct arena *arena, const char *stack);
+
+/* The generation of the GPU of a name; "": there is no such file. */
+const char *nearest_arch(struct arena *arena, const char *gpu);
+
+/* Whether the model of a file, or of a name, has experts; false: it cannot be read. */
+bool nearest_experts(struct arena *arena, const char *model);
+
+/* Data parallelism is what is left of the ranks, experts over some of these. */
+struct nearest_job nearest_job_of(struct arena *arena, const struct scenario_point *point);
 
 /* The distance is the sum of the terms. */
 double nearest_distance(double terms[NEAREST_TERMS], const struct nearest_job *a, const struct nearest_job *b);
@@ -59,7 +73,8 @@ struct nearest_runs {
 bool nearest_load(struct nearest_runs *out, const char *path, struct diag *diag);
 void nearest_release(struct nearest_runs *runs);
 
-/* Precision as a row says it, and the parameters of the model file that it names; 0: the file cannot be read. */
+/* Precision as a row says it, the parameters of the model file that it names, and whether it has experts (0, false: the
+ * file cannot be read); the generation of its GPU. */
 void nearest_describe(struct nearest_runs *runs);
 
 enum { NEAREST_RUNS = 20 };
@@ -75,7 +90,8 @@ struct nearest {
     int n_fitted;                            /* runs that a fit rests on, and that are as near as the last of these */
 };
 
-/* Runs that are the same run (struct validate_row) count once. except: rows whose source is this are not compared;
+/* Runs that are the same run (struct validate_row) count once. Those on GPUs of another generation, or with products in
+ * another precision (regime.h), are never near: n may be 0. except: rows whose source is this are not compared;
  * NULL: all are. */
 void nearest_find(
     struct nearest *out, const struct nearest_runs *runs, const struct nearest_job *job, const char *except);

@@ -309,33 +309,18 @@ static void push_row(
     vec_push(&table->rows, row);
 }
 
-/* "composer" of ".../composer.yaml"; "" of none. */
-static const char *framework_of(struct arena *arena, const char *stack)
-{
-    const char *slash = stack ? strrchr(stack, '/') : NULL, *name = slash ? slash + 1 : stack;
-    const char *dot = name ? strrchr(name, '.') : NULL;
-    return !name ? "" : arena_printf(arena, "%.*s", dot ? (int)(dot - name) : (int)strlen(name), name);
-}
-
-/* Data parallelism is what is left of the ranks, experts over some of these. */
-static const char *layout_of(struct arena *arena, const struct scenario *options)
-{
-    const struct parallelism_options *p = &options->strategy.parallelism;
-    return nearest_layout(arena, (const int64_t[LAYOUT_AXES]){p->model.tensor, p->model.context, p->model.expert,
-                                     p->pipeline, strategy_data_ranks(p, options->cluster.gpus)});
-}
-
 /* What the row's scenario says of it. */
 static void describe(struct validate_row *row, struct arena *arena)
 {
     const struct scenario_point *point = &row->set.points[0];
+    const struct nearest_job job = nearest_job_of(arena, point);
     row->model = point->model.shape.name;
-    row->gpu = point->hw.gpu.name;
-    row->gpus = point->options.cluster.gpus;
+    row->gpu = job.gpu;
+    row->gpus = job.gpus;
     row->node_gpus = hw_gpus_per_node(&point->hw);
-    row->strategy = strategy_label(&point->options.strategy);
-    row->framework = framework_of(arena, point->options.stack_path);
-    row->layout = layout_of(arena, &point->options);
+    row->strategy = job.strategy;
+    row->framework = job.framework;
+    row->layout = job.layout;
     row->alone = point->options.strategy.kind == STRATEGY_SINGLE_DEVICE;
     row->leaves_out = discrepancy_class_of(&point->options);
 }

@@ -27,7 +27,7 @@ says report.html "<h2>plain</h2>" "Two layers on some GPUs" "Run 1 of a.db" ": 6
     "<td>stragglers</td>" "<th scope=\"col\" class=\"n\">activations</th>" "the median and the 90 % interval" "--set host.kernel_issue:1:1" \
     "plain.yaml:3:" "<td>run.seed</td>" "<td>default</td>" "digest of all events"
 # Measured runs near it: how far, how well predicted, with links to their sources.
-says report.html "Evidence for this regime" "published runs. The distance to the nearest one is" "<th scope=\"col\" class=\"n\">median error, %</th>" \
+says report.html "Evidence for this regime" "published runs. The distance to the nearest one on GPUs of this generation" "How sure: 90 %" "<th scope=\"col\" class=\"n\">median error, %</th>" \
     "0.5 for each doubling of the number of GPUs" '<td><a rel="noreferrer" href="https://' "Not traced:"
 for point in $(ask "SELECT printf('%.2f', tflops_per_gpu) FROM point") $(ask "SELECT digest FROM point"); do
     says report.html ">$point</td>"

@@ -15,7 +15,7 @@
 
 static const double EXACT = 1e-12;
 static const struct nearest_job job = {
-    "A100-SXM4-80GB", "composer", "FULL_SHARD", "DP", "bf16_mixed", .params = 8e9, .gpus = 64};
+    "A100-SXM4-80GB", "composer", "FULL_SHARD", "DP", "bf16_mixed", .params = 8e9, .gpus = 64, .arch = "Ampere"};
 
 static void test_distance(void **state)
 {
@@ -78,6 +78,12 @@ static void test_find(void **state)
     nearest_find(&found, &runs, &job, "others");
     assert_int_equal(found.n, 1);
     assert_near(found.bias, -0.01, EXACT);
+    /* GPUs of another generation and other precisions are never near. */
+    jobs[0].arch = "Hopper";
+    jobs[3].precision = "fp8_mixed";
+    nearest_find(&found, &runs, &job, NULL);
+    assert_int_equal(found.n, 16);
+    assert_int_equal(found.runs[0].row, 1);
     vec_free(&runs.table.rows);
     vec_free(&runs.table.files);
 }

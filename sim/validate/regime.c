@@ -1,0 +1,226 @@
+#include "validate/regime.h"
+
+#include "validate/interval.h"
+#include "validate/lessons.h"
+
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *products(const char *precision)
+{
+    bool full = strcmp(precision, "fp32") == 0 || strcmp(precision, "tf32") == 0;
+    return strncmp(precision, "fp8", strlen("fp8")) == 0 ? "FP8" : full ? "32 bit" : "16 bit";
+}
+
+static const char *const shared_axes[] = {"TP", "CP", "PP"};
+enum { SHARED_AXES = sizeof shared_axes / sizeof *shared_axes };
+
+/* A bit an axis. */
+static unsigned axes_of(const char *layout)
+{
+    unsigned axes = 0;
+    for (unsigned i = 0; i < SHARED_AXES; i++)
+        axes |= strstr(layout, shared_axes[i]) ? 1U << i : 0;
+    return axes;
+}
+
+enum regime_rung regime_rung_of(const struct nearest_job *a, const struct nearest_job *b)
+{
+    unsigned axes_a = axes_of(a->layout), axes_b = axes_of(b->layout);
+    if (strcmp(a->arch, b->arch) != 0)
+        return REGIME_ALL;
+    if (strcmp(products(a->precision), products(b->precision)) != 0)
+        return REGIME_GENERATION;
+    if (a->experts != b->experts || !axes_a != !axes_b)
+        return REGIME_PRECISION;
+    return axes_a == axes_b ? REGIME_ALIKE : REGIME_SHARED;
+}
+
+const char *regime_name(struct arena *arena, const struct nearest_job *job, enum regime_rung rung)
+{
+    unsigned axes = axes_of(job->layout);
+    const char *shared = axes ? "" : "data parallelism";
+    for (unsigned i = 0; i < SHARED_AXES; i++)
+        if (axes & 1U << i)
+            shared = arena_printf(arena, "%s%s%s", shared, *shared ? "+" : "", shared_axes[i]);
+    const char *experts = job->experts ? ", experts" : "";
+    switch (rung) {
+    case REGIME_ALIKE:
+        return arena_printf(arena, "%s, %s, %s%s", job->arch, products(job->precision), shared, experts);
+    case REGIME_SHARED:
+        return arena_printf(arena, "%s, %s, %s%s", job->arch, products(job->precision),
+            axes ? "ranks that share a model" : shared, experts);
+    case REGIME_PRECISION:
+        return arena_printf(arena, "%s, %s", job->arch, products(job->precision));
+    case REGIME_GENERATION:
+        return job->arch;
+    case REGIME_ALL:
+    case REGIME_RUNGS:
+        break;
+    }
+    return "all runs";
+}
+
+/* ---- which runs count ---- */
+
+struct found {
+    struct lesson lesson;
+    double error; /* |predicted / measured - 1| */
+    enum regime_rung rung;
+};
+
+static double ratio_of(const struct validate_row *row, enum regime_of of)
+{
+    return of == REGIME_OF_SPEED ? row->error + 1 : row->predicted_peak_bytes / row->measured_peak_bytes;
+}
+
+static bool counts(const struct validate_row *row, int r, enum regime_of of, const char *except)
+{
+    bool known = of == REGIME_OF_SPEED ? row->has_error : row->measured_peak_bytes > 0 && row->predicted_peak_bytes > 0;
+    return known && row->same == r && !*row->used_in_fit && !(except && strcmp(row->source, except) == 0);
+}
+
+/* The number of the family and of the source: the first row before it that has the same. */
+static void number(struct found *found, int n, const struct validate_row *rows, const int *row_of)
+{
+    const struct validate_row *row = &rows[row_of[n]];
+    found[n].lesson.family = found[n].lesson.source = n;
+    for (int i = n - 1; i >= 0; i--)
+        if (strcmp(rows[row_of[i]].source, row->source) == 0) {
+            found[n].lesson.source = found[i].lesson.source;
+            if (lessons_same_family(&rows[row_of[i]], row)) {
+                found[n].lesson.family = found[i].lesson.family;
+                return;
+            }
+        }
+}
+
+static int find(struct found *found, const struct nearest_runs *runs, const struct nearest_job *job, enum regime_of of,
+    const char *except)
+{
+    const struct validate_row *rows = runs->table.rows.at;
+    int *row_of = xcalloc((size_t)runs->table.rows.n + 1, sizeof *row_of), n = 0;
+    for (int r = 0; r < runs->table.rows.n; r++) {
+        if (!counts(&rows[r], r, of, except))
+            continue;
+        row_of[n] = r;
+        found[n] = (struct found){.lesson.need = -log(ratio_of(&rows[r], of)),
+            .error = fabs(ratio_of(&rows[r], of) - 1),
+            .rung = regime_rung_of(job, &runs->jobs[r])};
+        number(found, n, rows, row_of);
+        n++;
+    }
+    free(row_of);
+    return n;
+}
+
+/* ---- weights ---- */
+
+/* Rows of a family, families of a source, on one rung, by their numbers. */
+struct census {
+    int *rows, *families;
+};
+
+static void census_rung(struct census *census, struct regime *out, const struct found *found, int n, int rung)
+{
+    memset(census->rows, 0, ((size_t)n + 1) * sizeof *census->rows);
+    memset(census->families, 0, ((size_t)n + 1) * sizeof *census->families);
+    for (int i = 0; i < n; i++) {
+        if (found[i].rung != (enum regime_rung)rung)
+            continue;
+        out->runs[rung]++;
+        if (census->rows[found[i].lesson.family]++ > 0)
+            continue;
+        out->families[rung]++;
+        out->sources[rung] += census->families[found[i].lesson.source]++ == 0;
+    }
+}
+
+/* What a rung weighs is what those before it lack. */
+static void weigh(struct regime *out, struct found *found, int n)
+{
+    struct census census = {
+        .rows = xcalloc((size_t)n + 1, sizeof(int)), .families = xcalloc((size_t)n + 1, sizeof(int))};
+    double sum = 0;
+    for (int rung = 0; rung < REGIME_RUNGS; rung++) {
+        census_rung(&census, out, found, n, rung);
+        double lacking = fmax(0, VALIDATE_LEAST_UNITS - sum);
+        double weight = rung == REGIME_ALIKE ? out->families[rung] : fmin(out->families[rung], lacking);
+        for (int i = 0; i < n; i++) {
+            struct lesson *lesson = &found[i].lesson;
+            if (found[i].rung == (enum regime_rung)rung)
+                lesson->weight =
+                    weight / out->sources[rung] / census.families[lesson->source] / census.rows[lesson->family];
+        }
+        sum += weight;
+    }
+    free(census.rows);
+    free(census.families);
+}
+
+/* ---- what they say ---- */
+
+static void summarise(struct regime *out, const struct found *found, int n)
+{
+    double *errors = xcalloc((size_t)n + 1, sizeof *errors);
+    size_t count = 0;
+    while (out->runs[out->first] == 0)
+        out->first++;
+    for (int i = 0; i < n; i++)
+        if (found[i].rung == out->first)
+            errors[count++] = found[i].error;
+    gsl_sort(errors, 1, count);
+    out->median = gsl_stats_median_from_sorted_data(errors, 1, count);
+    out->p90 = gsl_stats_quantile_from_sorted_data(errors, 1, count, 0.9);
+    free(errors);
+}
+
+void regime_find(struct regime *out, const struct nearest_runs *runs, const struct nearest_job *job, enum regime_of of,
+    const char *except)
+{
+    struct found *found = xcalloc((size_t)runs->table.rows.n + 1, sizeof *found);
+    int n = find(found, runs, job, of, except);
+    *out = (struct regime){.known = n > 0};
+    if (n > 0) {
+        weigh(out, found, n);
+        summarise(out, found, n);
+        struct lessons lessons = {.list = xcalloc((size_t)n, sizeof *lessons.list), .n = n};
+        for (int i = 0; i < n; i++)
+            lessons.list[i] = found[i].lesson;
+        lessons_sort(&lessons);
+        struct validate_sides sides = lessons_sides(&lessons);
+        out->factors = (struct validate_sides){exp(-sides.low), exp(sides.high)};
+        out->poor = out->families[REGIME_ALIKE] < VALIDATE_LEAST_UNITS;
+        free(lessons.list);
+    }
+    free(found);
+}
+
+/* ---- in words ---- */
+
+static const double PERCENT = 100;
+
+const char *regime_text(
+    struct arena *arena, const struct regime *regime, const struct nearest_job *job, enum regime_of of)
+{
+    static const char *const whats[] = {[REGIME_OF_SPEED] = "speeds", [REGIME_OF_PEAK] = "peaks of memory"};
+    if (!regime->known)
+        return "not known; results/validated.csv is not at hand";
+    enum regime_rung first = regime->first;
+    const char *runs = arena_printf(arena, "%d run%s of %d source%s, median error %.2g %%, 9 of 10 within %.2g %%",
+        regime->runs[first], plural(regime->runs[first]), regime->sources[first], plural(regime->sources[first]),
+        PERCENT * regime->median, PERCENT * regime->p90);
+    const char *name = regime_name(arena, job, REGIME_ALIKE);
+    const char *basis =
+        first > REGIME_ALIKE
+            ? arena_printf(arena, "poorly known: no run of this regime (%s) was measured; the nearest (%s): %s", name,
+                  regime_name(arena, job, first), runs)
+            : arena_printf(arena, "%s, by left-out runs of this regime (%s): %s",
+                  regime->poor ? "poorly known" : "known", name, runs);
+    return arena_printf(arena, "90 %% of measured %s are %+.0f to %+.0f %% off what is predicted; %s%s", whats[of],
+        PERCENT * (regime->factors.low - 1), PERCENT * (regime->factors.high - 1), basis,
+        regime->poor ? "; the interval rests on runs that are not alike, too" : "");
+}
