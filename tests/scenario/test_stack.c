@@ -2,7 +2,10 @@
 #include "workspace.h"
 
 #include "../near.h"
+#include "config/config.h"
 #include "scenario/stack.h"
+
+#include <glob.h>
 
 static const char stack_yaml[] = "name: eager\n"
                                  "settings:\n"
@@ -199,9 +202,71 @@ static void what_is_borrowed_follows_the_fit(void **state)
     arena_release(&arena);
 }
 
+/* "91 us": a quantity; switches and choices are words, and whole numbers without a unit. */
+static bool is_quantity(const char *text)
+{
+    char *end = NULL;
+    strtod(text, &end);
+    return end != text && *end == ' ';
+}
+
+static bool says(struct config_node sourced, const char *key)
+{
+    struct config_node node = config_find(sourced, key);
+    return config_kind(node) == CONFIG_SCALAR && *config_text(node);
+}
+
+/* Numbers that a stack has without saying how well they are known: those that stand bare, and sourced ones without
+ * kind, source, or an error above 0. */
+static int bare_numbers(struct config_node node)
+{
+    int n = 0;
+    if (config_kind(node) == CONFIG_SCALAR)
+        return is_quantity(config_text(node));
+    if (config_kind(config_find(node, "value")) != CONFIG_NONE)
+        return !(says(node, "kind") && says(node, "source") && says(node, "std_error") &&
+                 strtod(config_text(config_find(node, "std_error")), NULL) > 0);
+    for (int i = 0; i < config_count(node); i++)
+        n += bare_numbers(config_item(node, i));
+    return n;
+}
+
+static int bare_numbers_of(const char *path)
+{
+    struct config_doc *doc = NULL;
+    struct diag diag = DIAG_INIT;
+    assert_int_equal(config_load(&doc, path, &diag), STATUS_OK);
+    struct config_node root = config_root(doc);
+    int n = bare_numbers(config_find(root, "settings")) + bare_numbers(config_find(root, "host")) +
+            bare_numbers(config_find(root, "rates"));
+    config_free(doc);
+    return n;
+}
+
+static void every_number_has_a_kind_and_an_error(void **state)
+{
+    (void)state;
+    write_text("bare.yaml", "name: x\n"
+                            "settings: {host: {step: 3 ms}, fsdp: {version: 2}}\n"
+                            "host:\n"
+                            "  view: {value: 1 us, kind: assumed, source: test}\n"
+                            "  pass: {value: 1 us, kind: assumed, std_error: 0 us, source: test}\n"
+                            "rates:\n"
+                            "  Volta: {step_pause: {value: 1 ms, kind: assumed, std_error: 1 ms, source: test}}\n");
+    assert_int_equal(bare_numbers_of("bare.yaml"), 3);
+    glob_t stacks;
+    assert_int_equal(glob(FLOPCAST_SOURCE_DIR "/scenarios/stacks/*.yaml", 0, NULL, &stacks), 0);
+    assert_true(stacks.gl_pathc >= 17);
+    for (size_t i = 0; i < stacks.gl_pathc; i++)
+        if (bare_numbers_of(stacks.gl_pathv[i]) > 0)
+            fail_msg("%s has a number without kind, source and error", stacks.gl_pathv[i]);
+    globfree(&stacks);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_number_has_a_kind_and_an_error),
         cmocka_unit_test(every_generation_has_its_own),
         cmocka_unit_test(a_stack_replaces_what_it_names),
         cmocka_unit_test(settings_give_way_to_the_scenarios),
