@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/memory.h"
 #include "cli/records.h"
+#include "cli/sure.h"
 #include "cli/words.h"
 
 #include <inttypes.h>
@@ -172,6 +173,16 @@ static void print_notes(FILE *out, const struct capacity *capacity)
         fputs("Naive attention keeps the scores of every pair of tokens; --attention flash does not.\n", out);
 }
 
+/* Of the peak of the first number of GPUs. */
+static void print_sure(FILE *out, const struct capacity *capacity)
+{
+    struct sure sure = {0};
+    struct memory_job job = job_of(capacity, capacity->counts[0], CHECKPOINT_NONE);
+    sure_of(&sure, &job.point, REGIME_OF_PEAK);
+    sure_print(out, &sure);
+    sure_end(&sure);
+}
+
 static void print(FILE *out, struct capacity *capacity)
 {
     print_head(out, capacity);
@@ -191,6 +202,7 @@ static void print(FILE *out, struct capacity *capacity)
         print_answer(out, capacity, c, capacity->fewest[c], -1);
     fputs(capacity->one_count ? "" : "\n", out);
     print_notes(out, capacity);
+    print_sure(out, capacity);
 }
 
 /* A row a number of GPUs and kind of checkpointing. */

@@ -174,14 +174,20 @@ static void run_all(
     struct scenario_result *results = xcalloc(n, sizeof *results);
     struct arena *arenas = xcalloc(n, sizeof *arenas);
     struct goodput_point *points = ARENA_ARRAY(arena, struct goodput_point, n);
+    struct sure sure = {0};
     enum status status = scenario_simulate_all(results, arenas, set, NULL, NULL, diag);
     for (int i = 0; i < set->n_points && status == STATUS_OK; i++)
         simulate_point(&points[i], command, &set->points[i], &results[i], diag);
+    for (int i = 0; i < set->n_points; i++)
+        points[i].regime = sure_of(&sure, &set->points[i], REGIME_OF_SPEED);
     if (diag->worst == STATUS_OK)
         (command->format == RECORDS_TABLE ? goodput_print_table : goodput_print_records)(
             stdout, command, set, points, arena);
+    if (diag->worst == STATUS_OK && command->format == RECORDS_TABLE)
+        sure_print(stdout, &sure);
     if (diag->worst == STATUS_OK && command->db)
         goodput_store(command, set, points, arena, diag);
+    sure_end(&sure);
     for (int i = 0; i < set->n_points; i++)
         arena_release(&arenas[i]);
     free(arenas);
@@ -210,8 +216,9 @@ int cmd_goodput(int argc, char **argv)
             "trains (goodput), what is left of TFLOPS, and where the rest goes.\v"
             "Section goodput of the scenario says how often parts fail and how checkpoints are written ('flopcast "
             "help settings'); --sources says where its defaults are from. checkpoint_interval 0 s: the interval with "
-            "the largest goodput is searched. Intervals are 5 to 95 % of the histories; how sure the step itself "
-            "is, `flopcast run --samples` says. Dollars and energy count hot spares, too, which idle: by default none "
+            "the largest goodput is searched. Intervals of goodput are 5 to 95 % of the histories; those of days "
+            "hold the step's, by measured runs of the same regime, too. Dollars and energy count hot spares, too, "
+            "which idle: by default none "
             "below "
             "64 nodes, then by the job's size. Energy is at the "
             "meter: GPUs in steps or waiting for one, host, network, PUE."};

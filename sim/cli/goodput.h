@@ -4,6 +4,7 @@
 
 #include "cli/price.h"
 #include "cli/records.h"
+#include "cli/sure.h"
 #include "goodput/goodput.h"
 #include "scenario/scenario.h"
 
@@ -31,6 +32,7 @@ struct goodput_point {
     double time_share[GOODPUT_TIMES][GOODPUT_CAUSES + 1];
     double interruptions[GOODPUT_CAUSES], hangs, checkpoints; /* of a history */
     double tflops_per_gpu, tokens_per_s;                      /* while it trains; tokens of the whole job */
+    const struct regime *regime;                              /* how sure the step is */
     double spare_gpus;                                        /* of hot spares, beside those of the job */
     double usd_per_day, kwh_per_day;                          /* of all GPUs, those of spares too; 0: not known */
 };

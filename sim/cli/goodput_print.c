@@ -6,6 +6,7 @@
 #include "hw/power.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 static const double PERCENT = 100, S_PER_DAY = 86400, S_PER_HOUR = 3600, KWH_PER_MWH = 1e3, USD_PER_MILLION = 1e6;
@@ -54,6 +55,17 @@ static double days_of(const struct goodput_command *command, const struct goodpu
     return share > 0 ? command->tokens.n / point->tokens_per_s / share / S_PER_DAY : TABLE_UNKNOWN;
 }
 
+/* By the luck of failures and by how sure the step is: two errors beside each other, so in the logarithm their
+ * distances from the mean add as squares. */
+static struct validate_sides days_range(const struct goodput_command *command, const struct goodput_point *point)
+{
+    const struct regime *step = point->regime;
+    double share = point->share.mean, mean = days_of(command, point, share);
+    double faster = hypot(log(point->share.high / share), step->known ? log(step->factors.high) : 0);
+    double slower = hypot(log(share / point->share.low), step->known ? log(step->factors.low) : 0);
+    return (struct validate_sides){mean * exp(-faster), mean * exp(slower)};
+}
+
 /* "88.9 to 91.3" */
 static const char *range(struct arena *arena, double low, double high, int digits)
 {
@@ -65,19 +77,28 @@ static double known(const struct goodput_point *point, double value)
     return point->ok ? value : TABLE_UNKNOWN;
 }
 
+/* What depends on the step. */
+static const char *of_step(struct arena *arena, const struct goodput_point *point, double value, int digits)
+{
+    return point->ok ? sure_number(arena, point->regime, value, digits) : "-";
+}
+
 /* What is paid for, where tokens are given. */
 static void print_totals(
     struct table *table, const struct goodput_command *command, const struct goodput_point *point, struct arena *arena)
 {
-    double days = known(point, days_of(command, point, point->share.mean));
-    table_number(table, "days", "", 1, days);
-    table_text(table, "90 %", "by failures",
-        point->ok && point->share.low > 0
-            ? range(arena, days_of(command, point, point->share.high), days_of(command, point, point->share.low), 1)
-            : "-");
-    table_number(
-        table, "cost", "M$", 3, point->usd_per_day > 0 ? days * point->usd_per_day / USD_PER_MILLION : TABLE_UNKNOWN);
-    table_number(table, "energy", "MWh", 0, days * point->kwh_per_day / KWH_PER_MWH);
+    const struct regime *regime = point->regime;
+    double days = days_of(command, point, point->share.mean), usd = days * point->usd_per_day / USD_PER_MILLION;
+    struct validate_sides ends = days_range(command, point);
+    bool some = point->ok && point->share.low > 0;
+    table_number_as(table, "days", "", some ? sure_number(arena, regime, days, 1) : "-");
+    table_text(table, "90 %", "",
+        some ? arena_printf(
+                   arena, "%s to %s", sure_number(arena, regime, ends.low, 1), sure_number(arena, regime, ends.high, 1))
+             : "-");
+    table_number_as(table, "cost", "M$", some && usd > 0 ? sure_number(arena, regime, usd, 3) : "-");
+    table_number_as(
+        table, "energy", "MWh", some ? sure_number(arena, regime, days * point->kwh_per_day / KWH_PER_MWH, 0) : "-");
 }
 
 static void print_points(FILE *out, const struct goodput_command *command, const struct scenario_set *set,
@@ -92,14 +113,15 @@ static void print_points(FILE *out, const struct goodput_command *command, const
         table_text(&table, "job", "", vary_name(&vary, &set->points[i], arena));
         table_number(&table, "GPUs", "", 0, (double)set->points[i].options.cluster.gpus);
         table_number(&table, "GPUs", "spare", 0, known(point, point->spare_gpus));
-        table_number(&table, "step", "s", 3, known(point, point->job.step_s));
+        table_number_as(&table, "step", "s", of_step(arena, point, point->job.step_s, 3));
         table_number(&table, "fails every", "h", 2, known(point, point->costs.mtbf_s / S_PER_HOUR));
         table_number(&table, "checkpoint every", "min", 1, known(point, point->interval_s / 60));
         table_number(&table, "goodput", "%", 1, known(point, PERCENT * point->share.mean));
         table_text(&table, "90 %", "by failures",
             point->ok ? range(arena, PERCENT * point->share.low, PERCENT * point->share.high, 1) : "OOM");
-        table_number(&table, "TFLOPS/GPU", "step", 1, known(point, point->tflops_per_gpu));
-        table_number(&table, "TFLOPS/GPU", "effective", 1, known(point, point->tflops_per_gpu * point->share.mean));
+        table_number_as(&table, "TFLOPS/GPU", "step", of_step(arena, point, point->tflops_per_gpu, 1));
+        table_number_as(
+            &table, "TFLOPS/GPU", "effective", of_step(arena, point, point->tflops_per_gpu * point->share.mean, 1));
         if (command->tokens.n > 0)
             print_totals(&table, command, point, arena);
     }
@@ -194,8 +216,9 @@ void goodput_print_table(FILE *out, const struct goodput_command *command, const
         fprintf(out, "\nWhere the other %.1f %% of the time go:\n\n", PERCENT * (1 - points[0].share.mean));
         print_waterfall(out, &points[0]);
         print_costs(out, &points[0]);
-        fprintf(out, "GPUs paid: %" PRId64 " + %.0f spare (goodput.hot_spares); 90 %%: by the luck of failures alone\n",
-            set->points[0].options.cluster.gpus, points[0].spare_gpus);
+        fprintf(out, "GPUs paid: %" PRId64 " + %.0f spare (goodput.hot_spares)%s\n",
+            set->points[0].options.cluster.gpus, points[0].spare_gpus,
+            command->tokens.n > 0 ? "; 90 % of days: by the luck of failures and by how sure the step is" : "");
     }
     if (set->points[0].options.assumptions)
         words_assumptions(out, set->points[0].options.assumptions);
@@ -217,13 +240,12 @@ static void add_totals(struct row *row, const struct goodput_command *command, c
 {
     const struct goodput_band *share = &point->share;
     bool asked = point->ok && command->tokens.n > 0, priced = point->usd_per_day > 0;
-    double low = asked ? days_of(command, point, share->high) : 0,
-           high = asked ? days_of(command, point, share->low) : 0;
+    struct validate_sides ends = asked ? days_range(command, point) : (struct validate_sides){0};
     double mean = asked ? days_of(command, point, share->mean) : 0;
     asked = asked && share->mean > 0;
     add(row, cell_real("training_days", asked, mean));
-    add(row, cell_real("training_days_p05", asked, low));
-    add(row, cell_real("training_days_p95", asked && share->low > 0, high));
+    add(row, cell_real("training_days_p05", asked, ends.low));
+    add(row, cell_real("training_days_p95", asked && share->low > 0, ends.high));
     add(row, cell_real("cost_usd", asked && priced, mean * point->usd_per_day));
     add(row, cell_real("energy_kwh", asked, mean * point->kwh_per_day));
 }

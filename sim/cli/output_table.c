@@ -1,5 +1,6 @@
 #include "cli/output.h"
 
+#include "cli/sure.h"
 #include "cli/table.h"
 #include "cli/vary.h"
 #include "cli/words.h"
@@ -18,6 +19,7 @@ struct view {
     const struct scenario_result *results;
     struct arena *arena;
     struct vary vary; /* only what no other column shows */
+    struct sure *sure;
     bool published, published_allocated, published_reserved, sampled, retries, stages;
     bool one_model, one_strategy, one_batch; /* in all points */
 };
@@ -50,6 +52,7 @@ enum {
     SPARE_MFU = 1,
     SPARE_TOKENS,
     SPARE_STEP,
+    SPARE_INTERVAL,
     SPARE_ALLOCATED_DEVIATION,
     SPARE_RESERVED_DEVIATION,
     SPARE_ALLOCATED,
@@ -71,11 +74,20 @@ static void number(
     table_spare(table, spare);
 }
 
-static void range(struct table *table, const char *name, int spare, struct scenario_band band)
+/* A number to as many digits as its interval has, a text of them, or a dash. */
+static void sure_cell(struct table *table, const char *name, const char *unit, int spare, bool known, const char *text)
 {
-    table_number_as(table, name, "TFLOPS/GPU",
-        band.n > 0 ? arena_printf(&table->numbers, "%.2f .. %.2f", band.low, band.high) : "-");
+    table_number_as(table, name, unit, known ? text : "-");
     table_spare(table, spare);
+}
+
+static void range(
+    struct table *table, const char *name, int spare, struct scenario_band band, const struct regime *regime)
+{
+    struct arena *arena = &table->numbers;
+    sure_cell(table, name, "TFLOPS/GPU", spare, band.n > 0,
+        arena_printf(
+            arena, "%s .. %s", sure_number(arena, regime, band.low, 2), sure_number(arena, regime, band.high, 2)));
 }
 
 static void deviation(struct table *table, const char *unit, int spare, bool known, double simulated, double published)
@@ -133,15 +145,20 @@ static void add_point(struct view *view, struct table *table, int i)
     const struct scenario_result *result = &view->results[i];
     const struct scenario_published *published = &point->published;
     bool ok = result->exec.status == EXEC_OK, known = published->found && published->tflops_per_gpu > 0;
+    const struct regime *regime = sure_of(view->sure, point, REGIME_OF_SPEED);
+    struct arena *arena = view->arena;
     table_row(table);
     name_point(view, table, point);
-    table_number_as(table, "TFLOPS", "/GPU", ok ? arena_printf(view->arena, "%.2f", result->tflops_per_gpu) : "OOM");
+    table_number_as(table, "TFLOPS", "/GPU", ok ? sure_number(arena, regime, result->tflops_per_gpu, 2) : "OOM");
     table_mark(table, ok ? TABLE_PLAIN : TABLE_BAD);
     if (view->sampled) {
         struct scenario_band band = scenario_band(result, SAMPLED_TFLOPS);
-        number(table, "median", "TFLOPS/GPU", 0, band.n > 0, 2, band.median);
-        range(table, "90 % by numbers", SPARE_NUMBERS, band);
-        range(table, "90 % in all", 0, scenario_widen(band, result->discrepancy));
+        sure_cell(table, "median", "TFLOPS/GPU", 0, band.n > 0, sure_number(arena, regime, band.median, 2));
+        range(table, "90 % by numbers", SPARE_NUMBERS, band, regime);
+        range(table, "90 % in all", 0, scenario_widen(band, result->discrepancy), regime);
+    } else {
+        sure_cell(
+            table, "90 %", "TFLOPS/GPU", SPARE_INTERVAL, ok, sure_range(arena, regime, result->tflops_per_gpu, 2));
     }
     if (view->published) {
         table_number_as(table, "published", "TFLOPS/GPU",
@@ -152,9 +169,9 @@ static void add_point(struct view *view, struct table *table, int i)
     }
     const struct exec_result *exec = &result->exec;
     const char *speed = arena_printf(view->arena, "%s/s", words_counted_all(view->set));
-    number(table, "step", "s", SPARE_STEP, ok, 4, exec->step_time_s);
-    number(table, speed, "/GPU", SPARE_TOKENS, ok, 0, result->tokens_per_s_per_gpu);
-    number(table, "MFU", "%", SPARE_MFU, ok, 1, 100 * result->mfu);
+    sure_cell(table, "step", "s", SPARE_STEP, ok, sure_number(arena, regime, exec->step_time_s, 4));
+    sure_cell(table, speed, "/GPU", SPARE_TOKENS, ok, sure_number(arena, regime, result->tokens_per_s_per_gpu, 0));
+    sure_cell(table, "MFU", "%", SPARE_MFU, ok, sure_number(arena, regime, 100 * result->mfu, 1));
     number(table, "exposed comm", "% of step", SPARE_EXPOSED, ok, 1,
         100 * exec->breakdown.exposed_comm_s / exec->step_time_s);
     if (view->stages) {
@@ -418,7 +435,8 @@ static void print_slow(FILE *out, const struct view *view)
 void output_table(FILE *out, const struct scenario_set *set, const struct scenario_result *results)
 {
     struct arena arena = ARENA_INIT;
-    struct view view = {.set = set, .results = results, .arena = &arena};
+    struct sure sure = {0};
+    struct view view = {.set = set, .results = results, .arena = &arena, .sure = &sure};
     const struct scenario *first = &set->points[0].options;
     view_begin(&view);
     fprintf(out, "%s%s%s\n", first->name, first->description ? ": " : "", first->description ? first->description : "");
@@ -432,11 +450,13 @@ void output_table(FILE *out, const struct scenario_set *set, const struct scenar
             "\npublished peaks of memory: the peak beside HBM peak (allocated by tensors), reserved beside reserved\n",
             out);
     output_programs(out, set, results, &view.vary);
+    sure_print(out, &sure);
     print_slow(out, &view);
     print_ooms(out, &view);
     print_curves(out, &view);
     if (first->assumptions)
         words_assumptions(out, first->assumptions);
+    sure_end(&sure);
     vec_free(&view.vary.options);
     arena_release(&arena);
 }

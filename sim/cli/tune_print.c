@@ -63,6 +63,7 @@ enum {
     SPARE_QUIET,
     SPARE_PREFETCH,
     SPARE_RETRIES,
+    SPARE_INTERVAL,
     SPARE_GPU_HOURS,
     SPARE_ENERGY
 };
@@ -93,6 +94,14 @@ static void number(struct table *table, const char *name, const char *unit, int 
 const char *tune_stack(const struct scenario_point *point, struct arena *arena)
 {
     return point->options.stack_path ? words_stem(point->options.stack_path, arena) : "none";
+}
+
+/* To as many digits as the speed's interval has. */
+static void sure_cell(const struct tune_print *print, struct table *table, const char *name, const char *unit,
+    int spare, const struct regime *regime, double value, int digits)
+{
+    table_number_as(table, name, unit, isnan(value) ? "-" : sure_number(print->arena, regime, value, digits));
+    table_spare(table, spare);
 }
 
 /* What the candidate is. */
@@ -130,27 +139,33 @@ static void add_row(const struct tune_print *print, struct table *table, int ind
     const struct tune_rates *rates = candidate->finalist ? &candidate->noisy : &candidate->quiet;
     const char *counted = words_counted_all(print->set);
     double usd = rates->usd_per_gtokens > 0 ? rates->usd_per_gtokens : TABLE_UNKNOWN;
+    const struct regime *regime = sure_of(print->sure, &candidate->point, REGIME_OF_SPEED);
+    struct arena *arena = print->arena;
     table_row(table);
     name_candidate(print, table, index);
-    table_number(table, arena_printf(print->arena, "%s/s", counted), "of the job", 0, rates->tokens_per_s);
-    table_number(table, "TFLOPS", "/GPU", 1, rates->tflops_per_gpu);
+    sure_cell(print, table, arena_printf(arena, "%s/s", counted), "of the job", 0, regime, rates->tokens_per_s, 0);
+    table_number_as(table, "90 %", "of the job", sure_range(arena, regime, rates->tokens_per_s, 0));
+    table_spare(table, SPARE_INTERVAL);
+    sure_cell(print, table, "TFLOPS", "/GPU", 0, regime, rates->tflops_per_gpu, 1);
     if (print->noise)
-        number(table, "no noise", "TFLOPS", SPARE_QUIET, 1, candidate->quiet.tflops_per_gpu);
+        sure_cell(print, table, "no noise", "TFLOPS", SPARE_QUIET, regime, candidate->quiet.tflops_per_gpu, 1);
     if (print->retries)
         number(table, "retries", "/step", SPARE_RETRIES, 1, rates->retries);
     table_number(table, "HBM peak", "GiB", 1, rates->peak_bytes / 0x1p30);
     if (print->tune->quiet_only)
         tune_layout_shares(table, candidate);
     if (print->tokens) {
-        table_number(table, "time", "days", 1, tune_days(print, rates));
-        number(table, "GPU-h", "", SPARE_GPU_HOURS, 0, tune_of_all(print, rates->gpu_hours_per_gtokens));
-        table_number(table, "cost", "$", 0, tune_of_all(print, usd));
-        number(table, "energy", "MWh", SPARE_ENERGY, 1, tune_of_all(print, rates->kwh_per_gtokens) / 1e3);
+        sure_cell(print, table, "time", "days", 0, regime, tune_days(print, rates), 1);
+        sure_cell(
+            print, table, "GPU-h", "", SPARE_GPU_HOURS, regime, tune_of_all(print, rates->gpu_hours_per_gtokens), 0);
+        sure_cell(print, table, "cost", "$", 0, regime, tune_of_all(print, usd), 0);
+        sure_cell(
+            print, table, "energy", "MWh", SPARE_ENERGY, regime, tune_of_all(print, rates->kwh_per_gtokens) / 1e3, 1);
     } else {
-        number(table, "GPU-h", arena_printf(print->arena, "/10^9 %s", counted), SPARE_GPU_HOURS, 1,
-            rates->gpu_hours_per_gtokens);
-        table_number(table, "cost", "$/10^9", 2, usd);
-        number(table, "energy", "kWh/10^9", SPARE_ENERGY, 1, rates->kwh_per_gtokens);
+        sure_cell(print, table, "GPU-h", arena_printf(arena, "/10^9 %s", counted), SPARE_GPU_HOURS, regime,
+            rates->gpu_hours_per_gtokens, 1);
+        sure_cell(print, table, "cost", "$/10^9", 0, regime, usd, 2);
+        sure_cell(print, table, "energy", "kWh/10^9", SPARE_ENERGY, regime, rates->kwh_per_gtokens, 1);
     }
 }
 
@@ -389,8 +404,14 @@ void tune_print_table(FILE *out, const struct tune_command *command, const struc
     const struct tune *tune, struct arena *arena)
 {
     const struct scenario_set one = tune_one_variant(set, command);
-    struct tune_print print = {
-        .out = out, .command = command, .set = &one, .tune = tune, .tokens = command->tokens.n > 0, .arena = arena};
+    struct sure sure = {0};
+    struct tune_print print = {.out = out,
+        .command = command,
+        .set = &one,
+        .tune = tune,
+        .tokens = command->tokens.n > 0,
+        .sure = &sure,
+        .arena = arena};
     int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
     int n = tune_rank(order, tune, TUNE_BY_SPEED);
     if (n == 0)
@@ -398,11 +419,13 @@ void tune_print_table(FILE *out, const struct tune_command *command, const struc
     else {
         tune_find_swept(&print.swept, &one, &tune->candidates.at[order[0]], arena);
         print_orders(&print, order);
+        sure_print(out, &sure);
     }
     print_counts(out, command, tune);
     print_prices(&print);
     if (tune->candidates.n > 0)
         tune_print_held(out, command, tune, arena);
+    sure_end(&sure);
     vec_free(&print.swept.options);
     free(order);
 }

@@ -2,6 +2,7 @@
 #ifndef FLOPCAST_CLI_TUNE_PRINT_H
 #define FLOPCAST_CLI_TUNE_PRINT_H
 
+#include "cli/sure.h"
 #include "cli/tune.h"
 #include "cli/vary.h"
 
@@ -12,6 +13,7 @@ struct tune_print {
     const struct tune *tune;
     struct vary swept;
     bool noise, retries, tokens; /* whether these are columns */
+    struct sure *sure;
     struct arena *arena;
 };
 

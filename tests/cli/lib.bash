@@ -25,6 +25,15 @@ says() {
     done
 }
 
+# alike FILE FILE: the same words, and numbers that differ by 2 % at most: a table rounds them to what their interval lets one read.
+alike() {
+    awk 'NR == FNR { line[FNR] = $0; n = FNR; next }
+        { if (split(line[FNR], other) != NF) bad = 1
+          for (i = 1; i <= NF; i++)
+              if (other[i] != $i && (other[i] + 0 == 0 || ($i / other[i] - 1) ^ 2 > 0.02 ^ 2)) bad = 1 }
+        END { exit bad || FNR != n }' "$1" "$2"
+}
+
 # scenario FILE [LINE...]: a GPT of two layers with DDP on 8 to 32 V100, which simulates in no time; the lines are added.
 scenario() {
     local file=$1

@@ -43,8 +43,9 @@ expect 0 "$FLOPCAST" run published.yaml --db published.db
     fail "deviations in the database: $(ask 'SELECT * FROM v_memory' published.db)"
 expect 0 "$FLOPCAST" run published.yaml
 says out "published  deviation" "% of peak" "% of reserved" "published peaks of memory: the peak beside HBM peak"
-[[ $(awk '/^tiny.json/ { print $7, $(NF - 2), $NF; exit }' out) == "$(awk '{ printf "%+.1f %+.1f %+.1f", 100 * $1, 100 * $2, 100 * $3; exit }' deviations)" ]] ||
+[[ $(awk '/^tiny.json/ { sub(/ [0-9.]+ \.\. [0-9.]+ /, " "); print $7, $(NF - 2), $NF; exit }' out) == "$(awk '{ printf "%+.1f %+.1f %+.1f", 100 * $1, 100 * $2, 100 * $3; exit }' deviations)" ]] ||
     fail "the table says $(<out), the CSV $(<deviations)"
+says out "how sure: 90 % of measured speeds are " "(Volta, 16 bit, data parallelism)"
 
 # Column swept distinguishes the points of a sweep, whatever is swept.
 expect 0 "$FLOPCAST" run oom.yaml --format csv --set "train.attention=[naive, flash]" --set "cluster.gpus=[8, 16]"
@@ -67,16 +68,16 @@ tr -d '\r' <out >swept.csv
 [[ $(column cluster.gpus | tr '\n' ' ') == "cluster.gpus 8 16 32 8 16 8 16 " && $(column ddp.gradient_as_bucket_view | sort | uniq -c | tr -s ' \n' ' ') == " 1 ddp.gradient_as_bucket_view 5 false 2 true " ]] ||
     fail "columns of two scenarios: $(<swept.csv)"
 
-# The table's numbers are those of the CSV, in its units.
+# The table's numbers are those of the CSV, in its units; it has their interval, and what that rests on.
 expect 0 "$FLOPCAST" run a.yaml --set train.micro_batch=512
-awk '/^tiny.json  DDP/ { $1 = $1; print }' out >table
+awk '/^tiny.json  DDP/ { sub(/ [0-9.]+ \.\. [0-9.]+ /, " "); $1 = $1; print }' out >table
 expect 0 "$FLOPCAST" run a.yaml --set train.micro_batch=512 --format csv
 tr -d '\r' <out | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
     { step = $at["step_time_s"]
       printf "%s %s %s %s %.2f %.4f %.0f %.1f %.1f %.1f %.1f\n", $2, $3, $4, $5, $at["tflops_per_gpu"], step,
           $at["tokens_per_s_per_gpu"], 100 * $at["mfu"], 100 * $at["exposed_comm_s"] / step, $at["peak_allocated_bytes"] / 2 ^ 30,
           $at["peak_reserved_bytes"] / 2 ^ 30 }' >rows
-cmp table rows || fail "the table says $(<table), the CSV $(<rows)"
+alike rows table || fail "the table says $(<table), the CSV $(<rows)"
 
 # Out of memory is a result: exit status 0, no speed, what it needs.
 expect 0 "$FLOPCAST" run oom.yaml --format csv "${oom[@]}"

@@ -48,7 +48,7 @@ greatest() { # COLUMN: in all.csv; texts before it may have commas, so columns c
 
 # The table has the CSV's numbers, the fastest first.
 expect 0 "$FLOPCAST" tune a.yaml --set strategy=ddp --max-batch 512 --top 100
-awk '/^V100/ { print $(NF - 8), $(NF - 7), $(NF - 6), $(NF - 5), $(NF - 4), $(NF - 3), $(NF - 2), $(NF - 1), $NF }' out >shown
+awk '/^V100/ { sub(/ [0-9.]+ \.\. [0-9.]+ /, " "); print $(NF - 8), $(NF - 7), $(NF - 6), $(NF - 5), $(NF - 4), $(NF - 3), $(NF - 2), $(NF - 1), $NF }' out >shown
 "$FLOPCAST" tune a.yaml --set strategy=ddp --max-batch 512 --top 100 --format csv | tr -d '\r' |
     awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) left[$i] = NF - i }
         function of(name) { return $(NF - left[name]) }
@@ -56,7 +56,7 @@ awk '/^V100/ { print $(NF - 8), $(NF - 7), $(NF - 6), $(NF - 5), $(NF - 4), $(NF
             of("micro_batch"), of("grad_accum"), of("tokens_per_s"), of("tflops_per_gpu"), of("peak_allocated_bytes") / 2 ^ 30,
             of("gpu_hours_per_gtokens"), of("usd_per_gtokens"), of("kwh_per_gtokens") }' | sort -s -g -r -k 1,1 | cut -d ' ' -f 2- >meant
 [[ $(wc -l <shown) == 30 ]] || fail "not 3 x 10 rows: $(<shown)"
-cmp shown meant || fail "the table shows $(<shown), the CSV $(<meant)"
+alike meant shown || fail "the table shows $(<shown), the CSV $(<meant)"
 
 # With noise: finalists are run as `run` runs them and rank by that; what they do without it stands beside.
 scenario noisy.yaml 'noise: {gpu_speed_spread: 0.05, kernel_jitter: 0.1}' 'sweep: [{noise.host_jitter: [1, 0]}]'
@@ -85,8 +85,8 @@ if grep -q "no price" out; then fail "there is no price: $(<out)"; fi
 # 2 T tokens at s tokens/s are 2e12 / s / 86400 days; on 8 GPUs at 1.5 dollars an hour 24 x 8 x 1.5 dollars each.
 expect 0 "$FLOPCAST" tune a.yaml --set strategy=ddp --max-batch 2 --top 1 --tokens 2T --price v100=1.5
 says out "best by speed, for 2T tokens"
-awk '/^V100/ { days = 2e12 / $(NF - 6) / 86400; usd = days * 24 * 8 * 1.5
-    exit !(($(NF - 3) - days) ^ 2 < 0.01 && ($(NF - 2) / (days * 192) - 1) ^ 2 < 1e-6 && ($(NF - 1) / usd - 1) ^ 2 < 1e-6) }' out || fail "days or dollars: $(<out)"
+awk '/^V100/ { sub(/ [0-9.]+ \.\. [0-9.]+ /, " "); days = 2e12 / $(NF - 6) / 86400; usd = days * 24 * 8 * 1.5
+    exit !(($(NF - 3) / days - 1) ^ 2 < 4e-4 && ($(NF - 2) / (days * 192) - 1) ^ 2 < 4e-4 && ($(NF - 1) / usd - 1) ^ 2 < 4e-4) }' out || fail "days or dollars: $(<out)"
 "$FLOPCAST" tune a.yaml --set strategy=ddp --max-batch 1 --tokens 2e12 --price v100=1.5 --format csv | tr -d '\r' >all.csv
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) left[$i] = NF - i }
     NR > 1 && (2e12 / $(NF - left["tokens_per_s"]) / 86400 * 288 / $(NF - left["usd"]) - 1) ^ 2 > 1e-9 { bad = 1 } END { exit bad || NR != 4 }' all.csv || fail "$(<all.csv)"
