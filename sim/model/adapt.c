@@ -49,6 +49,11 @@ static bool is_target(const struct model *model, const struct model_tensor *tens
     return !targets;
 }
 
+bool model_is_adapter(const struct model_tensor *tensor)
+{
+    return strstr(tensor->name, ".lora_A.") || strstr(tensor->name, ".lora_B.");
+}
+
 bool model_takes_adapters(const struct model_shape *shape)
 {
     return shape->family != MODEL_CONVNET && !shape->dhen.convolution;

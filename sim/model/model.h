@@ -446,6 +446,8 @@ void model_adapt(struct model *out, const struct model *model, int64_t rank, con
 /* Whether the tensor is a matrix of a block, which adapters go beside and QLoRA quantises; the stacks of experts are
  * not (peft and bitsandbytes take linear layers). */
 bool model_is_block_matrix(const struct model *model, const struct model_tensor *tensor);
+/* One of model_adapt()'s. */
+bool model_is_adapter(const struct model_tensor *tensor);
 /* All matrices of the blocks are linear layers, which adapters go beside; a convolution's is not. */
 bool model_takes_adapters(const struct model_shape *shape);
 /* The first name of the list that no linear layer of a block is called, in arena; NULL: there is none such. */

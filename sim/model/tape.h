@@ -30,13 +30,16 @@ struct tape;
  * (transformer_engine/pytorch/module/linear.py): input, weight and gradient are each cast to FP8 together with their
  * transposes by one kernel, the three GEMMs are in FP8, results are in the storage format; backward keeps the
  * transposes in place of the input. Attention, norms, the head stay as they are; so do layers whose sides are no
- * multiples of 16. Ignored: the kernel that updates scales and the all_reduce of the largest values, some kB a step.
+ * multiples of 16, and adapters (LoRA's lora_A and lora_B are no layers of TransformerEngine in peft, NeMo and
+ * Megatron-Bridge). A frozen matrix has no gradient: nothing is transposed for it but the weight (TransformerEngine 2;
+ * 1.x writes transposes that nobody reads). Ignored: the kernel that updates scales and the all_reduce of the largest
+ * values, some kB a step.
  *
  * With FUSION_TRANSFORMER_ENGINE as Megatron-Core has it: weights lie in FP8 beside their transposes, which the
  * strategy makes once a step, not each micro-step; with sequence what the ranks of AXIS_TP gather in blocks is cast
  * before, each rank its rows, and the transposes are made behind (TransformerEngine's LayerNormLinear and Linear gather
- * in FP8). Ignored: norms that write FP8 themselves. Else weights are cast in each micro-step and gathers are in the
- * storage format.
+ * in FP8; beside adapters in the storage format, which these read). Ignored: norms that write FP8 themselves. Else
+ * weights are cast in each micro-step and gathers are in the storage format.
  *
  * fp8_recipe tensorwise and rowwise: torchao's Float8Linear instead (torchao/float8/float8_linear.py, 2024-12), whose
  * scales are of the step itself. tensorwise: a pass over an operand finds its largest value (over the ranks of AXIS_TP,

@@ -121,11 +121,22 @@ static int weight_across(struct tape *tape, const struct tape_op *op)
     return turned;
 }
 
+/* plain: the gradient along its rows. */
+static void weight_gradient(struct tape *tape, const struct tape_op *op, int grad, int plain)
+{
+    const char *name = tape_suffix(tape, op->name, "grad");
+    int turned = across(tape, name, grad, plain, op->m * tape_matrices(op), op->n), input = input_across(tape, op);
+    tape_fp8_multiply(tape, op, tape_suffix(tape, op->name, "wgrad"), op->n, op->k, op->m, BUFFERS(turned, input));
+    tape_complete(tape, op->weight);
+}
+
 static void float8_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad = tape_grad(tape, op), x = op->in[0];
     const char *name = tape_suffix(tape, op->name, "grad");
-    tape_bias_gradient(tape, op, grad, op->n);
+    bool trains = tape_trains(tape, op->weight);
+    if (trains)
+        tape_bias_gradient(tape, op, grad, op->n);
     int plain = tape_float8_cast(tape, name, grad, op->m * tape_matrices(op), op->n);
     if (tape_at(tape, x).needs_grad) {
         int weight = weight_across(tape, op), grad_x = tape_new_grad(tape, x);
@@ -135,9 +146,8 @@ static void float8_backward(struct tape *tape, const struct tape_op *op)
         tape_give(tape, x, grad_x);
     }
     tape_reduce_entered(tape, op);
-    int turned = across(tape, name, grad, plain, op->m * tape_matrices(op), op->n), input = input_across(tape, op);
-    tape_fp8_multiply(tape, op, tape_suffix(tape, op->name, "wgrad"), op->n, op->k, op->m, BUFFERS(turned, input));
-    tape_complete(tape, op->weight);
+    if (trains)
+        weight_gradient(tape, op, grad, plain);
     tape_await_reduced(tape, op);
 }
 

@@ -10,7 +10,7 @@ enum {
 bool tape_in_fp8(const struct tape *tape, const struct tape_op *op)
 {
     const struct model_tensor *weight = tape_tensor(tape, op->weight);
-    return tape->workload->fp8 && model_is_block_matrix(tape->model, weight) && !weight->frozen &&
+    return tape->workload->fp8 && model_is_block_matrix(tape->model, weight) && !model_is_adapter(weight) &&
            op->m % FP8_STEP == 0 && op->n % FP8_STEP == 0 && op->k % FP8_STEP == 0;
 }
 
@@ -18,7 +18,7 @@ bool model_keeps_fp8(
     const struct model *model, const struct model_workload *workload, const struct model_tensor *tensor)
 {
     bool in_block = model->layers[tensor->layer].role != LAYER_ROOT && tensor->cols > 1;
-    return workload->fp8 && workload->fusion == FUSION_TRANSFORMER_ENGINE && in_block && !tensor->frozen &&
+    return workload->fp8 && workload->fusion == FUSION_TRANSFORMER_ENGINE && in_block && !model_is_adapter(tensor) &&
            tensor->rows % FP8_STEP == 0 && tensor->cols % FP8_STEP == 0;
 }
 
@@ -120,6 +120,23 @@ void tape_fp8_multiply(
     tape_of_experts(tape, op->batch);
 }
 
+/* Of a frozen matrix: the gradient of its input alone. */
+static void frozen_backward(struct tape *tape, const struct tape_op *op)
+{
+    int x = op->in[0];
+    if (tape_at(tape, x).needs_grad) {
+        int grad = tape_quantized_buffer(
+            tape, tape_suffix(tape, op->name, "grad"), tape_grad(tape, op), op->m * tape_matrices(op), op->n);
+        int grad_x = tape_new_grad(tape, x);
+        tape_fp8_multiply(
+            tape, op, tape_suffix(tape, op->name, "dgrad"), op->m, op->k, op->n, BUFFERS(grad, grad_x, op->saved[1]));
+        tape_use(tape, op->weight);
+        tape_give(tape, x, grad_x);
+    }
+    tape_reduce_entered(tape, op);
+    tape_await_reduced(tape, op);
+}
+
 /* The bias's gradient is summed by the kernel that casts, and ready with it. */
 static void fp8_backward(struct tape *tape, const struct tape_op *op)
 {
@@ -153,11 +170,14 @@ int tape_fp8_linear(struct tape *tape, struct tape_op op)
 {
     if (tape->workload->fp8_recipe != FP8_DELAYED)
         return tape_float8_linear(tape, op);
-    op.backward = fp8_backward;
+    bool trains = tape_trains(tape, op.weight);
+    op.backward = trains ? fp8_backward : frozen_backward;
     struct tape_value in = tape_at(tape, op.in[0]);
     int x = in.buffer, weight = NO_BUFFER;
     op.saved[0] = op.saved[1] = NO_BUFFER;
-    if (in.element_bytes != FP8_BYTES)
+    if (!trains)
+        x = tape_quantized_buffer(tape, tape_suffix(tape, op.name, "x"), in.buffer, op.m * tape_matrices(&op), op.k);
+    else if (in.element_bytes != FP8_BYTES)
         x = cast_transpose(
             tape, tape_suffix(tape, op.name, "x.cast"), in.buffer, op.m * tape_matrices(&op), op.k, &op.saved[0]);
     if (!keeps_weights(tape)) {

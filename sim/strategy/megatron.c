@@ -16,7 +16,7 @@
  *
  * FP8 (precision fp8_mixed with fusion transformer_engine): weights that multiply in it are kept beside their
  * transposes, both made once a step; with fp8_param_gather there are no 16-bit ones, and gathers have a byte an
- * element.
+ * element. Frozen ones are FP8, too; with fp8_param_gather nothing is made of them in a step.
  *
  * Experts (tensors split over AXIS_EP) have buffers apart, which are reduced over the ranks that hold the same experts.
  *
@@ -54,6 +54,7 @@ struct megatron {
     int group[N_CLASSES], ranks[N_CLASSES];
     int64_t elements[N_CLASSES]; /* on this rank, that are trained */
     int64_t fp8;                 /* those of weights that multiply in FP8 */
+    int64_t frozen_fp8;          /* the same of what is not trained */
     VEC(struct bucket) buckets;  /* in the order in which they are reduced */
     int *bucket, *segment; /* by tensor, NO_BUCKET: frozen; the segment whose backward pass completes its gradient */
     bool *fused;           /* by tensor: its gradient comes from a GEMM */
@@ -329,10 +330,10 @@ static void step_begins(struct emit *emit)
     if (gathers(self) && !self->options->overlap_param_gather && self->ranks[DENSE] > 1)
         plan_stream_wait(&emit->builder, STREAM_COMPUTE, EMIT_LAST_STEP);
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "grad_buffer.zero_", 0, bytes);
-    if (self->fp8 > 0)
-        emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "fp8_weights",
-            (double)(self->fp8 * kept_bytes(self)),
-            (double)(self->fp8 * (self->options->fp8_param_gather ? 1 : 2) * FP8_BYTES));
+    int64_t made = self->fp8 + (self->options->fp8_param_gather ? 0 : self->frozen_fp8);
+    if (made > 0)
+        emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "fp8_weights", (double)(made * kept_bytes(self)),
+            (double)(made * (self->options->fp8_param_gather ? 1 : 2) * FP8_BYTES));
 }
 
 /* A layer's matrix, wherever it is in the model. */
@@ -382,9 +383,11 @@ static void setup_memory(struct megatron *self)
     int64_t all = self->elements[DENSE] + self->elements[EXPERT], n = owned_tensors(self, tensors);
     plan_keep(
         builder, "param_buffer", (all - self->fp8) * emit->param_bytes + self->fp8 * kept_bytes(self), HBM_PARAMETERS);
-    plan_keep(
-        builder, "fp8_weights", self->fp8 * (self->options->fp8_param_gather ? 1 : 2) * FP8_BYTES, HBM_PARAMETERS);
-    plan_keep(builder, "frozen_params", (emit->model->params - all) * emit->param_bytes, HBM_PARAMETERS);
+    plan_keep(builder, "fp8_weights",
+        (self->fp8 + self->frozen_fp8) * (self->options->fp8_param_gather ? 1 : 2) * FP8_BYTES, HBM_PARAMETERS);
+    plan_keep(builder, "frozen_params",
+        (emit->model->params - all - self->frozen_fp8) * emit->param_bytes + self->frozen_fp8 * kept_bytes(self),
+        HBM_PARAMETERS);
     plan_keep(builder, "grad_buffer", all * self->grad_bytes, HBM_GRADIENTS);
     plan_keep(builder, "dummy_wgrads", dummy_gradients(self) * emit->param_bytes, HBM_GRADIENTS);
     for (int i = 0; i < n; i++) {
@@ -409,8 +412,11 @@ static void setup(struct emit *emit)
         .segment = ARENA_ARRAY(emit->arena, int, n),
         .fused = ARENA_ARRAY(emit->arena, bool, n)};
     emit->main_grad_bytes = self->grad_bytes;
-    for (int t = 0; t < n; t++)
+    for (int t = 0; t < n; t++) {
+        const struct model_tensor *at = &emit->model->tensors[t];
         self->bucket[t] = self->segment[t] = NO_BUCKET;
+        self->frozen_fp8 += at->frozen && model_keeps_fp8(emit->model, &emit->workload, at) ? at->numel : 0;
+    }
     fill_buckets(self);
     for (int b = 0; b < self->buckets.n; b++) {
         self->elements[self->buckets.at[b].class] += self->buckets.at[b].elements;

@@ -171,6 +171,46 @@ static void weights_of_blocks_are_kept_in_fp8(void **state)
     arena_release(&r.arena);
 }
 
+/* With adapters on every matrix, 2 x 32 rows of llama's block: what is frozen multiplies in FP8, forward and for the
+ * gradient of its input; its input is cast alone, without a transpose; adapters multiply in BF16. */
+static void frozen_matrices_multiply_in_fp8(void **state)
+{
+    (void)state;
+    enum { RANK = 16, LENGTH = 32 };
+    for (int recipe = FP8_DELAYED; recipe < FP8_RECIPE_COUNT; recipe++) {
+        struct run r = {.arena = ARENA_INIT};
+        struct model whole;
+        struct model_workload w = {.micro_batch = BATCH,
+            .seq_len = LENGTH,
+            .math = DTYPE_BF16,
+            .storage = DTYPE_BF16,
+            .attention = ATTENTION_FLASH,
+            .fp8 = true,
+            .fp8_recipe = recipe,
+            .loss_fp32 = true};
+        model_build(&whole, &small_llama, &r.arena);
+        model_adapt(&r.model, &whole, RANK, NULL, &r.arena);
+        model_segments(&r.segments, &r.model, &w, &r.arena);
+        const struct model_program *p = r.segments.at[2].program; /* the second block: its input has a gradient */
+        const struct model_op *up = kernel_named(p->forward, p->n_forward, "mlp.up_proj");
+        assert_int_equal(up->work.math, DTYPE_FP8);
+        assert_int_equal(kernel_named(p->backward, p->n_backward, "mlp.up_proj.dgrad")->work.math, DTYPE_FP8);
+        assert_int_equal(count_named(p->backward, p->n_backward, "mlp.up_proj.wgrad"), 0);
+        assert_int_equal(kernel_named(p->forward, p->n_forward, "mlp.up_proj.lora_A")->work.math, DTYPE_BF16);
+        assert_int_equal(kernel_named(p->backward, p->n_backward, "mlp.up_proj.lora_B.wgrad")->work.math, DTYPE_BF16);
+        const double x = BATCH * LENGTH * 64;
+        const struct model_op *cast = kernel_named(p->forward, p->n_forward, "mlp.up_proj.x.cast");
+        assert_true(cast->work.read_bytes == BF16_BYTES * x && cast->work.write_bytes == x);
+        for (int t = 0; t < r.model.n_tensors; t++) {
+            const struct model_workload kept = {.fp8 = true, .fusion = FUSION_TRANSFORMER_ENGINE};
+            bool of_block = model_is_block_matrix(&r.model, &r.model.tensors[t]);
+            assert_int_equal(
+                model_keeps_fp8(&r.model, &kept, &r.model.tensors[t]), of_block && r.model.tensors[t].frozen);
+        }
+        arena_release(&r.arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +219,7 @@ int main(void)
         cmocka_unit_test(sides_that_fp8_cannot_take_stay),
         cmocka_unit_test(gathers_are_in_fp8),
         cmocka_unit_test(weights_of_blocks_are_kept_in_fp8),
+        cmocka_unit_test(frozen_matrices_multiply_in_fp8),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
