@@ -73,8 +73,8 @@ static const struct command_option options[] = {
         "hold what was measured",
         OPTION_SAMPLES, AT(samples)},
     {"predict", "FILE.csv",
-        "Only the rows of which nothing is measured: write what is predicted into this new file, a table of the same "
-        "form, with version and digests of program and inputs",
+        "Only the rows of which nothing is measured: write their ids and what is predicted into this new file, with "
+        "version and digests of program and inputs",
         OPTION_TEXT, AT(predict)},
     {"uncommitted", NULL,
         "With --predict: also by a program that was not built from a commit; the file says so, and is no first sight",

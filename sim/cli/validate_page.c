@@ -135,9 +135,10 @@ static void put_predictions(FILE *out, const struct validate_table *rows)
             first = !rows->rows.at[j].predicted_by ||
                     strcmp(rows->rows.at[j].first_sight_file, row->first_sight_file) != 0 ||
                     strcmp(rows->rows.at[j].predicted_by, row->predicted_by) != 0;
+        const char *slash = first ? strrchr(row->first_sight_file, '/') : NULL;
         if (first)
-            fprintf(out, "%s`%s` by %s",
-                n++ ? "; " : "\nPredictions, and the build that made them: ", row->first_sight_file, row->predicted_by);
+            fprintf(out, "%s`%s` by %s", n++ ? "; " : "\nPredictions (`predictions/`), and the build that made them: ",
+                slash ? slash + 1 : row->first_sight_file, row->predicted_by);
     }
     fputs(n ? ".\n" : "", out);
 }

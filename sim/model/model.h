@@ -265,6 +265,7 @@ struct model_workload {
                        * upcast into the storage format (bitsandbytes' dequantize kernel) */
     bool fp8;         /* linear layers of blocks multiply in FP8, see model/tape.h */
     int fp8_recipe;   /* enum fp8_recipe */
+    bool frozen_once; /* a frozen matrix in FP8 lies there without its transpose, which is made for each use */
     bool fp8_weights; /* tensorwise: matrices come in FP8 (FSDP's float8 all-gather) */
     bool drops_logits; /* the training loop lets go of them before backward (torchtitan does; a loop that keeps
                         * its `outputs` does not) */

@@ -32,8 +32,8 @@ struct tape;
  * transposes in place of the input. Attention, norms, the head stay as they are; so do layers whose sides are no
  * multiples of 16, and adapters (LoRA's lora_A and lora_B are no layers of TransformerEngine in peft, NeMo and
  * Megatron-Bridge). A frozen matrix has no gradient: nothing is transposed for it but the weight (TransformerEngine 2;
- * 1.x writes transposes that nobody reads). Ignored: the kernel that updates scales and the all_reduce of the largest
- * values, some kB a step.
+ * 1.x writes transposes that nobody reads), with frozen_once by a kernel before each use. Ignored: the kernel that
+ * updates scales and the all_reduce of the largest values, some kB a step.
  *
  * With FUSION_TRANSFORMER_ENGINE as Megatron-Core has it: weights lie in FP8 beside their transposes, which the
  * strategy makes once a step, not each micro-step; with sequence what the ranks of AXIS_TP gather in blocks is cast

@@ -127,9 +127,13 @@ static void frozen_backward(struct tape *tape, const struct tape_op *op)
     if (tape_at(tape, x).needs_grad) {
         int grad = tape_quantized_buffer(
             tape, tape_suffix(tape, op->name, "grad"), tape_grad(tape, op), op->m * tape_matrices(op), op->n);
+        int weight = op->saved[1];
+        if (tape->workload->frozen_once)
+            weight = transpose(
+                tape, tape_suffix(tape, op->name, "weight.transpose"), NO_BUFFER, op->n * tape_matrices(op), op->k);
         int grad_x = tape_new_grad(tape, x);
         tape_fp8_multiply(
-            tape, op, tape_suffix(tape, op->name, "dgrad"), op->m, op->k, op->n, BUFFERS(grad, grad_x, op->saved[1]));
+            tape, op, tape_suffix(tape, op->name, "dgrad"), op->m, op->k, op->n, BUFFERS(grad, grad_x, weight));
         tape_use(tape, op->weight);
         tape_give(tape, x, grad_x);
     }

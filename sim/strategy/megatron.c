@@ -16,7 +16,9 @@
  *
  * FP8 (precision fp8_mixed with fusion transformer_engine): weights that multiply in it are kept beside their
  * transposes, both made once a step; with fp8_param_gather there are no 16-bit ones, and gathers have a byte an
- * element. Frozen ones are FP8, too; with fp8_param_gather nothing is made of them in a step.
+ * element. Frozen ones are FP8, too; with fp8_param_gather they lie there once, without a transpose, which is made for
+ * each use (MLPerf's llama2_70b_lora runs on an H200 with all of the 69 GB, TP 1: two copies would not fit). Ignored:
+ * that Blackwell multiplies them as they lie.
  *
  * Experts (tensors split over AXIS_EP) have buffers apart, which are reduced over the ranks that hold the same experts.
  *
@@ -384,7 +386,7 @@ static void setup_memory(struct megatron *self)
     plan_keep(
         builder, "param_buffer", (all - self->fp8) * emit->param_bytes + self->fp8 * kept_bytes(self), HBM_PARAMETERS);
     plan_keep(builder, "fp8_weights",
-        (self->fp8 + self->frozen_fp8) * (self->options->fp8_param_gather ? 1 : 2) * FP8_BYTES, HBM_PARAMETERS);
+        (self->options->fp8_param_gather ? self->fp8 : 2 * (self->fp8 + self->frozen_fp8)) * FP8_BYTES, HBM_PARAMETERS);
     plan_keep(builder, "frozen_params",
         (emit->model->params - all - self->frozen_fp8) * emit->param_bytes + self->frozen_fp8 * kept_bytes(self),
         HBM_PARAMETERS);

@@ -31,30 +31,10 @@ static const struct {
     {"peak_reserved_bytes", offsetof(struct validate_figures, peak_reserved_bytes)},
 };
 enum { N_FIGURES = sizeof figures / sizeof *figures };
-static const char *const extra_columns[] = {"oom", "predicted_by", "inputs"};
-enum { N_EXTRA = sizeof extra_columns / sizeof *extra_columns };
 
-static bool is_written_anew(const char *column)
+static void write_row(FILE *out, const struct validate_row *row, bool uncommitted)
 {
-    for (int i = 0; i < N_FIGURES; i++)
-        if (strcmp(column, figures[i].column) == 0)
-            return true;
-    for (int i = 0; i < N_EXTRA; i++)
-        if (strcmp(column, extra_columns[i]) == 0)
-            return true;
-    return strcmp(column, "first_sight") == 0;
-}
-
-static void write_row(FILE *out, const struct csv_table *csv, const struct validate_row *row, bool uncommitted)
-{
-    const char *separator = "";
-    for (int c = 0; c < csv_columns(csv); c++) {
-        if (is_written_anew(csv_name(csv, c)))
-            continue;
-        fputs(separator, out);
-        csv_write_text(out, csv_cell(csv, row->csv_row, c));
-        separator = ",";
-    }
+    csv_write_text(out, row->id);
     for (int i = 0; i < N_FIGURES; i++) {
         double value = *(const double *)(const void *)((const char *)&row->predicted + figures[i].offset);
         fprintf(out, value > 0 ? ",%.10g" : ",", value);
@@ -69,29 +49,20 @@ static void write_row(FILE *out, const struct csv_table *csv, const struct valid
         build_digest(), uncommitted ? UNCOMMITTED : "", inputs.text);
 }
 
-static void write_head(FILE *out, const struct csv_table *csv, bool uncommitted)
+static void write_head(FILE *out, bool uncommitted)
 {
     char commit[BUILD_COMMIT_SIZE];
     build_commit(commit);
     fputs(
         "# Predictions of `flopcast validate --predict`, made before the measurements were known; not to be changed.\n"
         "# Columns of measurements hold what is predicted; predicted_by: version and build digest of the program; "
-        "inputs: digest of all that went in.\n",
+        "inputs: digest of all that went in. Settings are those of the table at the commit.\n",
         out);
     fprintf(out, "# commit %s%s\n", commit, uncommitted ? UNCOMMITTED ": no first sight" : "");
-    const char *separator = "";
-    for (int c = 0; c < csv_columns(csv); c++) {
-        if (is_written_anew(csv_name(csv, c)))
-            continue;
-        fputs(separator, out);
-        csv_write_text(out, csv_name(csv, c));
-        separator = ",";
-    }
+    fputs("id", out);
     for (int i = 0; i < N_FIGURES; i++)
         fprintf(out, ",%s", figures[i].column);
-    for (int i = 0; i < N_EXTRA; i++)
-        fprintf(out, ",%s", extra_columns[i]);
-    fputc('\n', out);
+    fputs(",oom,predicted_by,inputs\n", out);
 }
 
 enum status validate_can_predict(const char *path, bool uncommitted, struct diag *diag)
@@ -126,9 +97,9 @@ enum status validate_predict(const struct validate_table *table, const char *pat
         return diag_input(diag, at, "the file is there already, and predictions are not made twice; name another file");
     if (!out)
         return diag_io(diag, at, "cannot be written: %s", strerror(errno));
-    write_head(out, table->rows.at[0].csv, uncommitted);
+    write_head(out, uncommitted);
     for (int i = 0; i < table->rows.n; i++)
-        write_row(out, table->rows.at[i].csv, &table->rows.at[i], uncommitted);
+        write_row(out, &table->rows.at[i], uncommitted);
     bool failed = ferror(out) != 0;
     if (fclose(out) != 0 || failed)
         return diag_io(diag, at, "cannot be written: %s", strerror(errno));

@@ -1,15 +1,15 @@
 /* Predictions that are made before anybody has seen the measurements.
  *
- * A prediction file is a table of runs (validate.h): the rows of a table in which nothing is measured, with what is
- * predicted in the columns of what is measured, and two columns more:
+ * A prediction file has the ids of the rows of a table (validate.h) in which nothing is measured, what is predicted in
+ * the columns of what is measured, and two columns more (files until 2026-11-23 have the table's settings, too):
  * - predicted_by: version and build digest (base/build.h) of the program
  * - inputs: digest of the program and of every value that went in (scenario/identity.h)
- * Its head has the commit that the program was built from, so that anybody can build it again: a program with
- * uncommitted changes, or of an unknown commit, predicts only where it is said, and what it writes is no first sight.
- * It never changes. Once the measurements are known, they go into the table, whose column first_sight names the
- * prediction file (a path from the table's folder); rows are the same by id. The first-sight error of a row is that of
- * this prediction, by the same rule as its error of today. A row that ran, and was predicted to run out of memory or
- * not at all, has none and is counted as missed.
+ * Its head has the commit that the program was built from, so that anybody can build it again, and see the settings: a
+ * program with uncommitted changes, or of an unknown commit, predicts only where it is said, and what it writes is no
+ * first sight. It never changes. Once the measurements are known, they go into the table, whose column first_sight
+ * names the prediction file (a path from the table's folder); rows are the same by id. The first-sight error of a row
+ * is that of this prediction, by the same rule as its error of today. A row that ran, and was predicted to run out of
+ * memory or not at all, has none and is counted as missed.
  *
  * Ignored: whether a table's settings were changed after the prediction; the commit of the file is the witness of its
  * date. */

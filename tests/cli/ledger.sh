@@ -23,7 +23,7 @@ cells() { # FILE COLUMN...: the id and these columns of a table of runs, tab-sep
         { line = cell[column["id"]]; for (i = 1; i <= n; i++) line = line "|" cell[column[want[i]]]; print line }' "$1"
 }
 cells "$measured/unseen.csv" tokens_per_s_per_gpu tflops_per_gpu | sort >seen.rows
-cells "$measured/predictions_2026_11_22.csv" tokens_per_s_per_gpu tflops_per_gpu | sort >predicted.rows
+cells "$measured/../predictions/2026_11_22.csv" tokens_per_s_per_gpu tflops_per_gpu | sort >predicted.rows
 join -t '|' seen.rows predicted.rows | awk -F '|' '{ e = 100 * ($2 != "" ? $4 / $2 : $5 / $3) - 100; print $1, (e < 0 ? -e : e) }' >errors
 read -r n median p90 <<<"$(awk '{ print $2 }' errors | summary)"
 [[ $n == 49 ]] || fail "$n runs at first sight"

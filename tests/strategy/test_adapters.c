@@ -186,9 +186,31 @@ static void zero_owns_adapters_alone(void **state)
     }
 }
 
+/* Megatron-Core with fp8_param_gather: of what is frozen in blocks a byte an element; root, norms (2 x 64 a block) and
+ * adapters in BF16. Backward transposes each frozen matrix. */
+static void a_frozen_matrix_lies_in_fp8_once(void **state)
+{
+    (void)state;
+    struct strategy_options options = adapting(STRATEGY_MEGATRON, false);
+    options.train.precision = PRECISION_FP8_MIXED;
+    options.train.fusion = FUSION_TRANSFORMER_ENGINE;
+    options.train.attention = ATTENTION_FLASH;
+    options.megatron.fp8_param_gather = true;
+    struct compiled compiled;
+    compile(&compiled, &options, &small_llama, 1);
+    const double matrices = (double)BLOCKS * BLOCK_ELEMENTS, rest = (double)compiled.model.params - matrices;
+    assert_near(kept(&compiled.plan, HBM_PARAMETERS), matrices + 2 * (rest + (double)BLOCKS * ADAPTERS), 0);
+    int transposed = 0;
+    for (int i = 0; i < compiled.plan.programs[0].ops.n; i++)
+        transposed += strstr(compiled.plan.programs[0].ops.at[i].name, ".weight.transpose") != NULL &&
+                      compiled.plan.programs[0].ops.at[i].kind == OP_KERNEL;
+    assert_int_equal(transposed, 7 * BLOCKS);
+    drop(&compiled);
+}
+
 /* Over two tensor ranks as over two parts of the sequence. Tensor: of q, k, v, gate and up lora_B is cut as the matrix
- * is, of o and down lora_A; the others are whole, and their gradients are summed over the ranks. A rank has RANK x (96 +
- * 2 x 80 + 96 + 2 x 144 + 144) elements of a block's adapters. Context: all, on each half. */
+ * is, of o and down lora_A; the others are whole, and their gradients are summed over the ranks. A rank has RANK x (96
+ * + 2 x 80 + 96 + 2 x 144 + 144) elements of a block's adapters. Context: all, on each half. */
 static void adapters_are_cut_as_their_matrices(void **state)
 {
     (void)state;
@@ -288,6 +310,7 @@ int main(void)
         cmocka_unit_test(matrices_are_widened_for_each_product),
         cmocka_unit_test(frozen_t5_is_spared_a_third),
         cmocka_unit_test(zero_owns_adapters_alone),
+        cmocka_unit_test(a_frozen_matrix_lies_in_fp8_once),
         cmocka_unit_test(adapters_are_cut_as_their_matrices),
         cmocka_unit_test(every_combination_is_lawful),
         cmocka_unit_test(frozen_embeddings_of_images_have_no_gradient),
