@@ -14,7 +14,8 @@
 void output_table(FILE *out, const struct scenario_set *set, const struct scenario_result *results);
 
 /* A part of it. Of jobs whose ranks run several programs: where each one's time goes, and what it needs. Programs in a
- * row that print the same have one line; of more than 8 lines the fullest stands for all. vary: the names of points. */
+ * row that print the same have one line; of more than 8 lines in all each point has its fullest alone. vary: the names
+ * of points. */
 void output_programs(
     FILE *out, const struct scenario_set *set, const struct scenario_result *results, const struct vary *vary);
 

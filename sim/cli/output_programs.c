@@ -13,13 +13,13 @@ struct jobs {
     struct arena *arena;
 };
 
-/* Of several points what tells them apart, too. */
+/* Of several points what tells them apart, too; GPUs first, as a narrow screen cuts the end. */
 static const char *point_label(const struct jobs *jobs, int i)
 {
     const char *gpus = arena_printf(jobs->arena, "%" PRId64 " GPUs", jobs->set->points[i].options.cluster.gpus);
     return jobs->set->n_points == 1
                ? gpus
-               : arena_printf(jobs->arena, "%s, %s", vary_name(jobs->vary, &jobs->set->points[i], jobs->arena), gpus);
+               : arena_printf(jobs->arena, "%s, %s", gpus, vary_name(jobs->vary, &jobs->set->points[i], jobs->arena));
 }
 
 static bool is_alike(const struct exec_program *a, const struct exec_program *b)
@@ -78,6 +78,17 @@ static void add_program(const struct jobs *jobs, struct table *table, int i, int
     table_number(table, "reserved", "GiB", 1, memory->peak_reserved_bytes / GiB);
 }
 
+/* Rows of all points of several programs. */
+static int count_rows(const struct jobs *jobs)
+{
+    int n = 0;
+    for (int i = 0; i < jobs->set->n_points; i++) {
+        const struct exec_result *exec = &jobs->results[i].exec;
+        n += exec->n_programs < 2 || exec->status != EXEC_OK ? 0 : count_groups(exec);
+    }
+    return n;
+}
+
 void output_programs(
     FILE *out, const struct scenario_set *set, const struct scenario_result *results, const struct vary *vary)
 {
@@ -85,21 +96,21 @@ void output_programs(
     struct arena arena = ARENA_INIT;
     const struct jobs jobs = {set, results, vary, &arena};
     struct table table = {0};
-    bool kinds = false, some = false;
+    bool kinds = false, some = false, many = count_rows(&jobs) > MANY;
     for (int i = 0; i < jobs.set->n_points; i++) {
         const struct exec_result *exec = &jobs.results[i].exec;
         if (exec->n_programs < 2 || exec->status != EXEC_OK)
             continue;
-        bool many = count_groups(exec) > MANY;
+        bool whole = !many || exec->kinds;
         kinds |= exec->kinds;
-        some |= many;
+        some |= !whole;
         for (int p = 0, last; p < exec->n_programs; p = last + 1) {
             last = last_alike(exec, p);
-            if (!many || (exec->fullest >= p && exec->fullest <= last))
+            if (whole || (exec->fullest >= p && exec->fullest <= last))
                 add_program(&jobs, &table, i, p, last);
         }
     }
-    const char *head = some ? "\nby program, of more than 8 that differ the fullest:\n" : "\nby program:\n";
+    const char *head = some ? "\nby program, of more than 8 lines the fullest of each point:\n" : "\nby program:\n";
     fputs(table.rows == 0 ? "" : kinds ? "\nby kind of GPU:\n" : head, out);
     table_finish(out, &table);
     arena_release(&arena);

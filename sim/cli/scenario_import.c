@@ -51,6 +51,7 @@ static const struct command_option options[] = {
     {"model", "NAME", "The model, where the files do not say it", OPTION_TEXT, AT(given.model)},
     {"topology", "NAME", "The cluster, which no file says", OPTION_TEXT, AT(given.topology)},
     {"gpus", "N", "The number of GPUs, in place of what the files say", OPTION_COUNT, AT(given.gpus), .most = 1 << 24},
+    {"seq-len", "T", "Tokens of a sequence (train.seq_len)", OPTION_SETTING, AT(overrides), .path = "train.seq_len"},
     {"stack", "NAME", "The stack profile, in place of the one that is assumed", OPTION_TEXT, AT(given.stack)},
     {"set", "KEY=VALUE", "A setting of the scenario, as of flopcast run", OPTION_SET, AT(overrides)},
     {"force", NULL, "Take the scenario although settings are not understood that may change speed or memory",

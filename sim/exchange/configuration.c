@@ -329,7 +329,7 @@ enum status configuration_finish(
     missing(config, "cluster.topology", "--topology NAME");
     missing(config, "cluster.gpus", "--gpus N");
     missing(config, "train.micro_batch", "--set train.micro_batch=N");
-    missing(config, "train.seq_len", "--set train.seq_len=N");
+    missing(config, "train.seq_len", "--seq-len T");
     check_gpus(config, given);
     return diag->worst;
 }

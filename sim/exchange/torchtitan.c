@@ -342,9 +342,9 @@ static void finish_precision(struct configuration *config)
     bool full = param && strcmp(param->value, "float32") == 0;
     if (param && !param->words)
         put_setting(config, "train.precision", full ? "fp32" : "bf16_mixed", param);
-    else
-        put_assumed(config, "train.precision", "bf16_mixed", "torchtitan's default");
     finish_float8(config, find_float8(config) != NULL);
+    if (!put_find(config, "train.precision"))
+        put_assumed(config, "train.precision", "bf16_mixed", "torchtitan's default");
     bool fp8 = strcmp(put_find(config, "train.precision"), "fp8_mixed") == 0;
     if (fp8 && !put_find(config, "train.fp8_recipe"))
         put_assumed(config, "train.fp8_recipe", "tensorwise", "torchao's default");

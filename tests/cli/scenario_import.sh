@@ -61,7 +61,8 @@ says cp.yaml "attention: flash" "context: 8"
 says fp8.yaml "precision: fp8_mixed" "fp8_recipe: delayed"
 if grep -q autocast fp8.yaml; then fail "autocast is not of FP8: $(<fp8.yaml)"; fi
 
-expect 0 import "$data/llama3_8b.toml" --topology h100-8x400g --gpus 64 --out titan.yaml
+expect 0 import "$data/llama3_8b.toml" --topology h100-8x400g --gpus 64 --seq-len 4096 --out titan.yaml
+says titan.yaml "seq_len: 4096"
 says out "llama3_8b.toml:20:1: model.flavor = 8B -> model: llama3.1-8b" "not understood: 0"
 expect 0 "$FLOPCAST" run titan.yaml "${short[@]}"
 says out llama3.1-8b FULL_SHARD
@@ -69,6 +70,7 @@ says out llama3.1-8b FULL_SHARD
 # FP8 as it was spelled in March 2025, and a model by name and flavor.
 expect 0 import "$data/llama3_405b_2025_03.toml" --topology h100-8x400g --gpus 128 --out titan405.yaml
 says out "model.converters = float8 -> train.precision: fp8_mixed" "model.flavor = 405B -> model: llama3.1-405b" "not understood: 0"
+if grep -q "assumed.*bf16_mixed\|train.precision: bf16_mixed" titan405.yaml out; then fail "BF16 is assumed beside FP8: $(<out)"; fi
 expect 0 "$FLOPCAST" run titan405.yaml "${short[@]}"
 says out llama3.1-405b
 

@@ -69,7 +69,7 @@ static void alike_ones_share_a_line(void **state)
         assert_true((strstr(text, "0 to 3   1.0000") != NULL) == (n == 6));
         assert_true((strstr(text, " 4   5.0000") != NULL) == (n == 6));
         assert_non_null(strstr(text, "5 (fullest)   6.0000"));
-        assert_true((strstr(text, "of more than 8 that differ the fullest") != NULL) == (n > 6));
+        assert_true((strstr(text, "of more than 8 lines the fullest of each point") != NULL) == (n > 6));
     }
 }
 

@@ -91,6 +91,20 @@ static void check_system(const char *folder, struct arena *arena)
     config_free(doc);
 }
 
+/* Its bandwidths are in 2^30 bytes a second, of a GPU: NVLink's, then its part of the node's NICs. */
+static void check_network(const char *folder, const struct hw *hw, struct arena *arena)
+{
+    struct diag diag = DIAG_INIT;
+    struct config_doc *doc = NULL;
+    assert_int_equal(config_load(&doc, arena_printf(arena, "%s/network.yml", folder), &diag), STATUS_OK);
+    struct config_node list = config_find(config_root(doc), "bandwidth");
+    assert_int_equal(config_count(list), 2);
+    double in_node = strtod(config_text(config_item(list, 0)), NULL) * 0x1p30;
+    double of_nics = strtod(config_text(config_item(list, 1)), NULL) * 0x1p30 * hw_gpus_per_node(hw);
+    assert_true(fabs(in_node / coll_gpu_Bps(hw) - 1) < 1e-5 && fabs(of_nics / coll_node_Bps(hw) - 1) < 1e-5);
+    config_free(doc);
+}
+
 static void check(const char *scenario, const struct scenario_override *overrides, int n_overrides, bool pipeline)
 {
     struct arena arena = ARENA_INIT;
@@ -109,6 +123,7 @@ static void check(const char *scenario, const struct scenario_override *override
     int ranks = plan.mesh.ranks;
     check_groups(groups, ranks);
     check_system(folder, &arena);
+    check_network(folder, &set.points[0].hw, &arena);
     for (int r = 0; r < ranks; r++) {
         struct chakra_trace trace;
         assert_int_equal(chakra_read(&trace, arena_printf(&arena, "%s/w.%d.et", folder, r), &arena, &diag), STATUS_OK);

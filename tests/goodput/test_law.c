@@ -197,6 +197,56 @@ static void an_asynchronous_checkpoint_saves_what_was_captured(void **state)
     assert_near(lost_s / failures, interval_s / 2 + writing_s, 0.03 * (interval_s / 2 + writing_s));
 }
 
+/* What a checkpoint of 1 TB costs, on 100 nodes of 8 GPUs that write 1 GB/s each, into storage of 50 GB/s. */
+static void one_writer_has_the_bandwidth_of_one(void **state)
+{
+    (void)state;
+    struct goodput_job job = plain(3600, 60, 300);
+    struct goodput_options *o = &job.options;
+    o->checkpoint_bandwidth_Bps = 50e9;
+    o->checkpoint_node_bandwidth_Bps = 1e9;
+    o->checkpoint_copy_bandwidth_Bps = 2e9;
+    o->async_checkpoint = false;
+    o->sharded_checkpoint = true;
+    assert_near(goodput_costs(&job).stall_s, 20, 1e-9);
+    assert_near(goodput_costs(&job).load_s, 20, 1e-9);
+    o->sharded_checkpoint = false; /* all nodes read it back */
+    assert_near(goodput_costs(&job).stall_s, 1000, 1e-9);
+    assert_near(goodput_costs(&job).load_s, 20, 1e-9);
+    o->async_checkpoint = true; /* one GPU copies it to its host, then that writes */
+    assert_near(goodput_costs(&job).stall_s, 500, 1e-9);
+    assert_near(goodput_costs(&job).write_s, 1000, 1e-9);
+    assert_near(goodput_costs(&job).load_s, 20, 1e-9);
+    o->sharded_checkpoint = true;
+    assert_near(goodput_costs(&job).stall_s, 1e12 / (800 * 2e9), 1e-9);
+}
+
+/* One failure, elastic: when its node is back the job stops for it at a checkpoint, and asynchronous or not it waits
+ * until that is on disk. So of two jobs that differ in that alone, one that writes for 1,000 s more loses those once.
+ */
+static void a_planned_stop_waits_for_its_checkpoint(void **state)
+{
+    (void)state;
+    struct goodput_run runs[2];
+    for (int slow = 0; slow < 2; slow++) {
+        struct goodput_job job = plain(30 * 86400.0, 0.002, 0.003);
+        job.options.hot_spares = 0;
+        job.options.elastic_nodes = 1;
+        job.options.replacement_s = 3600;
+        job.options.async_checkpoint = true;
+        job.options.sharded_checkpoint = true;
+        job.options.checkpoint_copy_bandwidth_Bps = 1e12;
+        job.options.checkpoint_bandwidth_Bps = job.options.checkpoint_node_bandwidth_Bps = slow ? 1e9 : 1e12;
+        goodput_simulate(&runs[slow], &job, 7200, 20, 3);
+    }
+    int64_t stops = runs[0].interruptions[GOODPUT_NODE];
+    assert_true(stops > 0 && runs[1].interruptions[GOODPUT_NODE] == stops);
+    double waited_s = 0;
+    for (int cause = 0; cause < GOODPUT_CAUSES; cause++)
+        waited_s += runs[1].time_s[GOODPUT_CHECKPOINT][cause] - runs[0].time_s[GOODPUT_CHECKPOINT][cause];
+    assert_near(waited_s, (double)stops * 999, (double)stops * 5);
+}
+
 /* By the job's size: what ByteRobust counts, nothing for small jobs, never fewer for a larger one. */
 static void spares_are_in_proportion(void **state)
 {
@@ -252,6 +302,8 @@ int main(void)
         cmocka_unit_test(an_elastic_job_loses_the_nodes_that_are_away),
         cmocka_unit_test(all_wait_for_a_slow_node),
         cmocka_unit_test(an_asynchronous_checkpoint_saves_what_was_captured),
+        cmocka_unit_test(one_writer_has_the_bandwidth_of_one),
+        cmocka_unit_test(a_planned_stop_waits_for_its_checkpoint),
         cmocka_unit_test(spares_are_in_proportion),
         cmocka_unit_test(more_than_expected_failures_are_not_drawn),
         cmocka_unit_test(histories_are_reproducible),

@@ -81,7 +81,7 @@ static void check_power(const char *path, struct hw *hw)
     (void)path;
     struct hw_power power = hw_power_of(hw);
     assert_true(power.idle_w > 0 && power.idle_w <= power.waiting_w);
-    assert_true(power.waiting_w <= power.busy_w && power.busy_w <= power.limit_w);
+    assert_true(power.waiting_w < power.busy_w && power.busy_w <= power.limit_w);
     for (double share = 0; share <= 1; share += 0.25) {
         double gpu = hw_power_gpu(&power, share);
         assert_true(gpu >= power.idle_w && gpu <= power.limit_w);
