@@ -128,9 +128,9 @@ static void print_head(FILE *out, const struct capacity *capacity)
     const struct model_shape *shape = &job->point.model.shape;
     const struct train_options *options = &job->point.options.strategy.train;
     bool naive = shape->n_heads > 0 && options->attention == ATTENTION_NAIVE;
-    fprintf(out, "%s on %s: %.1f GB, less %.1f GB of CUDA context and %.1f GB of NCCL's for a communicator\n",
-        shape->name, gpu->name, gpu->hbm_capacity.value * 1e-9, gpu->context_bytes.value * 1e-9,
-        job->point.hw.node.nccl_bytes.value * 1e-9);
+    fprintf(out, "%s on %s: %.1f GiB, less %.1f GiB of CUDA context and %.1f GiB of NCCL's for a communicator\n",
+        shape->name, gpu->name, gpu->hbm_capacity.value / 0x1p30, gpu->context_bytes.value / 0x1p30,
+        job->point.hw.node.nccl_bytes.value / 0x1p30);
     fprintf(out, "%s, %s, %s%s, ", memory_dtype_names[job->dtype], optimizer_names[options->optimizer],
         memory_strategy_names[job->strategy], naive ? ", naive attention" : "");
     if (model_sample_tokens(shape) > 0) /* as long as the model makes them */

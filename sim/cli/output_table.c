@@ -432,6 +432,16 @@ static void print_slow(FILE *out, const struct view *view)
         100 * of->slow.share, gpus_of(view, last), tflops_s / of->slow.some_s, tflops_s / of->slow.none_s);
 }
 
+/* A share of another peak than that of 16 bit, which jobs beside it have. */
+static void print_fp8(FILE *out, const struct view *view)
+{
+    for (int i = 0; i < view->set->n_points; i++)
+        if (view->set->points[i].options.strategy.train.precision == PRECISION_FP8_MIXED) {
+            fputs("\nMFU of fp8_mixed: of FP8's dense peak, which is twice that of 16 bit\n", out);
+            return;
+        }
+}
+
 void output_table(FILE *out, const struct scenario_set *set, const struct scenario_result *results)
 {
     struct arena arena = ARENA_INIT;
@@ -449,6 +459,7 @@ void output_table(FILE *out, const struct scenario_set *set, const struct scenar
         fputs(
             "\npublished peaks of memory: the peak beside HBM peak (allocated by tensors), reserved beside reserved\n",
             out);
+    print_fp8(out, &view);
     output_programs(out, set, results, &view.vary);
     sure_print(out, &sure);
     print_slow(out, &view);

@@ -158,7 +158,9 @@ int cmd_tune(int argc, char **argv)
             "none that is left can be among the best of --top, and without noise. --limit bounds the work, not a "
             "clock, so the answer is the same everywhere. "
             "The price is that of the GPU's topology file, or --price's; energy has host, network and PUE "
-            "(defaults: `flopcast goodput --sources`)."};
+            "(defaults: `flopcast goodput --sources`).\n\n"
+            "Columns: batch: sequences of a micro-batch; accum: micro-batches a step; no noise: TFLOPS with GPUs alike "
+            "and no jitter; 90 %: how sure the speed is."};
     struct tune_command command = {.top = 10, .options = {.max_batch = 64, .max_simulations = 1000}};
     command_line_parse(&line, argc, argv, &command);
     bool table = command.format == RECORDS_TABLE;

@@ -92,7 +92,7 @@ says out "on cluster '4 x H100, 2 x 200 Gb/s Slingshot'"
 capacity a100-pcie-80gb --gpus 3
 says out "on cluster 'A100 PCIe, 1 x 200 Gb/s InfiniBand'"
 expect 0 "$FLOPCAST" capacity gpt2.json --gpu 24GiB --seq-len 1024 --gpus 8
-says out "gpt2.json on a card of 24GiB: 25.8 GB, less 0.5 GB of CUDA context and 0.9 GB of NCCL's" "on cluster 'H100-80GB, 8 x 400 Gb/s'"
+says out "gpt2.json on a card of 24GiB: 24.0 GiB, less 0.5 GiB of CUDA context and 0.8 GiB of NCCL's" "on cluster 'H100-80GB, 8 x 400 Gb/s'"
 # What run refuses is answered by the peak of a step, and says why.
 capacity h100-sxm5-80gb --gpus 9
 says out "~: by the peak of a step, which leaves out fragmentation" "9 GPUs leave a node of"

@@ -75,6 +75,38 @@ static void the_step_is_the_mean_over_clusters(void **state)
     arena_release(&arena);
 }
 
+/* Of 100 nodes with a share of 0.5 % the clusters that have slow ones have 1.27 in the mean: their step lies by 0.27
+ * between those with one and with two. What the mean adds to a step is computed on the slow ranks, and the others wait.
+ */
+static void between_one_slow_node_and_two(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct scenario_point point = load("800", &arena);
+    struct noise_options *noise = &point.options.exec.noise;
+    noise->gpu_speed_spread = 0.015;
+    noise->straggler_share = 0.005;
+    noise->straggler_slowdown = 0.1;
+    point.options.exec.fold = FOLD_SLOWEST;
+    struct scenario_result mean, of[3];
+    struct diag *diag = ARENA_NEW(&arena, struct diag);
+    assert_int_equal(scenario_simulate(&mean, &point, &arena, diag), STATUS_OK);
+    for (int slow = 0; slow < 3; slow++) {
+        noise->slow_nodes = slow;
+        noise->straggler_slowdown = slow == 0 ? 0 : 0.1;
+        assert_int_equal(scenario_simulate(&of[slow], &point, &arena, diag), STATUS_OK);
+    }
+    double slow_nodes = 0.5 / mean.slow.share, one_s = of[1].exec.step_time_s, two_s = of[2].exec.step_time_s;
+    assert_near(slow_nodes, 1.27, 0.01);
+    assert_true(fabs(two_s - one_s) > 1e-6 * one_s);
+    assert_near(mean.slow.some_s, one_s + (slow_nodes - 1) * (two_s - one_s), 1e-9 * one_s);
+    assert_near(mean.slow.none_s, of[0].exec.step_time_s, 1e-9 * one_s);
+    double more_s = mean.exec.step_time_s - of[0].exec.step_time_s;
+    double computed_s = mean.exec.breakdown.compute_s - of[0].exec.breakdown.compute_s;
+    assert_near(computed_s, more_s * slow_nodes / 100, 1e-9 * one_s);
+    arena_release(&arena);
+}
+
 /* One node more is one more that may be slow, no cliff: of 90 to 110 nodes, of which 0.5 % are slow, each takes at most
  * 0.1 % longer than the one before it a node, and the breakdown still adds up. */
 static void no_number_of_nodes_is_a_cliff(void **state)
@@ -188,6 +220,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_step_is_the_mean_over_clusters),
+        cmocka_unit_test(between_one_slow_node_and_two),
         cmocka_unit_test(no_number_of_nodes_is_a_cliff),
         cmocka_unit_test(luck_decides_where_speeds_are_drawn),
         cmocka_unit_test(none_where_gpus_are_alike),
