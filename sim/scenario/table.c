@@ -325,6 +325,9 @@ static const struct config_field megatron_fields[] = {
     {MEGATRON(average_in_collective, FIELD_BOOL, "NCCL divides; else a pass over each bucket does")},
     {MEGATRON(fp8_param_gather, FIELD_BOOL,
         "precision fp8_mixed: weights that multiply in FP8 are kept and gathered in it, beside the FP32 shards")},
+    {MEGATRON(fp8_amax_reduce, FIELD_BOOL,
+        "precision fp8_mixed: largest values are all-reduced over tensor, context and data ranks after each pass of a "
+        "micro-batch through a chunk (TransformerEngine's delayed scaling with Megatron-Core, 2023 to 2025)")},
     {MEGATRON(bucket_size, FIELD_INT, "elements of a bucket; 0: 40 million, or a million for each rank of a group"),
         .min = 0, .max = 0x1p50},
 };

@@ -206,6 +206,7 @@ static const struct rule {
     {"deepspeed.", is_deepspeed, "strategy", "deepspeed"},
     {"internevo.", is_internevo, "strategy", "internevo"},
     {"megatron.fp8_param_gather", multiplies_in_fp8, "train.precision", "fp8_mixed"},
+    {"megatron.fp8_amax_reduce", multiplies_in_fp8, "train.precision", "fp8_mixed"},
     {"megatron.", is_megatron, "strategy", "megatron"},
     {"nanotron.", is_nanotron, "strategy", "nanotron"},
     {"parallelism.merge_outputs", may_merge, "parallelism.pipeline", "2 or more"},

@@ -20,6 +20,11 @@
  * each use (MLPerf's llama2_70b_lora runs on an H200 with all of the 69 GB, TP 1: two copies would not fit). Ignored:
  * that Blackwell multiplies them as they lie.
  *
+ * fp8_amax_reduce: TransformerEngine's delayed scaling (transformer_engine/pytorch/fp8.py of 1.11,
+ * reduce_and_update_fp8_tensors at the exit of fp8_autocast, which Megatron-Core enters for each chunk of a
+ * micro-batch, and once in its backward pass): the largest values of all tensors are all-reduced at once over TP, CP
+ * and DP, the compute stream waits, and a kernel updates their histories. Ignored: that of a recomputation.
+ *
  * Experts (tensors split over AXIS_EP) have buffers apart, which are reduced over the ranks that hold the same experts.
  *
  * Autograd wants a gradient from each linear layer, although its GEMM has added it to main_grad already: with fusion
@@ -38,6 +43,9 @@ enum { DENSE, EXPERT, N_CLASSES };
 enum { FLOAT_BYTES = 4, FP8_BYTES = 1, NO_BUCKET = -1 };
 
 /* Megatron-LM/megatron/training: elements of a bucket, at least and for each rank of data parallelism. */
+/* Of a matrix: input, weight and output forward; gradients of output and input backward; values kept of each. */
+enum { FORWARD_SCALES = 3, BACKWARD_SCALES = 2, AMAX_HISTORY = 1024 };
+
 enum { LEAST_BUCKET = 40000000, BUCKET_A_RANK = 1000000 };
 
 struct bucket {
@@ -57,6 +65,7 @@ struct megatron {
     int64_t elements[N_CLASSES]; /* on this rank, that are trained */
     int64_t fp8;                 /* those of weights that multiply in FP8 */
     int64_t frozen_fp8;          /* the same of what is not trained */
+    int64_t scaled;              /* matrices whose largest values are all-reduced */
     VEC(struct bucket) buckets;  /* in the order in which they are reduced */
     int *bucket, *segment; /* by tensor, NO_BUCKET: frozen; the segment whose backward pass completes its gradient */
     bool *fused;           /* by tensor: its gradient comes from a GEMM */
@@ -176,6 +185,36 @@ static void before_forward(struct emit *emit, int segment)
     for (int t = 0; t < emit->model->n_tensors; t++)
         if (self->segment[t] == segment)
             need_bucket(self, self->bucket[t]);
+}
+
+/* ---- scales of FP8 ---- */
+
+/* Of the matrices of a chunk in the mean: some kB, all of it latency. */
+static void reduce_amax(struct emit *emit, int scales, const char *name)
+{
+    struct megatron *self = emit->state;
+    const unsigned axes = AXES_DENSE | 1U << AXIS_TP;
+    if (self->scaled == 0 || emit_degree(emit, axes) == 1)
+        return;
+    double values = (double)(self->scaled * scales) / emit->schedule.chunks;
+    emit_all_reduce(emit, name, values * FLOAT_BYTES, emit_group(emit, "amax", axes), PARALLEL_DATA);
+    emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "fp8_scales", values * AMAX_HISTORY * FLOAT_BYTES,
+        values * AMAX_HISTORY * FLOAT_BYTES);
+}
+
+static void after_forward(struct emit *emit, int segment)
+{
+    int end = emit->chunk_begin[emit->cell.chunk + 1], next = segment + 1;
+    while (next < end && emit->segments.at[next].kind == SEGMENT_BORDER)
+        next++;
+    if (next == end)
+        reduce_amax(emit, FORWARD_SCALES, "amax.forward/all_reduce");
+}
+
+static void backward_ends(struct emit *emit)
+{
+    if (emit->cell.kind != CELL_BACKWARD_WEIGHT)
+        reduce_amax(emit, BACKWARD_SCALES, "amax.backward/all_reduce");
 }
 
 /* ---- gradients ---- */
@@ -417,7 +456,9 @@ static void setup(struct emit *emit)
     for (int t = 0; t < n; t++) {
         const struct model_tensor *at = &emit->model->tensors[t];
         self->bucket[t] = self->segment[t] = NO_BUCKET;
-        self->frozen_fp8 += at->frozen && model_keeps_fp8(emit->model, &emit->workload, at) ? at->numel : 0;
+        bool fp8 = model_keeps_fp8(emit->model, &emit->workload, at);
+        self->frozen_fp8 += at->frozen && fp8 ? at->numel : 0;
+        self->scaled += self->options->fp8_amax_reduce && fp8;
     }
     fill_buckets(self);
     for (int b = 0; b < self->buckets.n; b++) {
@@ -437,6 +478,8 @@ const struct data_parallel megatron_hooks = {.state_size = sizeof(struct megatro
     .setup = setup,
     .step_begins = step_begins,
     .before_forward = before_forward,
+    .after_forward = after_forward,
+    .backward_ends = backward_ends,
     .step_ends = step_ends,
     .grad_begins = grad_begins,
     .grad_ready = grad_ready};

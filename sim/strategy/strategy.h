@@ -184,6 +184,7 @@ struct megatron_options {
     bool check_for_nan_in_grad; /* true */
     bool average_in_collective; /* ddp_average_in_collective: no pass that scales; false */
     bool fp8_param_gather;      /* weights that multiply in FP8 are kept and gathered in it; false */
+    bool fp8_amax_reduce;       /* the largest values of FP8 tensors are all-reduced in each pass of a chunk; false */
     int64_t bucket_size;        /* ddp_bucket_size, elements; 0: 40 million, or a million for each rank of a group */
 };
 

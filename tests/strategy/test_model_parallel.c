@@ -106,6 +106,44 @@ static void weights_in_fp8_are_gathered_so(void **state)
     refuse_model(&small_gpt, test_hw(), &options, "which is simulated with strategy: megatron");
 }
 
+/* Delayed scaling: an all_reduce after each pass of a micro-batch, forward and backward, of three and two FP32 numbers
+ * a matrix, which the compute stream waits for, over tensor and data ranks; on one rank, and with the setting off,
+ * none. */
+static void largest_values_are_reduced_in_each_pass(void **state)
+{
+    (void)state;
+    enum { MICRO_BATCHES = 3, FLOATS = 4 };
+    struct strategy_options options = options_of(NO_SHARD);
+    options.kind = STRATEGY_MEGATRON;
+    options.train.attention = ATTENTION_FLASH;
+    options.train.precision = PRECISION_FP8_MIXED;
+    options.train.fusion = FUSION_TRANSFORMER_ENGINE;
+    options.train.device_batch = MICRO_BATCHES * options.train.micro_batch;
+    for (int on = 0; on < 2; on++) {
+        struct compiled c;
+        options.megatron.fp8_amax_reduce = on;
+        compile(&c, &options, &small_gpt, COPIES);
+        const struct model_workload w = strategy_workload(&options, &c.model);
+        int64_t matrices = 0, passes[2] = {0};
+        for (int t = 0; t < c.model.n_tensors; t++)
+            matrices += model_keeps_fp8(&c.model, &w, &c.model.tensors[t]);
+        for (int i = 0; i < c.plan.programs[0].ops.n; i++) {
+            const struct plan_op *op = &c.plan.programs[0].ops.at[i];
+            if (op->kind != OP_COLLECTIVE || strncmp(op->name, "amax.", 5) != 0)
+                continue;
+            bool backward = strstr(op->name, "backward") != NULL;
+            const struct plan_collective *at = &c.plan.collectives.at[op->index];
+            assert_int_equal(at->kind, COLL_ALL_REDUCE);
+            assert_true(at->bytes == (double)(FLOATS * matrices * (backward ? 2 : 3)));
+            passes[backward]++;
+        }
+        assert_true(matrices > 0);
+        assert_int_equal(passes[0], on * MICRO_BATCHES);
+        assert_int_equal(passes[1], on * MICRO_BATCHES);
+        drop(&c);
+    }
+}
+
 /* TransformerEngine hands autograd a gradient for each shape of a matrix, in BF16 (2 bytes), which the layers share: of
  * a GPT as wide as small_gpt (64, feed-forward layer 128, 4 heads of 16) q, k and v 192 x 64, what follows attention 64
  * x 64, 128 x 64 and 64 x 128, and that of the logits, vocabulary x 64. Other kernels take none. */
@@ -157,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(collectives_of_the_axis_have_a_stream),
         cmocka_unit_test(weights_in_fp8_are_gathered_so),
+        cmocka_unit_test(largest_values_are_reduced_in_each_pass),
         cmocka_unit_test(layers_share_gradients_that_nobody_reads),
         cmocka_unit_test(plans_of_cut_models_obey_the_laws),
     };
