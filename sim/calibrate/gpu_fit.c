@@ -14,12 +14,11 @@ struct recipe {
     const char *stream; /* rows of hbm.csv; their share of the datasheet's bandwidth is taken over. NULL: kernels say */
     double stream_Bps;  /* datasheet bandwidth of that GPU where it has no file; 0: its bandwidth is gpu's */
     const char *launch; /* rows of launch.csv */
-    const char *attention; /* rows of attention.csv, or NULL: kernels say, or it is assumed */
+    const char *attention; /* rows of attention.csv, or NULL: kernels or cudnn say, or it is assumed */
     const char *kernels;   /* rows of kernels.csv: GEMMs of fp16 and bf16 and attention, or NULL */
-    const char *best;      /* rows of mamf.csv that set fp8's efficiency, or NULL */
     int fit;               /* of gemm_cases: whose GEMM numbers it takes that kernels does not say; NO_FIT */
-    bool cudnn;            /* of attention's rows cuDNN's, forward and backward; else FlashAttention-2's */
-    bool scaled;           /* fit is of other SMs: scaled with the peak, bf16's efficiency by best, too */
+    /* Rows of direct.csv: casts, for hbm_efficiency; products in bf16, and in fp8; attention by cuDNN. NULL: none. */
+    const char *casts, *products, *fp8, *cudnn;
 };
 enum { FIT_H100, FIT_V100, NO_FIT = -1 }; /* into gemm_cases */
 static const struct recipe recipes[GPU_FIT_GPUS] = {
@@ -34,27 +33,37 @@ static const struct recipe recipes[GPU_FIT_GPUS] = {
         .kernels = "a100-sxm4-80gb",
         .fit = NO_FIT},
     {.gpu = "b200-sxm-180gb",
-        .stream = "h100-pcie-80gb",
-        .stream_Bps = 2e12,
         .launch = "h200-sxm-141gb",
-        .attention = "gb200-186gb",
-        .cudnn = true,
-        .best = "b200-sxm-180gb",
-        .scaled = true,
-        .fit = FIT_H100},
+        .fit = NO_FIT,
+        .casts = "b200-sxm-180gb",
+        .products = "b200-sxm-180gb",
+        .fp8 = "b200-sxm-180gb",
+        .cudnn = "gb200-186gb"},
+    {.gpu = "b300-sxm-288gb",
+        .launch = "h200-sxm-141gb",
+        .fit = NO_FIT,
+        .casts = "b300-sxm-288gb",
+        .products = "b200-sxm-180gb",
+        .fp8 = "b200-sxm-180gb",
+        .cudnn = "gb300-288gb"},
     {.gpu = "gb200-186gb",
-        .stream = "h100-pcie-80gb",
-        .stream_Bps = 2e12,
         .launch = "h200-sxm-141gb",
-        .attention = "gb200-186gb",
-        .cudnn = true,
-        .best = "gb200-186gb",
-        .scaled = true,
-        .fit = FIT_H100},
+        .fit = NO_FIT,
+        .casts = "gb200-186gb",
+        .products = "gb200-186gb",
+        .fp8 = "gb200-186gb",
+        .cudnn = "gb200-186gb"},
+    {.gpu = "gb300-288gb",
+        .launch = "h200-sxm-141gb",
+        .fit = NO_FIT,
+        .casts = "gb300-288gb",
+        .products = "gb300-288gb",
+        .fp8 = "b200-sxm-180gb",
+        .cudnn = "gb300-288gb"},
     {.gpu = "gh200-96gb",
         .launch = "h200-sxm-141gb",
         .kernels = "gh200-96gb",
-        .best = "h100-sxm5-80gb",
+        .fp8 = "h100-sxm5-80gb",
         .fit = FIT_H100},
     /* H100 PCIe has HBM2e at 2 TB/s (datasheet): the nearest GPU with stream rows */
     {.gpu = "h100-sxm5-80gb",
@@ -62,19 +71,19 @@ static const struct recipe recipes[GPU_FIT_GPUS] = {
         .stream_Bps = 2e12,
         .launch = "h200-sxm-141gb",
         .attention = "h100-sxm5-80gb",
-        .best = "h100-sxm5-80gb",
+        .fp8 = "h100-sxm5-80gb",
         .fit = FIT_H100},
     {.gpu = "h200-sxm-141gb",
         .stream = "h200-sxm-141gb",
         .launch = "h200-sxm-141gb",
         .attention = "h100-sxm5-80gb",
-        .best = "h200-sxm-141gb",
+        .fp8 = "h100-sxm5-80gb",
         .fit = FIT_H100},
     {.gpu = "v100-sxm2-16gb", .stream = "v100-sxm2-16gb", .launch = "a100-sxm4-80gb", .fit = FIT_V100},
     {.gpu = "v100-sxm2-32gb", .stream = "v100-sxm2-16gb", .launch = "a100-sxm4-80gb", .fit = FIT_V100},
 };
-const char *const gpu_fit_names[GPU_FIT_GPUS] = {"a100-sxm4-40gb", "a100-sxm4-80gb", "b200-sxm-180gb", "gb200-186gb",
-    "gh200-96gb", "h100-sxm5-80gb", "h200-sxm-141gb", "v100-sxm2-16gb", "v100-sxm2-32gb"};
+const char *const gpu_fit_names[GPU_FIT_GPUS] = {"a100-sxm4-40gb", "a100-sxm4-80gb", "b200-sxm-180gb", "b300-sxm-288gb",
+    "gb200-186gb", "gb300-288gb", "gh200-96gb", "h100-sxm5-80gb", "h200-sxm-141gb", "v100-sxm2-16gb", "v100-sxm2-32gb"};
 
 const char *basis_table(const struct basis *basis, const char *file)
 {
@@ -93,6 +102,8 @@ void basis_release(struct basis *basis)
 {
     for (int i = 0; i < GEMM_CASES; i++)
         vec_free(&basis->rows[i].list);
+    for (int i = 0; i < DIRECT_GPUS; i++)
+        direct_fit_free(&basis->direct[i]);
 }
 
 enum status basis_load(struct basis *basis, struct diag *diag)
@@ -124,17 +135,6 @@ static void take_over(struct hw_gpu *gpu, enum dtype to, const struct hw_gpu *fr
         other->load_bandwidth.value / gemm_balanced_load_Bps(other, math) * gemm_balanced_load_Bps(gemm, to);
 }
 
-/* The efficiency of a format from the best product found in it. */
-static enum status solve_efficiency(
-    struct hw_gpu *gpu, enum dtype math, const struct basis *basis, const char *best_gpu, struct diag *diag)
-{
-    struct best_gemm best;
-    enum status status = best_gemm_load(&best, basis_table(basis, "mamf.csv"), best_gpu, math, diag);
-    if (status == STATUS_OK)
-        gpu->gemm[math].efficiency.value = best_gemm_efficiency(&best, gpu);
-    return status;
-}
-
 /* The tensor cores of Ampere take tf32 as they take bf16, at half the rate: operands of twice the bytes pass at the
  * same B/s, and prologue and epilogue take the time of half as many elements. */
 static void take_over_tf32(struct hw_gpu *gpu)
@@ -160,15 +160,65 @@ static void take_fit(struct hw_gpu *gpu, const struct basis *basis, int fit)
     }
 }
 
-/* Of other SMs (Blackwell of Hopper): its numbers by the peaks, the efficiency from the best product found. */
-static enum status take_scaled(
-    struct hw_gpu *gpu, const struct recipe *recipe, const struct basis *basis, struct diag *diag)
+/* The fit of direct.csv's rows of a GPU, made once. */
+static enum status direct_of(const struct direct_fit **out, struct basis *basis, const char *gpu, struct diag *diag)
 {
-    const struct hw_gpu *fitted = &basis->fitted[recipe->fit];
-    gpu->gemm_floor = fitted->gemm_floor;
-    take_over(gpu, DTYPE_BF16, fitted, DTYPE_BF16);
-    enum status status = solve_efficiency(gpu, DTYPE_BF16, basis, recipe->best, diag);
-    take_over_tf32(gpu);
+    int i = 0;
+    while (i < DIRECT_GPUS && strcmp(direct_gpus[i], gpu) != 0)
+        i++;
+    BUG_IF(i == DIRECT_GPUS, "direct.csv has no '%s'", gpu);
+    struct direct_fit *fit = &basis->direct[i];
+    struct hw_gpu filed;
+    *out = fit;
+    if (fit->rows.list.n > 0)
+        return STATUS_OK;
+    enum status status = load_filed(&filed, basis, gpu, diag);
+    return status ? status : direct_fit_solve(fit, &filed, gpu, basis_table(basis, "direct.csv"), diag);
+}
+
+/* A number of another GPU's fit, or one that its rows do not determine, is assumed here. */
+static struct quantity taken(struct quantity fitted, const struct recipe *recipe, const char *of)
+{
+    bool own = strcmp(recipe->gpu, of) == 0 && fitted.std_error > 0;
+    if (!own)
+        fitted.kind = QUANTITY_ASSUMED;
+    return fitted;
+}
+
+static void take_products(
+    struct hw_gpu *gpu, enum dtype math, const struct recipe *recipe, const char *of, const struct direct_fit *fit)
+{
+    const struct hw_gemm *other = &fit->gpu.gemm[math];
+    struct hw_gemm *gemm = &gpu->gemm[math];
+    double scale = gemm_balanced_load_Bps(gemm, math) / gemm_balanced_load_Bps(other, math);
+    gemm->efficiency = taken(other->efficiency, recipe, of);
+    gemm->k_overhead = taken(other->k_overhead, recipe, of);
+    gemm->load_bandwidth = taken(other->load_bandwidth, recipe, of);
+    gemm->load_bandwidth.value *= scale;
+}
+
+/* What kernels say that were measured alone. */
+static enum status take_direct(struct hw_gpu *gpu, const struct recipe *recipe, struct basis *basis, struct diag *diag)
+{
+    const struct direct_fit *fit = NULL;
+    enum status status = STATUS_OK;
+    if (recipe->casts && (status = direct_of(&fit, basis, recipe->casts, diag)) == STATUS_OK)
+        gpu->hbm_efficiency = taken(fit->gpu.hbm_efficiency, recipe, recipe->casts);
+    if (status == STATUS_OK && recipe->products &&
+        (status = direct_of(&fit, basis, recipe->products, diag)) == STATUS_OK) {
+        gpu->gemm_floor = taken(fit->gpu.gemm_floor, recipe, recipe->products);
+        take_products(gpu, DTYPE_BF16, recipe, recipe->products, fit);
+        take_over_tf32(gpu);
+    }
+    if (status == STATUS_OK && recipe->fp8 && (status = direct_of(&fit, basis, recipe->fp8, diag)) == STATUS_OK)
+        take_products(gpu, DTYPE_FP8, recipe, recipe->fp8, fit);
+    if (status != STATUS_OK || !recipe->cudnn)
+        return status;
+    status = direct_of(&fit, basis, recipe->cudnn, diag);
+    gpu->attention_efficiency = taken(fit->gpu.attention_efficiency, recipe, recipe->cudnn);
+    gpu->attention_overhead = taken(fit->gpu.attention_overhead, recipe, recipe->cudnn);
+    gpu->attention_wide = taken(fit->gpu.attention_wide, recipe, recipe->cudnn);
+    gpu->attention_backward = taken(fit->gpu.attention_backward, recipe, recipe->cudnn);
     return status;
 }
 
@@ -223,26 +273,22 @@ static enum status solve_kernels(
     return status;
 }
 
-static enum status compute_gemm(
-    struct hw_gpu *gpu, const struct recipe *recipe, const struct basis *basis, struct diag *diag)
+static enum status compute_gemm(struct hw_gpu *gpu, const struct recipe *recipe, struct basis *basis, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    if (recipe->scaled)
-        status = take_scaled(gpu, recipe, basis, diag);
-    else if (recipe->fit != NO_FIT)
+    if (recipe->fit != NO_FIT)
         take_fit(gpu, basis, recipe->fit);
     if (recipe->kernels)
         status = solve_kernels(gpu, recipe, basis, diag);
     if (status == STATUS_OK && recipe->kernels && recipe->fit == NO_FIT)
         take_over_tf32(gpu);
+    if (status == STATUS_OK)
+        status = take_direct(gpu, recipe, basis, diag);
     if (quantity_is_set(gpu->gemm[DTYPE_BF16].peak)) { /* Ampere and later */
         if (!recipe->kernels)
             take_over(gpu, DTYPE_FP16, gpu, DTYPE_BF16);
-        take_over(gpu, DTYPE_FP8, gpu, DTYPE_BF16);
         take_over(gpu, DTYPE_FP32, &basis->fitted[FIT_V100], DTYPE_FP32);
     }
-    if (status == STATUS_OK && quantity_is_set(gpu->gemm[DTYPE_FP8].peak))
-        status = solve_efficiency(gpu, DTYPE_FP8, basis, recipe->best, diag);
     return status;
 }
 
@@ -258,20 +304,15 @@ static const struct recipe *find_recipe(const char *gpu)
 static enum status compute_attention(
     struct hw_gpu *gpu, const struct recipe *recipe, const struct basis *basis, struct diag *diag)
 {
-    struct attention_fit fit = {0}, backward = {0};
+    struct attention_fit fit = {0};
     struct hw_gpu measured;
     const char *table = basis_table(basis, "attention.csv");
-    const char *kernel = recipe->cudnn ? "cudnn 9.22 forward" : "flash attention 2";
-    enum status status = attention_fit_load(&fit, table, recipe->attention, kernel, diag);
-    if (status == STATUS_OK && recipe->cudnn)
-        status = attention_fit_load(&backward, table, recipe->attention, "cudnn 9.22 backward", diag);
+    enum status status = attention_fit_load(&fit, table, recipe->attention, "flash attention 2", diag);
     if (status == STATUS_OK)
         status = load_filed(&measured, basis, recipe->attention, diag);
     if (status != STATUS_OK)
         return status;
     double peak = measured.gemm[DTYPE_FP16].peak.value;
-    if (recipe->cudnn)
-        gpu->attention_backward.value = backward.flops / fit.flops;
     gpu->attention_efficiency.value = fit.flops / peak * attention_softmax_factor(gpu, ATTENTION_FIT_HEAD);
     gpu->attention_overhead = (struct quantity){
         .value = fit.overhead, .std_error = fit.overhead_std_error, .kind = QUANTITY_FITTED, .source = "attention.csv"};
@@ -279,7 +320,7 @@ static enum status compute_attention(
 }
 
 enum status basis_gpu(
-    struct hw_gpu *as_filed, struct hw_gpu *computed, const struct basis *basis, const char *gpu, struct diag *diag)
+    struct hw_gpu *as_filed, struct hw_gpu *computed, struct basis *basis, const char *gpu, struct diag *diag)
 {
     const struct recipe *recipe = find_recipe(gpu);
     enum status status = load_filed(as_filed, basis, gpu, diag);

@@ -2,6 +2,7 @@
 #ifndef FLOPCAST_CALIBRATE_GPU_FIT_BASIS_H
 #define FLOPCAST_CALIBRATE_GPU_FIT_BASIS_H
 
+#include "calibrate/direct_fit.h"
 #include "calibrate/gemm_fit.h"
 
 #include "base/units.h"
@@ -13,6 +14,7 @@ struct basis {
     struct arena *arena;
     struct gemm_rows rows[GEMM_CASES];
     struct hw_gpu fitted[GEMM_CASES];
+    struct direct_fit direct[DIRECT_GPUS]; /* those that were asked for; without rows: not yet */
 };
 
 enum status basis_load(struct basis *basis, struct diag *diag);
@@ -24,7 +26,7 @@ const char *basis_table(const struct basis *basis, const char *file);
 /* A GPU as its file has it, and with the computed numbers in place (calibrate/gpu_fit.h). BUG when there is no
  * recipe. */
 enum status basis_gpu(
-    struct hw_gpu *as_filed, struct hw_gpu *computed, const struct basis *basis, const char *gpu, struct diag *diag);
+    struct hw_gpu *as_filed, struct hw_gpu *computed, struct basis *basis, const char *gpu, struct diag *diag);
 
 /* A number beside the one in the file, a line; nothing where neither is set. format: "bf16", or "". */
 void basis_print_number(FILE *out, const char *format, const char *name, struct quantity filed,

@@ -82,7 +82,7 @@ static enum status print_best(FILE *out, const struct basis *basis, struct diag 
 }
 
 /* The stream model on a GPU whose norms were measured. */
-static enum status print_norms(FILE *out, const struct basis *basis, struct diag *diag)
+static enum status print_norms(FILE *out, struct basis *basis, struct diag *diag)
 {
     static const char name[] = "h200-sxm-141gb";
     struct hw_gpu filed, gpu;

@@ -158,22 +158,6 @@ enum status best_gemm_load(
     return STATUS_OK;
 }
 
-double best_gemm_efficiency(const struct best_gemm *best, const struct hw_gpu *gpu)
-{
-    struct hw_gpu trial = *gpu;
-    double low = 0, high = 1; /* the duration falls as the efficiency grows: bisect */
-    for (int i = 0; i < 60; i++) {
-        double middle = (low + high) / 2;
-        trial.gemm[best->work.math].efficiency.value = middle;
-        double flops = best->work.flop / kernel_duration_s(&best->work, &trial, kernel_whole_gpu(&trial));
-        if (flops < best->flops)
-            low = middle;
-        else
-            high = middle;
-    }
-    return (low + high) / 2;
-}
-
 /* Of every long product: the rate measured over the model's. */
 static enum status long_shares(numbers *out, numbers rows[4], const char *path, const char *name,
     const struct hw_gpu *gpu, enum dtype math, struct diag *diag)

@@ -35,9 +35,6 @@ struct best_gemm {
 enum status best_gemm_load(
     struct best_gemm *out, const char *mamf_csv, const char *gpu, enum dtype math, struct diag *diag);
 
-/* The efficiency at which the model predicts the rate of the best product, all other numbers of the GPU given. */
-double best_gemm_efficiency(const struct best_gemm *best, const struct hw_gpu *gpu);
-
 /* From settled.csv, products measured one after the other on one GPU: the median over those of at least SETTLED_LONG_US
  * of the rate measured, as a share of the rate that the model says of `gpu` without gemm_sustained. That is what
  * gemm_sustained multiplies. Shorter ones are left out: their rates lie anywhere between this share and 1. */

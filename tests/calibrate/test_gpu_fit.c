@@ -1,6 +1,8 @@
 /* topologies/gpus says what results/measured says, and the GEMM model describes what was measured as well as is
  * claimed. */
+#include "calibrate/direct_fit.h"
 #include "calibrate/gpu_fit.h"
+#include "calibrate/gpu_fit_basis.h"
 #include "calibrate/gemm_fit.h"
 #include "calibrate/norm_rates.h"
 #include "calibrate/gpu_tables.h"
@@ -32,12 +34,14 @@ static void same(const char *gpu, const char *what, struct quantity filed, struc
 static void test_files_agree_with_the_data(void **state)
 {
     (void)state;
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct basis basis = {.measured = MEASURED, .gpus = GPUS, .arena = &arena};
+    assert_int_equal(basis_load(&basis, &diag), STATUS_OK); /* once for all: it takes seconds */
     for (int i = 0; i < GPU_FIT_GPUS; i++) {
-        struct arena arena = ARENA_INIT;
         struct hw_gpu filed = {0}, computed = {0};
-        struct diag diag = DIAG_INIT;
         const char *gpu = gpu_fit_names[i];
-        if (gpu_fit_solve(&filed, &computed, gpu, MEASURED, GPUS, &arena, &diag) != STATUS_OK)
+        if (basis_gpu(&filed, &computed, &basis, gpu, &diag) != STATUS_OK)
             fail_msg("%s", diag.text);
         assert_true(filed.hbm_efficiency.value > 0 && computed.hbm_efficiency.value > 0); /* they are there */
         same(gpu, "hbm_efficiency", filed.hbm_efficiency, computed.hbm_efficiency);
@@ -59,8 +63,9 @@ static void test_files_agree_with_the_data(void **state)
             same(gpu, dtype_names[math], a->tile_share, b->tile_share);
             same(gpu, dtype_names[math], a->single_efficiency, b->single_efficiency);
         }
-        arena_release(&arena);
     }
+    basis_release(&basis);
+    arena_release(&arena);
 }
 
 /* Errors on shapes that were not fitted: at most what is asked of the model, 10 % in the median and 25 % at the 90th
@@ -154,7 +159,9 @@ static void test_best_product_of_a100(void **state)
 }
 
 /* 262 products on one B200 (settled.csv). Of 2,250 TFLOPS the source gives those of at least 1.6 ms 0.43 to 0.53, 0.49
- * in the median; the model gives long ones 0.8588 x k / (k + 134.67), 0.84 for k = 8192: 0.58. */
+ * in the median; the model gives long ones 0.730 x k / (k + 51), 0.73 for k = 8192: 0.68. On another B200 products that
+ * were repeated for a second keep 0.89 (direct.csv). gemm_sustained is the geometric mean, its error half of what they
+ * differ by; H200's is of products on it alone. */
 static void test_settled_products_of_b200(void **state)
 {
     (void)state;
@@ -168,9 +175,14 @@ static void test_settled_products_of_b200(void **state)
     print_message("B200: %d products of 1.6 ms and more at %.4f of the model's rate, spread %.1f %%\n", rates.n,
         rates.settled, 100 * rates.spread);
     assert_int_equal(rates.n, 122);
-    assert_near(rates.settled, 0.58, 0.03);
+    assert_near(rates.settled, 0.68, 0.02);
     assert_true(rates.spread > 0.01 && rates.spread < 0.05);
-    assert_near(gpu.gemm_sustained.value / rates.settled, 1, 0.01);
+    struct direct_fit fit;
+    assert_int_equal(direct_fit_solve(&fit, &gpu, name, MEASURED "/direct.csv", &diag), STATUS_OK);
+    double other = fit.settled[DTYPE_BF16].value;
+    direct_fit_free(&fit);
+    assert_near(gpu.gemm_sustained.value / sqrt(rates.settled * other), 1, 0.01);
+    assert_near(gpu.gemm_sustained.std_error, fabs(other - rates.settled) / 2, 0.01);
     /* whatever the file says of gemm_sustained, it is against the rates without it */
     gpu.gemm_sustained.value /= 2;
     double before = rates.settled;
@@ -183,8 +195,9 @@ static void test_settled_products_of_b200(void **state)
     arena_release(&arena);
 }
 
-/* The best products of Blackwell set the efficiency, so the model meets them: 1745 and 1822 TFLOPS in BF16, 3432.5 and
- * 3615.6 in FP8. GB200's fill 152 SMs in whole waves of tiles of 128 x 256, which 148 would miss. */
+/* The best products that a search found on Blackwell were not fitted: 1745 and 1822 TFLOPS in BF16, 3432.5 and 3615.6
+ * in FP8, 5 to 50 % more than what the model says of them by products of all shapes (GB200's are of a machine that was
+ * half way to its power limit). GB200's fill 152 SMs in whole waves of tiles of 128 x 256, which 148 would miss. */
 static void test_best_products_of_blackwell(void **state)
 {
     (void)state;
@@ -201,7 +214,9 @@ static void test_best_products_of_blackwell(void **state)
         hw_clear_training_rates(&gpu);
         assert_int_equal(best_gemm_load(&best, MEASURED "/mamf.csv", name, formats[i % 2], &diag), STATUS_OK);
         double flops = best.work.flop / kernel_duration_s(&best.work, &gpu, kernel_whole_gpu(&gpu));
-        assert_near(flops / measured_flops[i / 2][i % 2], 1, 0.001);
+        assert_near(best.flops / measured_flops[i / 2][i % 2], 1, 1e-9);
+        print_message("%s %s: %.3f of the best product\n", name, dtype_names[formats[i % 2]], flops / best.flops);
+        assert_in_range(100 * flops / best.flops, 60, 105);
         if (i / 2 == 1)
             assert_int_equal(best.work.m * best.work.n % (128 * 256 * (int64_t)gpu.sms.value), 0);
         arena_release(&arena);
