@@ -20,12 +20,37 @@ struct view {
     struct arena *arena;
     struct vary vary; /* only what no other column shows */
     struct sure *sure;
-    bool published, published_allocated, published_reserved, sampled, retries, stages;
+    bool published, published_allocated, published_reserved, sampled;
+    const struct record_column *shown[RECORD_MAX_CELLS]; /* those that have a place, by it */
+    int n_shown;
     bool one_model, one_strategy, one_batch; /* in all points */
 };
 
+static bool is_shown(const struct view *view, const struct record_column *column)
+{
+    bool shown = !column->shown_if;
+    for (int i = 0; i < view->set->n_points && !shown; i++)
+        shown = column->shown_if(&(struct record_source){&view->set->points[i], &view->results[i]});
+    return shown && column->shown.heading;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct record_column *const *x = a, *const *y = b;
+    return (*x)->shown.place - (*y)->shown.place;
+}
+
+static void find_shown(struct view *view)
+{
+    for (int i = 0; i < n_record_columns; i++)
+        if (is_shown(view, &record_columns[i]))
+            view->shown[view->n_shown++] = &record_columns[i];
+    qsort(view->shown, (size_t)view->n_shown, sizeof *view->shown, by_place);
+}
+
 static void view_begin(struct view *view)
 {
+    find_shown(view);
     vary_find_unnamed(&view->vary, view->set, view->arena);
     view->sampled = view->results[0].n_samples > 0;
     const struct scenario_point *first = &view->set->points[0];
@@ -40,31 +65,8 @@ static void view_begin(struct view *view)
         view->one_strategy &=
             strcmp(strategy_label(&point->options.strategy), strategy_label(&first->options.strategy)) == 0;
         view->one_batch &= point->options.strategy.train.micro_batch == first->options.strategy.train.micro_batch;
-        view->stages |= view->results[i].exec.status == EXEC_OK && exec_has_stages(&view->results[i].exec);
-        view->retries |=
-            view->results[i].exec.status == EXEC_OK && view->results[i].exec.memory.alloc_retries_a_step > 0;
     }
 }
-
-/* What a terminal without room leaves out last, first: how a column is ranked for table_spare(). What is the same in
- * all points says little. */
-enum {
-    SPARE_MFU = 1,
-    SPARE_TOKENS,
-    SPARE_STEP,
-    SPARE_INTERVAL,
-    SPARE_ALLOCATED_DEVIATION,
-    SPARE_RESERVED_DEVIATION,
-    SPARE_ALLOCATED,
-    SPARE_STRATEGY,
-    SPARE_MODEL,
-    SPARE_EXPOSED,
-    SPARE_BUBBLE,
-    SPARE_BATCH,
-    SPARE_RESERVED,
-    SPARE_RETRIES,
-    SPARE_NUMBERS
-};
 
 /* The number, or a dash where there is none. */
 static void number(
@@ -103,39 +105,48 @@ static void deviation(struct table *table, const char *unit, int spare, bool kno
 static void name_point(struct view *view, struct table *table, const struct scenario_point *point)
 {
     table_text(table, "model", "", point->model.shape.name);
-    table_spare(table, view->one_model ? SPARE_MODEL : 0);
+    table_spare(table, view->one_model ? RECORD_SPARE_MODEL : 0);
     table_text(table, "strategy", "", strategy_label(&point->options.strategy));
-    table_spare(table, view->one_strategy ? SPARE_STRATEGY : 0);
+    table_spare(table, view->one_strategy ? RECORD_SPARE_STRATEGY : 0);
     for (int v = 0; v < view->vary.options.n; v++) {
         const struct vary_option *option = &view->vary.options.at[v];
         table_text(table, option->path, "", vary_short(option, &point->options, view->arena));
     }
     table_number(table, "batch", "/GPU", 0, (double)point->options.strategy.train.micro_batch);
-    table_spare(table, view->one_batch ? SPARE_BATCH : 0);
+    table_spare(table, view->one_batch ? RECORD_SPARE_BATCH : 0);
     table_number(table, "GPUs", "", 0, (double)point->options.cluster.gpus);
 }
 
-static void add_memory(
+static void add_shown(struct view *view, struct table *table, const struct record_column *column,
+    const struct record_source *source, const struct regime *regime)
+{
+    const char *heading = column->shown.heading;
+    double value = column->shown.scale * record_number(source->result, column);
+    if (column->shown.counted)
+        heading = arena_printf(view->arena, "%s%s", words_counted_all(view->set), heading);
+    if (column->shown.of_step)
+        value /= source->result->exec.step_time_s;
+    int digits = column->shown.digits;
+    struct arena *arena = &table->numbers;
+    sure_cell(table, heading, column->shown.unit, column->shown.spare, !column->known || column->known(source),
+        column->shown.sure ? sure_number(arena, regime, value, digits) : arena_printf(arena, "%.*f", digits, value));
+}
+
+static void add_published_memory(
     struct view *view, struct table *table, const struct scenario_point *point, const struct exec_result *exec)
 {
     bool ok = exec->status == EXEC_OK;
     const struct exec_memory *memory = &exec->memory;
     double allocated = point->published.peak_allocated_bytes, reserved = point->published.peak_reserved_bytes;
-    number(table, "HBM peak", "GiB", 0, ok, 1, memory->peak_allocated_bytes / GiB);
-    number(table, "reserved", "GiB", SPARE_RESERVED, ok, 1, memory->peak_reserved_bytes / GiB);
-    if (view->retries) {
-        number(table, "retries", "/step", SPARE_RETRIES, ok, 1, memory->alloc_retries_a_step);
-        number(table, "alloc stall", "s/step", SPARE_RETRIES, ok, 2, memory->alloc_stall_s);
-    }
     if (view->published_allocated) {
-        number(table, "published", "peak GiB", SPARE_ALLOCATED, allocated > 0, 1, allocated / GiB);
-        deviation(table, "% of peak", SPARE_ALLOCATED_DEVIATION, ok && allocated > 0, memory->peak_allocated_bytes,
-            allocated);
+        number(table, "published", "peak GiB", RECORD_SPARE_ALLOCATED, allocated > 0, 1, allocated / GiB);
+        deviation(table, "% of peak", RECORD_SPARE_ALLOCATED_DEVIATION, ok && allocated > 0,
+            memory->peak_allocated_bytes, allocated);
     }
     if (view->published_reserved) {
-        number(table, "published", "reserved GiB", SPARE_RESERVED, reserved > 0, 1, reserved / GiB);
-        deviation(table, "% of reserved", SPARE_RESERVED_DEVIATION, ok && reserved > 0, memory->peak_reserved_bytes,
-            reserved);
+        number(table, "published", "reserved GiB", RECORD_SPARE_RESERVED, reserved > 0, 1, reserved / GiB);
+        deviation(table, "% of reserved", RECORD_SPARE_RESERVED_DEVIATION, ok && reserved > 0,
+            memory->peak_reserved_bytes, reserved);
     }
 }
 
@@ -154,11 +165,11 @@ static void add_point(struct view *view, struct table *table, int i)
     if (view->sampled) {
         struct scenario_band band = scenario_band(result, SAMPLED_TFLOPS);
         sure_cell(table, "median", "TFLOPS/GPU", 0, band.n > 0, sure_number(arena, regime, band.median, 2));
-        range(table, "90 % by numbers", SPARE_NUMBERS, band, regime);
+        range(table, "90 % by numbers", RECORD_SPARE_NUMBERS, band, regime);
         range(table, "90 % in all", 0, scenario_widen(band, result->discrepancy), regime);
     } else {
-        sure_cell(
-            table, "90 %", "TFLOPS/GPU", SPARE_INTERVAL, ok, sure_range(arena, regime, result->tflops_per_gpu, 2));
+        sure_cell(table, "90 %", "TFLOPS/GPU", RECORD_SPARE_INTERVAL, ok,
+            sure_range(arena, regime, result->tflops_per_gpu, 2));
     }
     if (view->published) {
         table_number_as(table, "published", "TFLOPS/GPU",
@@ -167,18 +178,9 @@ static void add_point(struct view *view, struct table *table, int i)
                                                : "-");
         deviation(table, "%", 0, ok && known, result->tflops_per_gpu, published->tflops_per_gpu);
     }
-    const struct exec_result *exec = &result->exec;
-    const char *speed = arena_printf(view->arena, "%s/s", words_counted_all(view->set));
-    sure_cell(table, "step", "s", SPARE_STEP, ok, sure_number(arena, regime, exec->step_time_s, 4));
-    sure_cell(table, speed, "/GPU", SPARE_TOKENS, ok, sure_number(arena, regime, result->tokens_per_s_per_gpu, 0));
-    sure_cell(table, "MFU", "%", SPARE_MFU, ok, sure_number(arena, regime, 100 * result->mfu, 1));
-    number(table, "exposed comm", "% of step", SPARE_EXPOSED, ok, 1,
-        100 * exec->breakdown.exposed_comm_s / exec->step_time_s);
-    if (view->stages) {
-        number(table, "bubble", "% of step", SPARE_BUBBLE, ok && exec_has_stages(exec), 1,
-            100 * exec->breakdown.bubble_s / exec->step_time_s);
-    }
-    add_memory(view, table, point, exec);
+    for (int c = 0; c < view->n_shown; c++)
+        add_shown(view, table, view->shown[c], &(struct record_source){point, result}, regime);
+    add_published_memory(view, table, point, &result->exec);
 }
 
 /* Why a point is out of memory, behind its name and a line end; NULL: it is not. Free it. */

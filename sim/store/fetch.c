@@ -1,52 +1,13 @@
 #include "store/fetch.h"
 
+#include "store/record.h"
+
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 const char fetch_what[] = "read the results";
 
-#define RESULT(member) offsetof(struct scenario_result, member)
-#define MEMORY(member) offsetof(struct scenario_result, exec.memory.member)
-#define BREAKDOWN(member) offsetof(struct scenario_result, exec.breakdown.member)
-
-/* Numbers of a result; one that is not known (NULL) is 0, as it was. */
-static const struct fetch_real reals[] = {
-    {"wall_s", RESULT(wall_s)},
-    {"tflops_per_gpu", RESULT(tflops_per_gpu)},
-    {"hw_tflops_per_gpu", RESULT(hw_tflops_per_gpu)},
-    {"step_time_s", RESULT(exec.step_time_s)},
-    {"tokens_per_s_per_gpu", RESULT(tokens_per_s_per_gpu)},
-    {"exposed_comm_s", BREAKDOWN(exposed_comm_s)},
-    {"peak_allocated_bytes", MEMORY(peak_allocated_bytes)},
-    {"peak_reserved_bytes", MEMORY(peak_reserved_bytes)},
-    {"hbm_capacity_bytes", MEMORY(capacity_bytes)},
-    {"required_bytes", MEMORY(required_bytes)},
-    {"oom_request_bytes", MEMORY(oom_request_bytes)},
-    {"alloc_retries", MEMORY(alloc_retries)},
-    {"alloc_retries_a_step", MEMORY(alloc_retries_a_step)},
-    {"alloc_stall_s", MEMORY(alloc_stall_s)},
-    {"compute_s", BREAKDOWN(compute_s)},
-    {"contention_s", BREAKDOWN(contention_s)},
-    {"host_bound_s", BREAKDOWN(host_bound_s)},
-    {"other_idle_s", BREAKDOWN(other_idle_s)},
-    {"comm_s", BREAKDOWN(comm_s)},
-    {"comm_latency_s", BREAKDOWN(comm_latency_s)},
-    {"comm_wait_s", BREAKDOWN(comm_wait_s)},
-    {"bubble_s", BREAKDOWN(bubble_s)},
-    {"stage_wait_s", BREAKDOWN(stage_wait_s)},
-    {"step_time_sd_s", RESULT(exec.step_time_sd_s)},
-    {"model_tflops_per_gpu", RESULT(model_tflops_per_gpu)},
-    {"mfu", RESULT(mfu)},
-    {"hfu", RESULT(hfu)},
-    {"samples_per_s", RESULT(samples_per_s)},
-    {"nvlink_utilisation", RESULT(exec.nvlink_utilisation)},
-    {"nic_utilisation", RESULT(exec.nic_utilisation)},
-    {"events", RESULT(exec.events)},
-    {"plan_ops", RESULT(plan_ops)},
-    {"first_micro_batch", RESULT(micro_batch[0])},
-    {"second_micro_batch", RESULT(micro_batch[1])},
-};
 #define OF_PROGRAM(member) offsetof(struct exec_program, member)
 const struct fetch_real fetch_program_reals[] = {
     {"compute_s", OF_PROGRAM(breakdown.compute_s)},
@@ -62,7 +23,8 @@ const struct fetch_real fetch_program_reals[] = {
     {"bubble_s", OF_PROGRAM(breakdown.bubble_s)},
     {"stage_wait_s", OF_PROGRAM(breakdown.stage_wait_s)},
 };
-enum { REALS = sizeof reals / sizeof *reals, STATUS = REALS, RANKS, DIGEST, OOM_CATEGORY, OOM_OP };
+/* What is no number of a result, before these. */
+enum { STATUS, RANKS, DIGEST, OOM_CATEGORY, OOM_OP, FIRST_NUMBER };
 static const char others[] = "status, ranks_simulated, digest, oom_category, oom_op";
 
 void fetch_begin(struct fetch *fetch, struct store *store)
@@ -82,10 +44,11 @@ static int prepare(struct fetch *fetch)
     if (fetch->program)
         return SQLITE_OK;
     sqlite3_str *sql = sqlite3_str_new(fetch->store->db);
-    sqlite3_str_appendall(sql, "SELECT ");
-    for (int i = 0; i < REALS; i++)
-        sqlite3_str_appendf(sql, "%s, ", reals[i].column);
-    sqlite3_str_appendf(sql, "%s FROM point WHERE id = ?", others);
+    sqlite3_str_appendf(sql, "SELECT %s", others);
+    for (int i = 0; i < n_record_columns; i++)
+        if (!record_columns[i].get)
+            sqlite3_str_appendf(sql, ", %s", record_columns[i].name);
+    sqlite3_str_appendall(sql, " FROM point WHERE id = ?");
     char *text = sqlite3_str_finish(sql);
     sqlite3_finalize(fetch->point);
     int code = sqlite3_prepare_v2(fetch->store->db, text, -1, &fetch->point, NULL);
@@ -115,8 +78,9 @@ static void take_point(sqlite3_stmt *statement, struct scenario_result *out, str
     const char *digest = (const char *)sqlite3_column_text(statement, DIGEST);
     const char *op = (const char *)sqlite3_column_text(statement, OOM_OP);
     *out = (struct scenario_result){0};
-    for (int i = 0; i < REALS; i++)
-        *(double *)(void *)((unsigned char *)out + reals[i].offset) = sqlite3_column_double(statement, i);
+    for (int i = 0, next = FIRST_NUMBER; i < n_record_columns; i++)
+        if (!record_columns[i].get) /* one that is not known (NULL) is 0, as it was */
+            record_set(out, &record_columns[i], sqlite3_column_double(statement, next++));
     out->exec.status = (enum exec_status)name_of(statement, STATUS, exec_status_names, EXEC_OOM + 1);
     out->exec.kinds = out->micro_batch[0] > 0;
     out->exec.ranks_simulated = sqlite3_column_int(statement, RANKS);

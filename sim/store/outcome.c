@@ -3,7 +3,6 @@
 #include "store/database.h"
 #include "store/insert.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,24 +18,7 @@ struct store_outcomes {
     struct diag diag;
 };
 
-/* As the columns are called. */
-static const struct {
-    const char *column;
-    size_t offset;
-} numbers[] = {
-    {"wall_s", offsetof(struct scenario_result, wall_s)},
-    {"step_time_s", offsetof(struct scenario_result, exec.step_time_s)},
-    {"tflops_per_gpu", offsetof(struct scenario_result, tflops_per_gpu)},
-    {"tokens_per_s_per_gpu", offsetof(struct scenario_result, tokens_per_s_per_gpu)},
-    {"mfu", offsetof(struct scenario_result, mfu)},
-    {"compute_s", offsetof(struct scenario_result, exec.breakdown.compute_s)},
-    {"exposed_comm_s", offsetof(struct scenario_result, exec.breakdown.exposed_comm_s)},
-    {"bubble_s", offsetof(struct scenario_result, exec.breakdown.bubble_s)},
-    {"peak_allocated_bytes", offsetof(struct scenario_result, exec.memory.peak_allocated_bytes)},
-    {"peak_reserved_bytes", offsetof(struct scenario_result, exec.memory.peak_reserved_bytes)},
-    {"alloc_retries_a_step", offsetof(struct scenario_result, exec.memory.alloc_retries_a_step)},
-};
-enum { NUMBERS = sizeof numbers / sizeof *numbers, DRAW_BYTES = IDENTITY_BYTES + sizeof "quick:" };
+enum { DRAW_BYTES = IDENTITY_BYTES + sizeof "quick:" };
 
 static bool prepare(struct store_outcomes *outcomes)
 {
@@ -44,8 +26,9 @@ static bool prepare(struct store_outcomes *outcomes)
         return true;
     sqlite3_str *sql = sqlite3_str_new(outcomes->store->db);
     sqlite3_str_appendall(sql, "SELECT status");
-    for (int i = 0; i < NUMBERS; i++)
-        sqlite3_str_appendf(sql, ", %s", numbers[i].column);
+    for (int i = 0; i < n_record_columns; i++)
+        if (record_columns[i].outcome)
+            sqlite3_str_appendf(sql, ", %s", record_columns[i].name);
     sqlite3_str_appendall(sql, " FROM outcome WHERE identity = ?");
     char *text = sqlite3_str_finish(sql);
     bool ok = text && sqlite3_prepare_v2(outcomes->store->db, text, -1, &outcomes->find, NULL) == SQLITE_OK;
@@ -97,9 +80,9 @@ static bool find(void *self, const struct scenario_identity *identity, const str
         const char *status = (const char *)sqlite3_column_text(outcomes->find, 0);
         *out = (struct scenario_result){.samples = samples};
         out->exec.status = strcmp(status, exec_status_names[EXEC_OOM]) == 0 ? EXEC_OOM : EXEC_OK;
-        for (int i = 0; i < NUMBERS; i++)
-            *(double *)(void *)((unsigned char *)out + numbers[i].offset) =
-                sqlite3_column_double(outcomes->find, 1 + i);
+        for (int i = 0, next = 1; i < n_record_columns; i++)
+            if (record_columns[i].outcome)
+                record_set(out, &record_columns[i], sqlite3_column_double(outcomes->find, next++));
     }
     sqlite3_reset(outcomes->find);
     if (!found || k == 0 || out->exec.status == EXEC_OOM) /* which has no samples */
@@ -111,12 +94,11 @@ static bool find(void *self, const struct scenario_identity *identity, const str
 static enum status put(struct store_outcomes *outcomes, const struct scenario_identity *identity,
     const struct scenario_identity *draws, const struct scenario_result *result)
 {
-    struct record_cell cells[2 + NUMBERS] = {
-        cell_text("identity", identity->text), cell_text("status", exec_status_names[result->exec.status])};
-    for (int i = 0; i < NUMBERS; i++)
-        cells[2 + i] = cell_real(numbers[i].column, true,
-            *(const double *)(const void *)((const unsigned char *)result + numbers[i].offset));
-    enum status status = insert_row(outcomes->store, &outcomes->outcome, cells, 2 + NUMBERS, what, &outcomes->diag);
+    struct record record;
+    record_fill_outcome(&record, result);
+    record.cells[record.n++] = cell_text("identity", identity->text);
+    record.cells[record.n++] = cell_text("status", exec_status_names[result->exec.status]);
+    enum status status = insert_row(outcomes->store, &outcomes->outcome, record.cells, record.n, what, &outcomes->diag);
     char draw[DRAW_BYTES] = "";
     if (draws)
         write_draw(draw, draws);

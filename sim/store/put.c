@@ -238,12 +238,11 @@ static enum status put_row(struct put *put, const struct put_place *place, const
     config_write_json(out, &scenario_table, &point->options, &point->origins);
     fclose(out);
     struct record record;
-    record_fill(&record, point, result);
-    enum { MORE = 8 };
+    record_fill_kept(&record, point, result);
+    enum { MORE = 7 };
     struct record_cell cells[MORE + RECORD_MAX_CELLS] = {cell_int("run_id", place->run_id),
         cell_int("position", place->position), cell_text("config", config), cell_int("hardware_id", hardware_id),
-        cell_int("model_id", model_id), cell_real("wall_s", true, result->wall_s),
-        cell_text("identity", place->identity),
+        cell_int("model_id", model_id), cell_text("identity", place->identity),
         place->simulated_id > 0 ? cell_int("simulated_id", place->simulated_id) : cell_text("simulated_id", NULL)};
     for (int i = 0; i < record.n; i++)
         cells[MORE + i] = record.cells[i];

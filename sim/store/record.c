@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,126 +23,237 @@ bool record_write(FILE *out, const struct record_cell *cell)
     return true;
 }
 
-static struct record_cell *add(struct record *record, const char *name, enum record_kind kind)
+/* ---- the columns of a point ---- */
+
+#define PER_GiB (1 / 0x1p30)
+#define PERCENT 100
+
+static bool ok(const struct record_source *s)
 {
-    BUG_IF(record->n == RECORD_MAX_CELLS, "no room for %s", name);
-    record->cells[record->n] = (struct record_cell){.name = name, .kind = kind};
-    return &record->cells[record->n++];
+    return s->result->exec.status == EXEC_OK;
 }
 
-static void add_int(struct record *record, const char *name, int64_t value)
+static bool oom(const struct record_source *s)
 {
-    add(record, name, RECORD_INT)->integer = value;
+    return !ok(s);
 }
 
-static void add_text(struct record *record, const char *name, const char *text)
+static bool with_stages(const struct record_source *s)
 {
-    add(record, name, text ? RECORD_TEXT : RECORD_NULL)->text = text;
+    return ok(s) && exec_has_stages(&s->result->exec);
 }
 
-static void add_real(struct record *record, const char *name, bool known, double value)
+static bool with_retries(const struct record_source *s)
 {
-    struct record_cell cell = cell_real(name, known, value);
-    *add(record, name, cell.kind) = cell;
+    return ok(s) && s->result->exec.memory.alloc_retries_a_step > 0;
 }
 
-static void add_memory(struct record *record, const struct exec_memory *memory, bool ok)
+static bool with_kinds(const struct record_source *s)
 {
-    add_real(record, "peak_allocated_bytes", ok, memory->peak_allocated_bytes);
-    add_real(record, "peak_reserved_bytes", ok, memory->peak_reserved_bytes);
-    add_real(record, "hbm_capacity_bytes", true, memory->capacity_bytes);
-    add_real(record, "required_bytes", !ok, memory->required_bytes);
-    add_real(record, "shortfall_bytes", !ok, memory->required_bytes - memory->capacity_bytes);
-    add_text(record, "oom_category", ok ? NULL : hbm_category_names[memory->oom_category]);
-    add_text(record, "oom_op", ok ? NULL : memory->oom_op);
-    add_real(record, "oom_request_bytes", !ok, memory->oom_request_bytes);
-    add_real(record, "alloc_retries", ok, memory->alloc_retries);
-    add_real(record, "alloc_retries_a_step", ok, memory->alloc_retries_a_step);
-    add_real(record, "alloc_stall_s", ok, memory->alloc_stall_s);
+    return s->point->hw.second_from > 0;
 }
 
-static void add_time(struct record *record, const struct scenario_result *result, bool ok)
+static struct record_cell hexadecimal(char text[17], uint64_t digest)
 {
-    const struct exec_breakdown *part = &result->exec.breakdown;
-    add_real(record, "compute_s", ok, part->compute_s);
-    add_real(record, "contention_s", ok, part->contention_s);
-    add_real(record, "host_bound_s", ok, part->host_bound_s);
-    add_real(record, "other_idle_s", ok, part->other_idle_s);
-    add_real(record, "comm_s", ok, part->comm_s);
-    add_real(record, "comm_latency_s", ok, part->comm_latency_s);
-    add_real(record, "comm_wait_s", ok, part->comm_wait_s);
-    add_real(record, "bubble_s", ok && exec_has_stages(&result->exec), part->bubble_s);
-    add_real(record, "stage_wait_s", ok && exec_has_stages(&result->exec), part->stage_wait_s);
-    add_real(record, "step_time_sd_s", ok, result->exec.step_time_sd_s);
-    add_real(record, "model_tflops_per_gpu", ok, result->model_tflops_per_gpu);
-    add_real(record, "mfu", ok, result->mfu);
-    add_real(record, "hfu", ok, result->hfu);
-    add_real(record, "samples_per_s", ok, result->samples_per_s);
-    add_real(record, "nvlink_utilisation", ok, result->exec.nvlink_utilisation);
-    add_real(record, "nic_utilisation", ok, result->exec.nic_utilisation);
+    snprintf(text, 17, "%016" PRIx64, digest);
+    return cell_text(NULL, text);
 }
 
-static void add_setting(struct record *record, const struct scenario_point *point)
+/* The function get_NAME that makes a column's value. */
+#define GET(of, value)                                                                                                 \
+    static struct record_cell get_##of(const struct record_source *s, struct record *record)                           \
+    {                                                                                                                  \
+        const struct train_options *train = &s->point->options.strategy.train;                                         \
+        const struct scenario_published *published = &s->point->published;                                             \
+        const struct exec_memory *memory = &s->result->exec.memory;                                                    \
+        (void)train, (void)published, (void)memory, (void)record;                                                      \
+        return value;                                                                                                  \
+    }
+#define TEXT(value) cell_text(NULL, value)
+#define INT(value) cell_int(NULL, value)
+#define REAL(known, value) cell_real(NULL, known, value)
+
+GET(model, TEXT(s->point->model.shape.name))
+GET(strategy, TEXT(strategy_label(&s->point->options.strategy)))
+GET(micro_batch, INT(train->micro_batch))
+GET(gpus, INT(s->point->options.cluster.gpus))
+GET(status, TEXT(exec_status_names[s->result->exec.status]))
+GET(published_tflops, REAL(published->found && published->tflops_per_gpu > 0, published->tflops_per_gpu))
+GET(shortfall, REAL(oom(s), memory->required_bytes - memory->capacity_bytes))
+GET(oom_category, TEXT(ok(s) ? NULL : hbm_category_names[memory->oom_category]))
+GET(oom_op, TEXT(ok(s) ? NULL : memory->oom_op))
+GET(params, INT(s->point->model.params))
+GET(precision, TEXT(precision_names[train->precision]))
+GET(seq_len, INT(train->seq_len))
+GET(grad_accum, INT(strategy_batch(train).micro_batches))
+GET(cluster, TEXT(s->point->hw.cluster.name))
+GET(gpu, TEXT(s->point->hw.gpu.name))
+GET(gpus_per_node, INT(hw_gpus_per_node(&s->point->hw)))
+GET(seed, INT(s->point->options.exec.seed))
+GET(published_id, TEXT(published->found ? published->id : NULL))
+GET(published_source, TEXT(published->found ? published->source : NULL))
+GET(published_allocated, REAL(published->found && published->peak_allocated_bytes > 0, published->peak_allocated_bytes))
+GET(published_reserved, REAL(published->found && published->peak_reserved_bytes > 0, published->peak_reserved_bytes))
+GET(published_oom, published->found ? INT(published->oom) : TEXT(NULL))
+GET(ranks_simulated, INT(s->result->exec.ranks_simulated))
+GET(curve, hexadecimal(record->curve, record_curve(&s->point->options)))
+GET(digest, hexadecimal(record->digest, s->result->exec.digest))
+GET(gpu_power, REAL(ok(s), scenario_energy(s->point, s->result).gpu_power_w))
+GET(energy_per_token, REAL(ok(s), scenario_energy(s->point, s->result).per_token_j))
+GET(second_gpu, TEXT(with_kinds(s) ? s->point->hw.second_gpu.name : NULL))
+
+/* A number of the result, which comes back from the database, and when it is known (NULL: always). */
+#define OF(member, when) .offset = offsetof(struct scenario_result, member), .known = (when)
+#define BREAKDOWN(member, when) OF(exec.breakdown.member, when)
+#define MEMORY(member, when) OF(exec.memory.member, when)
+
+const struct record_column record_columns[] = {
+    {"wall_s", "REAL NOT NULL", "real time of the simulation", OF(wall_s, NULL), .kept_only = true, .outcome = true},
+    {"model", "TEXT NOT NULL", NULL, .get = get_model},
+    {"strategy", "TEXT NOT NULL", "\"FULL_SHARD\", \"DDP\" ...", .get = get_strategy},
+    {"micro_batch", "INTEGER NOT NULL", "sequences a GPU and micro-step", .get = get_micro_batch},
+    {"gpus", "INTEGER NOT NULL", NULL, .get = get_gpus},
+    {"status", "TEXT NOT NULL CHECK (status IN ('ok', 'oom'))", NULL, .get = get_status},
+    {"tflops_per_gpu", "REAL", "by the formula of the scenario's source", OF(tflops_per_gpu, ok), .outcome = true},
+    {"hw_tflops_per_gpu", "REAL", "recomputation counted", OF(hw_tflops_per_gpu, ok)},
+    {"published_tflops_per_gpu", "REAL", NULL, .get = get_published_tflops},
+    {"step_time_s", "REAL", NULL, OF(exec.step_time_s, ok), .outcome = true,
+        .shown = {"step", "s", 1, 4, RECORD_SPARE_STEP, .place = 1, .sure = true}},
+    {"tokens_per_s_per_gpu", "REAL", NULL, OF(tokens_per_s_per_gpu, ok), .outcome = true,
+        .shown = {"/s", "/GPU", 1, 0, RECORD_SPARE_TOKENS, .place = 2, .counted = true, .sure = true}},
+    {"exposed_comm_s", "REAL", "of a step: compute stream idle for a collective, without bubble_s",
+        BREAKDOWN(exposed_comm_s, ok), .outcome = true,
+        .shown = {"exposed comm", "% of step", PERCENT, 1, RECORD_SPARE_EXPOSED, .place = 4, .of_step = true}},
+    {"peak_allocated_bytes", "REAL", "torch.cuda.max_memory_allocated", MEMORY(peak_allocated_bytes, ok),
+        .outcome = true, .shown = {"HBM peak", "GiB", PER_GiB, 1, 0, .place = 6}},
+    {"peak_reserved_bytes", "REAL", "torch.cuda.max_memory_reserved", MEMORY(peak_reserved_bytes, ok), .outcome = true,
+        .shown = {"reserved", "GiB", PER_GiB, 1, RECORD_SPARE_RESERVED, .place = 7}},
+    {"hbm_capacity_bytes", "REAL NOT NULL", NULL, MEMORY(capacity_bytes, NULL)},
+    {"required_bytes", "REAL", "OOM: peak on a GPU without limit, CUDA context and NCCL included",
+        MEMORY(required_bytes, oom)},
+    {"shortfall_bytes", "REAL",
+        "OOM: required_bytes - hbm_capacity_bytes; not above 0: gaps between tensors are the reason",
+        .get = get_shortfall},
+    {"oom_category", "TEXT", "OOM: of the buffer that did not fit", .get = get_oom_category},
+    {"oom_op", "TEXT", "OOM: that buffer", .get = get_oom_op},
+    {"oom_request_bytes", "REAL", "OOM: its size", MEMORY(oom_request_bytes, oom)},
+    {"alloc_retries", "REAL", "cudaMalloc failures that freeing cached segments cured", MEMORY(alloc_retries, ok)},
+    {"alloc_retries_a_step", "REAL", "of measured steps: cudaMalloc failed and was tried again",
+        MEMORY(alloc_retries_a_step, ok), .outcome = true,
+        .shown = {"retries", "/step", 1, 1, RECORD_SPARE_RETRIES, .place = 8}, .shown_if = with_retries},
+    {"alloc_stall_s", "REAL", "a step: the host stood for cudaMalloc; idle time that it causes is in host_bound_s",
+        MEMORY(alloc_stall_s, ok), .shown = {"alloc stall", "s/step", 1, 2, RECORD_SPARE_RETRIES, .place = 9},
+        .shown_if = with_retries},
+    {"compute_s", "REAL",
+        "of a step: compute_s + exposed_comm_s + bubble_s + host_bound_s + other_idle_s = step_time_s",
+        BREAKDOWN(compute_s, ok), .outcome = true},
+    {"contention_s", "REAL", "part of compute_s: slower beside collectives than alone", BREAKDOWN(contention_s, ok)},
+    {"host_bound_s", "REAL", NULL, BREAKDOWN(host_bound_s, ok)},
+    {"other_idle_s", "REAL", NULL, BREAKDOWN(other_idle_s, ok)},
+    {"comm_s", "REAL", "collectives moving, hidden or not", BREAKDOWN(comm_s, ok)},
+    {"comm_latency_s", "REAL", "part of comm_s", BREAKDOWN(comm_latency_s, ok)},
+    {"comm_wait_s", "REAL", "members waiting for the last one to arrive", BREAKDOWN(comm_wait_s, ok)},
+    {"bubble_s", "REAL", "of a step: stages waited for one another. NULL: there is one stage",
+        BREAKDOWN(bubble_s, with_stages), .outcome = true,
+        .shown = {"bubble", "% of step", PERCENT, 1, RECORD_SPARE_BUBBLE, .place = 5, .of_step = true},
+        .shown_if = with_stages},
+    {"stage_wait_s", "REAL", "part of comm_wait_s: for ranks of other stages. NULL: there is one stage",
+        BREAKDOWN(stage_wait_s, with_stages)},
+    {"step_time_sd_s", "REAL", NULL, OF(exec.step_time_sd_s, ok)},
+    {"model_tflops_per_gpu", "REAL", "3 x forward", OF(model_tflops_per_gpu, ok)},
+    {"mfu", "REAL", NULL, OF(mfu, ok), .outcome = true,
+        .shown = {"MFU", "%", PERCENT, 1, RECORD_SPARE_MFU, .place = 3, .sure = true}},
+    {"hfu", "REAL", NULL, OF(hfu, ok)},
+    {"samples_per_s", "REAL", "of the job", OF(samples_per_s, ok)},
+    {"nvlink_utilisation", "REAL", NULL, OF(exec.nvlink_utilisation, ok)},
+    {"nic_utilisation", "REAL", NULL, OF(exec.nic_utilisation, ok)},
+    {"model_params", "INTEGER NOT NULL", NULL, .get = get_params},
+    {"precision", "TEXT NOT NULL", NULL, .get = get_precision},
+    {"seq_len", "INTEGER NOT NULL", NULL, .get = get_seq_len},
+    {"grad_accum", "INTEGER NOT NULL", NULL, .get = get_grad_accum},
+    {"cluster", "TEXT NOT NULL", NULL, .get = get_cluster},
+    {"gpu", "TEXT NOT NULL", NULL, .get = get_gpu},
+    {"gpus_per_node", "INTEGER NOT NULL", NULL, .get = get_gpus_per_node},
+    {"seed", "INTEGER NOT NULL", NULL, .get = get_seed},
+    {"published_id", "TEXT", NULL, .get = get_published_id},
+    {"published_source", "TEXT", NULL, .get = get_published_source},
+    {"published_peak_allocated_bytes", "REAL", NULL, .get = get_published_allocated},
+    {"published_peak_reserved_bytes", "REAL", NULL, .get = get_published_reserved},
+    {"published_oom", "INTEGER CHECK (published_oom IN (0, 1))", NULL, .get = get_published_oom},
+    {"events", "REAL NOT NULL", NULL, OF(exec.events, NULL)},
+    {"plan_ops", "REAL NOT NULL", NULL, OF(plan_ops, NULL)},
+    {"ranks_simulated", "INTEGER NOT NULL", NULL, .get = get_ranks_simulated},
+    {"curve", "TEXT NOT NULL", "alike for points of a run that differ in nothing but the GPU count", .get = get_curve},
+    {"digest", "TEXT NOT NULL", "of all events, 16 hexadecimal digits", .get = get_digest},
+    {"gpu_power_w", "REAL", "of a GPU alone, mean over the step (sim/scenario/energy.h)", .get = get_gpu_power},
+    {"energy_per_token_j", "REAL", "with host, network and PUE; where images or samples are counted, of one of these",
+        .get = get_energy_per_token},
+    {"second_gpu", "TEXT",
+        "of jobs on nodes of two kinds (sim/scenario/kinds.h): the GPU of the second kind; NULL: there is one kind",
+        .get = get_second_gpu},
+    {"first_micro_batch", "INTEGER", "samples that a GPU of the first kind computes on at once",
+        OF(micro_batch[0], with_kinds)},
+    {"second_micro_batch", "INTEGER", NULL, OF(micro_batch[1], with_kinds)},
+};
+const int n_record_columns = sizeof record_columns / sizeof *record_columns;
+
+double record_number(const struct scenario_result *result, const struct record_column *column)
 {
-    const struct train_options *train = &point->options.strategy.train;
-    add_int(record, "model_params", point->model.params);
-    add_text(record, "precision", precision_names[train->precision]);
-    add_int(record, "seq_len", train->seq_len);
-    add_int(record, "grad_accum", strategy_batch(train).micro_batches);
-    add_text(record, "cluster", point->hw.cluster.name);
-    add_text(record, "gpu", point->hw.gpu.name);
-    add_int(record, "gpus_per_node", hw_gpus_per_node(&point->hw));
-    add_int(record, "seed", point->options.exec.seed);
+    return *(const double *)(const void *)((const unsigned char *)result + column->offset);
 }
 
-static void add_published(struct record *record, const struct scenario_published *published)
+void record_set(struct scenario_result *result, const struct record_column *column, double value)
 {
-    bool found = published->found;
-    add_text(record, "published_id", found ? published->id : NULL);
-    add_text(record, "published_source", found ? published->source : NULL);
-    add_real(record, "published_peak_allocated_bytes", found && published->peak_allocated_bytes > 0,
-        published->peak_allocated_bytes);
-    add_real(record, "published_peak_reserved_bytes", found && published->peak_reserved_bytes > 0,
-        published->peak_reserved_bytes);
-    add(record, "published_oom", found ? RECORD_INT : RECORD_NULL)->integer = published->oom;
+    *(double *)(void *)((unsigned char *)result + column->offset) = value;
+}
+
+static void fill(struct record *out, const struct record_source *source, bool kept)
+{
+    out->n = 0;
+    for (const struct record_column *c = record_columns; c < record_columns + n_record_columns; c++) {
+        bool known = !c->known || c->known(source);
+        if (c->kept_only && !kept)
+            continue;
+        BUG_IF(out->n == RECORD_MAX_CELLS, "no room for %s", c->name);
+        struct record_cell cell =
+            c->get ? c->get(source, out) : cell_real(c->name, known, record_number(source->result, c));
+        cell.name = c->name;
+        out->cells[out->n++] = cell;
+    }
 }
 
 void record_fill(struct record *out, const struct scenario_point *point, const struct scenario_result *result)
 {
-    const struct exec_result *exec = &result->exec;
-    const struct scenario_published *published = &point->published;
-    bool ok = exec->status == EXEC_OK;
+    fill(out, &(struct record_source){point, result}, false);
+}
+
+void record_fill_kept(struct record *out, const struct scenario_point *point, const struct scenario_result *result)
+{
+    fill(out, &(struct record_source){point, result}, true);
+}
+
+void record_fill_outcome(struct record *out, const struct scenario_result *result)
+{
     out->n = 0;
-    add_text(out, "model", point->model.shape.name);
-    add_text(out, "strategy", strategy_label(&point->options.strategy));
-    add_int(out, "micro_batch", point->options.strategy.train.micro_batch);
-    add_int(out, "gpus", point->options.cluster.gpus);
-    add_text(out, "status", exec_status_names[exec->status]);
-    add_real(out, "tflops_per_gpu", ok, result->tflops_per_gpu);
-    add_real(out, "hw_tflops_per_gpu", ok, result->hw_tflops_per_gpu);
-    add_real(
-        out, "published_tflops_per_gpu", published->found && published->tflops_per_gpu > 0, published->tflops_per_gpu);
-    add_real(out, "step_time_s", ok, exec->step_time_s);
-    add_real(out, "tokens_per_s_per_gpu", ok, result->tokens_per_s_per_gpu);
-    add_real(out, "exposed_comm_s", ok, exec->breakdown.exposed_comm_s);
-    add_memory(out, &exec->memory, ok);
-    add_time(out, result, ok);
-    add_setting(out, point);
-    add_published(out, published);
-    add_real(out, "events", true, exec->events);
-    add_real(out, "plan_ops", true, result->plan_ops);
-    add_int(out, "ranks_simulated", exec->ranks_simulated);
-    snprintf(out->curve, sizeof out->curve, "%016" PRIx64, record_curve(&point->options));
-    add_text(out, "curve", out->curve);
-    snprintf(out->digest, sizeof out->digest, "%016" PRIx64, exec->digest);
-    add_text(out, "digest", out->digest);
-    struct scenario_energy energy = scenario_energy(point, result);
-    add_real(out, "gpu_power_w", ok, energy.gpu_power_w);
-    add_real(out, "energy_per_token_j", ok, energy.per_token_j);
-    bool kinds = point->hw.second_from > 0;
-    add_text(out, "second_gpu", kinds ? point->hw.second_gpu.name : NULL);
-    add_real(out, "first_micro_batch", kinds, result->micro_batch[0]);
-    add_real(out, "second_micro_batch", kinds, result->micro_batch[1]);
+    for (const struct record_column *c = record_columns; c < record_columns + n_record_columns; c++)
+        if (c->outcome)
+            out->cells[out->n++] = cell_real(c->name, true, record_number(result, c));
+}
+
+void record_declare(FILE *out, bool outcome)
+{
+    for (const struct record_column *c = record_columns; c < record_columns + n_record_columns; c++)
+        if (!outcome || c->outcome)
+            fprintf(out, "  %s %s,%s%s\n", c->name, outcome ? "REAL NOT NULL" : c->sql, c->about ? " -- " : "",
+                c->about ? c->about : "");
+}
+
+/* ---- bands and deviations ---- */
+
+static void add_real(struct record *record, const char *name, bool known, double value)
+{
+    BUG_IF(record->n == RECORD_MAX_CELLS, "no room for %s", name);
+    record->cells[record->n++] = cell_real(name, known, value);
 }
 
 void record_fill_band(struct record *out, const struct scenario_result *result)
@@ -150,7 +262,7 @@ void record_fill_band(struct record *out, const struct scenario_result *result)
     enum { ENDS = sizeof ends / sizeof *ends, NAMES = sizeof out->band / sizeof *out->band };
     _Static_assert(SAMPLED_COUNT * ENDS <= NAMES, "a name for every number");
     out->n = 0;
-    add_int(out, "samples", scenario_band(result, SAMPLED_TFLOPS).n);
+    out->cells[out->n++] = cell_int("samples", scenario_band(result, SAMPLED_TFLOPS).n);
     for (int i = 0; i < SAMPLED_COUNT; i++) {
         struct scenario_band band = scenario_band(result, (enum scenario_sampled)i);
         struct scenario_band wide = scenario_widen(band, result->discrepancy);

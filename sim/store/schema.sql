@@ -1,5 +1,5 @@
 -- A flopcast database: all its tables and views. Times in seconds, sizes in bytes, rates per second, fractions as fractions.
--- NULL: not applicable (an OOM point has no step time) or not given.
+-- NULL: not applicable (an OOM point has no step time) or not given. @point, @outcome: the columns of sim/store/record.c.
 
 -- One row for each scenario file that was run. Nothing is ever deleted; the views show the newest run of each scenario.
 CREATE TABLE run (
@@ -39,70 +39,9 @@ CREATE TABLE point (
   config TEXT NOT NULL CHECK (json_valid(config)), -- every option with the place where it was set
   hardware_id INTEGER NOT NULL REFERENCES document,
   model_id INTEGER NOT NULL REFERENCES document,
-  wall_s REAL NOT NULL,              -- real time of the simulation
-  model TEXT NOT NULL,
-  strategy TEXT NOT NULL,            -- "FULL_SHARD", "DDP" ...
-  micro_batch INTEGER NOT NULL,      -- sequences a GPU and micro-step
-  gpus INTEGER NOT NULL,
-  status TEXT NOT NULL CHECK (status IN ('ok', 'oom')),
-  tflops_per_gpu REAL,               -- by the formula of the scenario's source
-  hw_tflops_per_gpu REAL,            -- recomputation counted
-  published_tflops_per_gpu REAL,
-  step_time_s REAL,
-  tokens_per_s_per_gpu REAL,
-  exposed_comm_s REAL,               -- of a step: compute stream idle for a collective, without bubble_s
-  peak_allocated_bytes REAL,         -- torch.cuda.max_memory_allocated
-  peak_reserved_bytes REAL,          -- torch.cuda.max_memory_reserved
-  hbm_capacity_bytes REAL NOT NULL,
-  required_bytes REAL,               -- OOM: peak on a GPU without limit, CUDA context and NCCL included
-  shortfall_bytes REAL,              -- OOM: required_bytes - hbm_capacity_bytes; not above 0: gaps between tensors are the reason
-  oom_category TEXT,                 -- OOM: of the buffer that did not fit
-  oom_op TEXT,                       -- OOM: that buffer
-  oom_request_bytes REAL,            -- OOM: its size
-  alloc_retries REAL,                -- cudaMalloc failures that freeing cached segments cured
-  compute_s REAL,                    -- of a step: compute_s + exposed_comm_s + bubble_s + host_bound_s + other_idle_s = step_time_s
-  contention_s REAL,                 -- part of compute_s: slower beside collectives than alone
-  host_bound_s REAL,
-  other_idle_s REAL,
-  comm_s REAL,                       -- collectives moving, hidden or not
-  comm_latency_s REAL,               -- part of comm_s
-  comm_wait_s REAL,                  -- members waiting for the last one to arrive
-  step_time_sd_s REAL,
-  model_tflops_per_gpu REAL,         -- 3 x forward
-  mfu REAL,
-  hfu REAL,
-  samples_per_s REAL,                -- of the job
-  nvlink_utilisation REAL,
-  nic_utilisation REAL,
-  model_params INTEGER NOT NULL,
-  precision TEXT NOT NULL,
-  seq_len INTEGER NOT NULL,
-  grad_accum INTEGER NOT NULL,
-  cluster TEXT NOT NULL,
-  gpu TEXT NOT NULL,
-  gpus_per_node INTEGER NOT NULL,
-  seed INTEGER NOT NULL,
-  published_id TEXT,
-  published_source TEXT,
-  published_peak_allocated_bytes REAL,
-  published_peak_reserved_bytes REAL,
-  published_oom INTEGER CHECK (published_oom IN (0, 1)),
-  events REAL NOT NULL,
-  plan_ops REAL NOT NULL,
-  ranks_simulated INTEGER NOT NULL,
-  curve TEXT NOT NULL,               -- alike for points of a run that differ in nothing but the GPU count
-  digest TEXT NOT NULL,              -- of all events, 16 hexadecimal digits
-  alloc_retries_a_step REAL,         -- of measured steps: cudaMalloc failed and was tried again
-  alloc_stall_s REAL,                -- a step: the host stood for cudaMalloc; idle time that it causes is in host_bound_s
   identity TEXT,                     -- what the result depends on (sim/scenario/identity.h), 32 hexadecimal digits
   simulated_id INTEGER,              -- the point that these results were taken from; NULL: simulated for this run
-  bubble_s REAL,                     -- of a step: stages waited for one another. NULL: there is one stage
-  stage_wait_s REAL,                 -- part of comm_wait_s: for ranks of other stages. NULL: there is one stage
-  gpu_power_w REAL,                  -- of a GPU alone, mean over the step (sim/scenario/energy.h)
-  energy_per_token_j REAL,           -- with host, network and PUE; where images or samples are counted, of one of these
-  second_gpu TEXT,                   -- of jobs on nodes of two kinds (sim/scenario/kinds.h): the GPU of the second kind; NULL: there is one kind
-  first_micro_batch INTEGER,         -- samples that a GPU of the first kind computes on at once
-  second_micro_batch INTEGER,
+  @point
   UNIQUE (run_id, position)
 ) STRICT;
 CREATE INDEX point_by_identity ON point(identity) WHERE identity IS NOT NULL;
@@ -203,21 +142,12 @@ CREATE TABLE band (
   discrepancy REAL
 ) STRICT;
 
--- What came out of a simulation of `flopcast validate` or `flopcast tune`: what these need of it.
+-- What came out of a simulation of `flopcast validate` or `flopcast tune`: what these need of it. 0: out of memory.
 CREATE TABLE outcome (
-  identity TEXT PRIMARY KEY,      -- as point.identity
+  identity TEXT NOT NULL,         -- as point.identity
   status TEXT NOT NULL CHECK (status IN ('ok', 'oom')),
-  wall_s REAL NOT NULL,           -- real time that it took
-  step_time_s REAL NOT NULL,      -- 0: out of memory, as in the columns below
-  tflops_per_gpu REAL NOT NULL,
-  tokens_per_s_per_gpu REAL NOT NULL,
-  mfu REAL NOT NULL,
-  compute_s REAL NOT NULL,
-  exposed_comm_s REAL NOT NULL,
-  bubble_s REAL NOT NULL,
-  peak_allocated_bytes REAL NOT NULL,
-  peak_reserved_bytes REAL NOT NULL,
-  alloc_retries_a_step REAL NOT NULL
+  @outcome
+  PRIMARY KEY (identity)
 ) STRICT, WITHOUT ROWID;
 
 CREATE VIEW v_newest_run AS

@@ -1,6 +1,7 @@
 #include "store/store.h"
 
 #include "store/database.h"
+#include "store/record.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,6 +89,26 @@ static enum status read_version(struct store *store, int *version, struct diag *
     return STATUS_OK;
 }
 
+/* schema.sql with the columns of store/record.h; for free(). */
+static char *schema_text(void)
+{
+    static const char point[] = "  @point\n", outcome[] = "  @outcome\n";
+    const char *at = strstr(schema_sql, point), *rest = strstr(schema_sql, outcome);
+    BUG_IF(!at || !rest || rest < at, "schema.sql has no %s or %s", point, outcome);
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+    BUG_IF(!out, "open_memstream failed");
+    fwrite(schema_sql, 1, (size_t)(at - schema_sql), out);
+    record_declare(out, false);
+    at += strlen(point);
+    fwrite(at, 1, (size_t)(rest - at), out);
+    record_declare(out, true);
+    fputs(rest + strlen(outcome), out);
+    fclose(out);
+    return text;
+}
+
 static enum status make_tables(struct store *store, struct diag *diag)
 {
     static const char what[] = "set up the tables";
@@ -100,8 +121,10 @@ static enum status make_tables(struct store *store, struct diag *diag)
         return status;
     /* Another program may have made them since we looked. */
     status = read_version(store, &version, diag);
+    char *tables = schema_text();
     if (status == STATUS_OK && version == 0)
-        status = database_exec(store, schema_sql, what, diag);
+        status = database_exec(store, tables, what, diag);
+    free(tables);
     if (status == STATUS_OK)
         status = database_exec(store, mark, what, diag);
     return database_end(store, status, what, diag);
