@@ -3,8 +3,7 @@
 #include "base/files.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
-#include "cli/records.h"
-#include "cli/table.h"
+#include "cli/rows.h"
 #include "cli/vary.h"
 #include "cli/words.h"
 
@@ -127,35 +126,34 @@ static const char *node_list(const struct together_job *job, struct arena *arena
     return text;
 }
 
-static double ratio(double a, double b)
+static void fill(struct rows *rows, const struct together_command *command, int j, struct arena *arena)
 {
-    return b > 0 ? a / b : TABLE_UNKNOWN;
+    const struct together_job *job = &command->jobs[j];
+    const struct exec_result *alone = &job->alone.exec, *beside = &job->beside.exec;
+    bool ok = alone->status == EXEC_OK;
+    const char *point = words_point(job->point, arena);
+    rows_next(rows);
+    rows_int(rows, COLUMN("job"), j + 1);
+    rows_text(rows, COLUMN("point"), point);
+    rows_text(rows, COLUMN(NULL, "job"), arena_printf(arena, "%d: %s", j + 1, point));
+    rows_text(rows, COLUMN("nodes", "nodes"), node_list(job, arena));
+    rows_text(rows, COLUMN("status"), exec_status_names[alone->status]);
+    rows_real(
+        rows, COLUMN("step_time_alone_s", "step", "alone, s", .digits = 4, .unknown = "OOM"), ok, alone->step_time_s);
+    rows_real(rows, COLUMN("step_time_s", "step", "beside, s", .digits = 4), ok, beside->step_time_s);
+    rows_real(rows, COLUMN("ratio", "ratio", .digits = 3), ok, ok ? beside->step_time_s / alone->step_time_s : 0);
+    rows_real(
+        rows, COLUMN("exposed_comm_alone_s", "exposed comm", "alone, ms", MS, 1), ok, alone->breakdown.exposed_comm_s);
+    rows_real(
+        rows, COLUMN("exposed_comm_s", "exposed comm", "beside, ms", MS, 1), ok, beside->breakdown.exposed_comm_s);
+    rows_real(rows, COLUMN("nic_utilisation_alone", "NICs in use", "alone, %", PERCENT, 1), ok, alone->nic_utilisation);
+    rows_real(rows, COLUMN("nic_utilisation", "NICs in use", "beside, %", PERCENT, 1), ok, beside->nic_utilisation);
+    rows_real(rows, COLUMN("tokens_per_s_per_gpu"), ok, job->beside.tokens_per_s_per_gpu);
+    rows_real(rows, COLUMN("tflops_per_gpu", "TFLOPS/GPU", "beside", .digits = 2), ok, job->beside.tflops_per_gpu);
 }
 
-static void print_table(struct together_command *command)
+static void print_ooms(const struct together_command *command)
 {
-    struct arena *arena = &command->arena;
-    struct table table = {0};
-    printf("%d jobs on %d nodes of %s\n\n", command->n_jobs, command->cluster.nodes,
-        command->jobs[0].point->hw.cluster.name);
-    for (int j = 0; j < command->n_jobs; j++) {
-        const struct together_job *job = &command->jobs[j];
-        const struct exec_result *alone = &job->alone.exec, *beside = &job->beside.exec;
-        bool ok = alone->status == EXEC_OK;
-        table_row(&table);
-        table_text(&table, "job", "", arena_printf(arena, "%d: %s", j + 1, words_point(job->point, arena)));
-        table_text(&table, "nodes", "", node_list(job, arena));
-        table_number_as(&table, "step", "alone, s", ok ? arena_printf(arena, "%.4f", alone->step_time_s) : "OOM");
-        table_number(&table, "step", "beside, s", 4, ok ? beside->step_time_s : TABLE_UNKNOWN);
-        table_number(&table, "ratio", "", 3, ratio(beside->step_time_s, alone->step_time_s));
-        table_number(&table, "exposed comm", "alone, ms", 1, ok ? alone->breakdown.exposed_comm_s * MS : TABLE_UNKNOWN);
-        table_number(
-            &table, "exposed comm", "beside, ms", 1, ok ? beside->breakdown.exposed_comm_s * MS : TABLE_UNKNOWN);
-        table_number(&table, "NICs in use", "alone, %", 1, ok ? alone->nic_utilisation * PERCENT : TABLE_UNKNOWN);
-        table_number(&table, "NICs in use", "beside, %", 1, ok ? beside->nic_utilisation * PERCENT : TABLE_UNKNOWN);
-        table_number(&table, "TFLOPS/GPU", "beside", 2, ok ? job->beside.tflops_per_gpu : TABLE_UNKNOWN);
-    }
-    table_finish(stdout, &table);
     for (int j = 0; j < command->n_jobs; j++)
         if (command->jobs[j].alone.exec.status == EXEC_OOM) {
             printf("\njob %d is out of memory and takes no part:\n", j + 1);
@@ -163,25 +161,19 @@ static void print_table(struct together_command *command)
         }
 }
 
-static void print_records(struct together_command *command)
+static void print(struct together_command *command)
 {
-    struct records records = records_begin(stdout, command->format);
-    for (int j = 0; j < command->n_jobs; j++) {
-        const struct together_job *job = &command->jobs[j];
-        const struct exec_result *alone = &job->alone.exec, *beside = &job->beside.exec;
-        bool ok = alone->status == EXEC_OK;
-        RECORDS_ROW(&records, cell_int("job", j + 1), cell_text("point", words_point(job->point, &command->arena)),
-            cell_text("nodes", node_list(job, &command->arena)), cell_text("status", exec_status_names[alone->status]),
-            cell_real("step_time_alone_s", ok, alone->step_time_s), cell_real("step_time_s", ok, beside->step_time_s),
-            cell_real("ratio", ok, ok ? beside->step_time_s / alone->step_time_s : 0),
-            cell_real("exposed_comm_alone_s", ok, alone->breakdown.exposed_comm_s),
-            cell_real("exposed_comm_s", ok, beside->breakdown.exposed_comm_s),
-            cell_real("nic_utilisation_alone", ok, alone->nic_utilisation),
-            cell_real("nic_utilisation", ok, beside->nic_utilisation),
-            cell_real("tokens_per_s_per_gpu", ok, job->beside.tokens_per_s_per_gpu),
-            cell_real("tflops_per_gpu", ok, job->beside.tflops_per_gpu));
-    }
-    records_end(&records);
+    struct rows rows = {0};
+    bool people = command->format == RECORDS_TABLE;
+    for (int j = 0; j < command->n_jobs; j++)
+        fill(&rows, command, j, &command->arena);
+    if (people)
+        printf("%d jobs on %d nodes of %s\n\n", command->n_jobs, command->cluster.nodes,
+            command->jobs[0].point->hw.cluster.name);
+    rows_print(stdout, &rows, command->format);
+    if (people)
+        print_ooms(command);
+    rows_free(&rows);
 }
 
 int cmd_together(int argc, char **argv)
@@ -208,7 +200,7 @@ int cmd_together(int argc, char **argv)
             scenario_together(command.jobs, command.n_jobs, &command.cluster, &command.arena, &diag);
     }
     if (diag.worst == STATUS_OK)
-        (command.format == RECORDS_TABLE ? print_table : print_records)(&command);
+        print(&command);
     for (int j = 0; j <= EXEC_MAX_JOBS; j++)
         vec_free(&command.overrides[j].list);
     arena_release(&command.arena);
