@@ -2,8 +2,7 @@
 
 #include "base/files.h"
 #include "base/units.h"
-#include "cli/records.h"
-#include "cli/table.h"
+#include "cli/rows.h"
 #include "cli/vary.h"
 #include "cli/words.h"
 #include "scenario/sensitivity.h"
@@ -64,28 +63,34 @@ static const char *value_of(const struct sensitivity_part *part, struct arena *a
         arena, quantity_format(text, sizeof text, part->parameter->number.value, part->parameter->dimension));
 }
 
-static void print_table(FILE *out, const struct sensitivity *s, const char *point, int top, struct arena *arena)
+static void fill(
+    struct rows *rows, const struct sensitivity *s, const struct sensitivity_part *part, struct arena *arena)
 {
-    struct table table = {0};
     double variance = s->independent * s->independent;
-    fprintf(out, "%s: %.2f TFLOPS per GPU\n\n", point, s->tflops_per_gpu);
-    for (int i = 0; i < s->n_parts && i < top; i++) {
-        const struct sensitivity_part *part = &s->parts[i];
-        table_row(&table);
-        table_text(&table, "number", "", name_of(part));
-        table_number_as(&table, "value", "", value_of(part, arena));
-        table_number(&table, "standard", "error, %", 1, PERCENT * spread_of(part));
-        table_text(&table, "kind", "", kind_of(part));
-        table_number(&table, "lower", "TFLOPS/GPU", 2, part->low);
-        table_number(&table, "higher", "TFLOPS/GPU", 2, part->high);
-        table_number_as(&table, "effect", "%", words_number(&table.numbers, PERCENT * part->effect, 2, true));
-        table_number(&table, "of the", "variance, %", 1, PERCENT * part->effect * part->effect / variance);
-        table_text(&table, "source", "", source_of(part));
-        table_spare(&table, 1);
-    }
-    table_finish(out, &table);
-    if (s->n_parts > top)
-        fprintf(out, "and %d more (--top %d)\n", s->n_parts - top, s->n_parts);
+    rows_next(rows);
+    rows_text(rows, COLUMN("parameter", "number"), name_of(part));
+    rows_number_as(rows, "value", "", value_of(part, arena));
+    rows_text(rows, COLUMN("kind"), kind_of(part));
+    rows_real(rows, COLUMN("spread", "standard", "error, %", PERCENT, 1), true, spread_of(part));
+    rows_text(rows, COLUMN(NULL, "kind"), kind_of(part));
+    rows_real(rows, COLUMN("low_tflops_per_gpu", "lower", "TFLOPS/GPU", .digits = 2), true, part->low);
+    rows_real(rows, COLUMN("high_tflops_per_gpu", "higher", "TFLOPS/GPU", .digits = 2), true, part->high);
+    rows_real(rows, COLUMN(NULL, "effect", "%", PERCENT, 2, .sign = true), true, part->effect);
+    rows_real(rows, COLUMN(NULL, "of the", "variance, %", .digits = 1), true,
+        PERCENT * part->effect * part->effect / variance);
+    rows_text(rows, COLUMN("source", "source", .spare = 1), source_of(part));
+}
+
+static void print(
+    FILE *out, const struct rows *rows, const struct command *command, const struct sensitivity *s, const char *point)
+{
+    if (command->format == RECORDS_TABLE)
+        fprintf(out, "%s: %.2f TFLOPS per GPU\n\n", point, s->tflops_per_gpu);
+    rows_print(out, rows, command->format);
+    if (command->format != RECORDS_TABLE)
+        return;
+    if (s->n_parts > command->top)
+        fprintf(out, "and %d more (--top %d)\n", s->n_parts - command->top, s->n_parts);
     fprintf(out,
         "\nAll together, one standard deviation: %.2f %% if they were independent, %.2f %% as fits correlate them. "
         "What "
@@ -93,46 +98,20 @@ static void print_table(FILE *out, const struct sensitivity *s, const char *poin
         PERCENT * s->independent, PERCENT * s->correlated, PERCENT * s->discrepancy, s->n_idle);
 }
 
-enum { CELLS = 6 };
-
-static void fill(struct record_cell *cells, const struct sensitivity_part *part)
-{
-    cells[0] = cell_text("parameter", name_of(part));
-    cells[1] = cell_text("kind", kind_of(part));
-    cells[2] = cell_real("spread", true, spread_of(part));
-    cells[3] = cell_real("low_tflops_per_gpu", true, part->low);
-    cells[4] = cell_real("high_tflops_per_gpu", true, part->high);
-    cells[5] = cell_text("source", source_of(part));
-}
-
-static void print_records(FILE *out, const struct sensitivity *s, enum records_format format)
-{
-    struct records records = records_begin(out, format);
-    for (int i = 0; i < s->n_parts; i++) {
-        struct record_cell cells[CELLS];
-        fill(cells, &s->parts[i]);
-        records_row(&records, cells, CELLS);
-    }
-    records_end(&records);
-}
-
-static void keep(const char *db, const struct sensitivity *s, const char *scenario, const char *point,
-    struct arena *arena, struct diag *diag)
+static void keep(const char *db, const struct rows *rows, const struct sensitivity *s, const char *scenario,
+    const char *point, struct diag *diag)
 {
     const struct record_cell head[] = {cell_text("scenario", scenario), cell_text("label", point),
         cell_real("tflops_per_gpu", true, s->tflops_per_gpu), cell_real("independent", true, s->independent),
         cell_real("correlated", true, s->correlated), cell_real("discrepancy", true, s->discrepancy),
         cell_int("idle", s->n_idle)};
-    struct record_cell *cells = ARENA_ARRAY(arena, struct record_cell, CELLS * s->n_parts + 1);
-    for (int i = 0; i < s->n_parts; i++)
-        fill(&cells[(ptrdiff_t)i * CELLS], &s->parts[i]);
     const struct store_study study = {.table = "sensitivity",
         .rows_table = "sensitivity_part",
         .head = head,
         .n_head = sizeof head / sizeof *head,
-        .cells = cells,
-        .n_cells = CELLS,
-        .n_rows = s->n_parts};
+        .cells = rows->cells.at,
+        .n_cells = rows->n > 0 ? rows->cells.n / rows->n : 0,
+        .n_rows = rows->n};
     struct store *store = NULL;
     if (store_open(&store, db, STORE_WRITE, diag) == STATUS_OK)
         store_put_study(store, &study, diag);
@@ -155,12 +134,13 @@ static void run(struct command *command, const struct scenario_point *point, str
             &s, point, &uncertainty, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, arena, diag) != STATUS_OK)
         return;
     const char *name = words_point(point, arena);
-    if (command->format == RECORDS_TABLE)
-        print_table(stdout, &s, name, command->top, arena);
-    else
-        print_records(stdout, &s, command->format);
+    struct rows rows = {.most = command->top};
+    for (int i = 0; i < s.n_parts; i++)
+        fill(&rows, &s, &s.parts[i], arena);
+    print(stdout, &rows, command, &s, name);
     if (command->db)
-        keep(command->db, &s, point->options.name, name, arena, diag);
+        keep(command->db, &rows, &s, point->options.name, name, diag);
+    rows_free(&rows);
 }
 
 int cmd_sensitivity(int argc, char **argv)
