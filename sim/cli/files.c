@@ -1,7 +1,6 @@
 #include "cli/cli.h"
-#include "cli/records.h"
 #include "cli/arguments.h"
-#include "cli/table.h"
+#include "cli/rows.h"
 
 #include "base/files.h"
 
@@ -33,7 +32,7 @@ static const char *first_sentence(const char *path, struct arena *arena)
     return sentence;
 }
 
-static void print_group(const char *root, const struct files_group *group, struct table *table, struct arena *arena)
+static void fill_group(const char *root, const struct files_group *group, struct rows *rows, struct arena *arena)
 {
     static const char ending[] = ".yaml";
     glob_t found = {0};
@@ -41,21 +40,12 @@ static void print_group(const char *root, const struct files_group *group, struc
         for (size_t i = 0; i < found.gl_pathc; i++) {
             const char *name = strrchr(found.gl_pathv[i], '/') + 1;
             name = arena_printf(arena, "%.*s", (int)(strlen(name) - strlen(ending)), name);
-            table_row(table);
-            table_text(table, "file", "", arena_strdup(arena, found.gl_pathv[i] + strlen(root) + 1));
-            table_text(table, "also", "", files_aliases(arena, group, name));
-            table_text(table, "what it is", "", first_sentence(found.gl_pathv[i], arena));
+            rows_next(rows);
+            rows_text(rows, COLUMN("file", "file"), arena_strdup(arena, found.gl_pathv[i] + strlen(root) + 1));
+            rows_text(rows, COLUMN("also", "also"), files_aliases(arena, group, name));
+            rows_text(rows, COLUMN("what_it_is", "what it is"), first_sentence(found.gl_pathv[i], arena));
         }
     globfree(&found);
-}
-
-static void print_records(FILE *out, const struct table *table, enum records_format format)
-{
-    struct records records = records_begin(out, format);
-    for (int i = 0; i + 2 < table->cells.n; i += 3)
-        RECORDS_ROW(&records, cell_text("file", table->cells.at[i]), cell_text("also", table->cells.at[i + 1]),
-            cell_text("what_it_is", table->cells.at[i + 2]));
-    records_end(&records);
 }
 
 struct files_command {
@@ -96,20 +86,19 @@ int cmd_files(int argc, char **argv)
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     const char *root = files_folder(&arena);
-    struct table table = {0};
+    struct rows rows = {0};
     for (int i = 0; i < FILES_GROUPS; i++)
         if (command.group == i || command.group == FILES_GROUPS)
-            print_group(root, &files_groups[i], &table, &arena);
-    if (table.cells.n > 0 && command.format != RECORDS_TABLE) {
-        print_records(stdout, &table, command.format);
-    } else if (table.cells.n > 0) {
-        printf("in %s\n\n", root);
-        table_print(stdout, &table);
+            fill_group(root, &files_groups[i], &rows, &arena);
+    if (rows.n > 0) {
+        if (command.format == RECORDS_TABLE)
+            printf("in %s\n\n", root);
+        rows_print(stdout, &rows, command.format);
     } else {
         diag_io(&diag, (struct source_pos){.file = root},
             "none of flopcast's files is here; FLOPCAST_DATA names the folder that holds topologies and scenarios");
     }
-    table_free(&table);
+    rows_free(&rows);
     arena_release(&arena);
     return cli_report(&diag);
 }
