@@ -1,7 +1,6 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
-#include "cli/records.h"
-#include "cli/table.h"
+#include "cli/rows.h"
 #include "cli/words.h"
 
 #include "base/files.h"
@@ -34,20 +33,6 @@ static void check_given(void *self, struct argp_state *state)
         argp_error(state, "a log and --topology are needed");
 }
 
-static void print_records(FILE *out, const struct nccl_check *check, enum records_format format)
-{
-    struct records records = records_begin(out, format);
-    for (int i = 0; i < check->rows.n; i++) {
-        const struct nccl_checked *row = &check->rows.at[i];
-        RECORDS_ROW(&records, cell_real("bytes", true, row->bytes),
-            cell_real("measured_us", true, row->measured_s * 1e6),
-            cell_real("predicted_us", true, coll_isolated_s(row->predicted) * 1e6),
-            cell_text("algorithm", coll_algorithm_names[row->predicted.algorithm]),
-            cell_text("protocol", coll_protocol_names[row->predicted.protocol]));
-    }
-    records_end(&records);
-}
-
 static void print_median(FILE *out, const char *sizes, const struct nccl_check *check, double min, double max)
 {
     double median;
@@ -56,25 +41,26 @@ static void print_median(FILE *out, const char *sizes, const struct nccl_check *
         fprintf(out, "median error over %d size%s %s: %.1f %%\n", n, plural(n), sizes, 100 * median);
 }
 
-static void print_table(FILE *out, const struct nccl_check *check, const char *gpu, struct arena *arena)
+static void fill(struct rows *rows, const struct nccl_checked *row)
+{
+    double predicted_s = coll_isolated_s(row->predicted), error = predicted_s / row->measured_s - 1;
+    rows_next(rows);
+    rows_real(rows, COLUMN("bytes", "bytes"), true, row->bytes);
+    rows_real(rows, COLUMN("measured_us", "measured", "us", .digits = 1), true, row->measured_s * 1e6);
+    rows_real(rows, COLUMN("predicted_us", "predicted", "us", .digits = 1), true, predicted_s * 1e6);
+    rows_real(rows, COLUMN(NULL, "error", "%", 100, 1, .sign = true), true, error);
+    if (fabs(error) > TABLE_FAR_OFF)
+        rows_mark(rows, TABLE_DOUBTFUL);
+    rows_real(rows, COLUMN(NULL, "measured", "busbw, GB/s", 1e-9, 2), true, row->predicted.bus_bytes / row->measured_s);
+    rows_real(rows, COLUMN(NULL, "predicted", "busbw, GB/s", 1e-9, 2), true, row->predicted.bus_bytes / predicted_s);
+    rows_text(rows, COLUMN("algorithm", "algorithm"), coll_algorithm_names[row->predicted.algorithm]);
+    rows_text(rows, COLUMN("protocol", "protocol"), coll_protocol_names[row->predicted.protocol]);
+}
+
+static void print_table(
+    FILE *out, const struct nccl_check *check, const struct rows *rows, const char *gpu, struct arena *arena)
 {
     static const double MiB = 0x1p20, KiB = 0x1p10;
-    struct table table = {0};
-    for (int i = 0; i < check->rows.n; i++) {
-        const struct nccl_checked *row = &check->rows.at[i];
-        double predicted_s = coll_isolated_s(row->predicted), error = predicted_s / row->measured_s - 1;
-        table_row(&table);
-        table_number(&table, "bytes", "", 0, row->bytes);
-        table_number(&table, "measured", "us", 1, row->measured_s * 1e6);
-        table_number(&table, "predicted", "us", 1, predicted_s * 1e6);
-        table_number_as(&table, "error", "%", words_number(&table.numbers, 100 * error, 1, true));
-        if (fabs(error) > TABLE_FAR_OFF)
-            table_mark(&table, TABLE_DOUBTFUL);
-        table_number(&table, "measured", "busbw, GB/s", 2, row->predicted.bus_bytes / row->measured_s * 1e-9);
-        table_number(&table, "predicted", "busbw, GB/s", 2, row->predicted.bus_bytes / predicted_s * 1e-9);
-        table_text(&table, "algorithm", "", coll_algorithm_names[row->predicted.algorithm]);
-        table_text(&table, "protocol", "", coll_protocol_names[row->predicted.protocol]);
-    }
     fprintf(out, "%s, %d ranks on %d node%s\n\n", check->collective, check->ranks, check->nodes, plural(check->nodes));
     const char *verdict = nccl_check_verdict(check, arena);
     if (check->other_gpu)
@@ -84,7 +70,7 @@ static void print_table(FILE *out, const struct nccl_check *check, const char *g
         words_paragraph(out, verdict);
         fputc('\n', out);
     }
-    table_finish(out, &table);
+    rows_print(out, rows, RECORDS_TABLE);
     fputc('\n', out);
     print_median(out, "of 1 MiB and more", check, MiB, HUGE_VAL);
     print_median(out, "below 64 KiB", check, 0, 64 * KiB);
@@ -135,10 +121,14 @@ int calibrate_check(int argc, char **argv)
     enum status status = hw_load(&hw, command.topology, &arena, &diag);
     if (status == STATUS_OK)
         status = nccl_check(&check, command.log, &command.nccl, &hw, command.force, &arena, &diag);
+    struct rows rows = {0};
+    for (int i = 0; i < check.rows.n && status == STATUS_OK; i++)
+        fill(&rows, &check.rows.at[i]);
     if (status == STATUS_OK && command.format != RECORDS_TABLE)
-        print_records(stdout, &check, command.format);
+        rows_print(stdout, &rows, command.format);
     else if (status == STATUS_OK)
-        print_table(stdout, &check, hw.gpu.name, &arena);
+        print_table(stdout, &check, &rows, hw.gpu.name, &arena);
+    rows_free(&rows);
     if (status == STATUS_OK && command.db)
         store_check(&command, &check, &hw, &diag);
     vec_free(&check.rows);
