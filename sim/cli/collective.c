@@ -2,8 +2,7 @@
 #include "cli/cli.h"
 #include "cli/given.h"
 #include "cli/mesh.h"
-#include "cli/records.h"
-#include "cli/table.h"
+#include "cli/rows.h"
 
 #include "base/files.h"
 #include "fabric/isolated.h"
@@ -220,38 +219,31 @@ static const char *bound_words(const struct predicted *row, struct arena *arena)
     return arena_printf(arena, "%s%s%s", coll_bound_names[bound], of_link ? ", link " : "", of_link ? row->link : "");
 }
 
-static void print_table(const struct predicted *rows, int n, struct arena *arena)
+static void fill(struct rows *rows, const struct predicted *row, struct arena *arena)
 {
-    struct table table = {0};
-    for (int i = 0; i < n; i++) {
-        double time_s = coll_isolated_s(rows[i].cost);
-        table_row(&table);
-        table_number(&table, "bytes", "", 0, rows[i].bytes);
-        table_number(&table, "time", "us", 1, time_s * 1e6);
-        table_number(&table, "algbw", "GB/s", 2, rows[i].bytes / time_s * 1e-9);
-        table_number(&table, "busbw", "GB/s", 2, rows[i].cost.bus_bytes / time_s * 1e-9);
-        table_text(&table, "algorithm", "", coll_algorithm_names[rows[i].cost.algorithm]);
-        table_text(&table, "protocol", "", coll_protocol_names[rows[i].cost.protocol]);
-        table_text(&table, "bound by", "", bound_words(&rows[i], arena));
-    }
-    table_finish(stdout, &table);
+    double time_s = coll_isolated_s(row->cost);
+    enum coll_bound bound = coll_bound(&row->cost);
+    rows_next(rows);
+    rows_real(rows, COLUMN("bytes", "bytes"), true, row->bytes);
+    rows_real(rows, COLUMN("time_us", "time", "us", .digits = 1), true, time_s * 1e6);
+    rows_real(rows, COLUMN("algbw_GBps", "algbw", "GB/s", .digits = 2), true, row->bytes / time_s * 1e-9);
+    rows_real(rows, COLUMN("busbw_GBps", "busbw", "GB/s", .digits = 2), true, row->cost.bus_bytes / time_s * 1e-9);
+    rows_text(rows, COLUMN("algorithm", "algorithm"), coll_algorithm_names[row->cost.algorithm]);
+    rows_text(rows, COLUMN("protocol", "protocol"), coll_protocol_names[row->cost.protocol]);
+    rows_text(rows, COLUMN("bound_by"), coll_bound_names[bound]);
+    rows_text(rows, COLUMN("link"), bound == COLL_BOUND_LATENCY || !*row->link ? NULL : row->link);
+    rows_text(rows, COLUMN(NULL, "bound by"), bound_words(row, arena));
 }
 
-static void print_records(FILE *out, const struct predicted *rows, int n, enum records_format format)
+static void print_rows(const struct predicted *predicted, int n, enum format format, struct arena *arena)
 {
-    struct records records = records_begin(out, format);
-    for (int i = 0; i < n; i++) {
-        double time_s = coll_isolated_s(rows[i].cost);
-        enum coll_bound bound = coll_bound(&rows[i].cost);
-        RECORDS_ROW(&records, cell_real("bytes", true, rows[i].bytes), cell_real("time_us", true, time_s * 1e6),
-            cell_real("algbw_GBps", true, rows[i].bytes / time_s * 1e-9),
-            cell_real("busbw_GBps", true, rows[i].cost.bus_bytes / time_s * 1e-9),
-            cell_text("algorithm", coll_algorithm_names[rows[i].cost.algorithm]),
-            cell_text("protocol", coll_protocol_names[rows[i].cost.protocol]),
-            cell_text("bound_by", coll_bound_names[bound]),
-            cell_text("link", bound == COLL_BOUND_LATENCY || !*rows[i].link ? NULL : rows[i].link));
-    }
-    records_end(&records);
+    static const enum records_format formats[] = {
+        [FORMAT_TABLE] = RECORDS_TABLE, [FORMAT_CSV] = RECORDS_CSV, [FORMAT_JSON] = RECORDS_JSON};
+    struct rows rows = {0};
+    for (int i = 0; i < n; i++)
+        fill(&rows, &predicted[i], arena);
+    rows_print(stdout, &rows, formats[format]);
+    rows_free(&rows);
 }
 
 /* The bounds, one line for neighbouring sizes of the same bound. */
@@ -373,10 +365,8 @@ static enum status print_sizes(
             status = cannot(command, hw, &cost, diag);
         bytes = fmax(bytes + 1, floor(bytes * command->factor));
     }
-    if (status == STATUS_OK && command->format == FORMAT_TABLE)
-        print_table(rows.at, rows.n, arena);
-    else if (status == STATUS_OK && command->format != FORMAT_NCCL_TESTS)
-        print_records(stdout, rows.at, rows.n, command->format == FORMAT_CSV ? RECORDS_CSV : RECORDS_JSON);
+    if (status == STATUS_OK && command->format != FORMAT_NCCL_TESTS)
+        print_rows(rows.at, rows.n, command->format, arena);
     else if (status == STATUS_OK)
         print_nccl_tests(command, hw, rows.at, rows.n, arena);
     vec_free(&rows);
