@@ -1,11 +1,11 @@
 # cmake -D ROOT=<tree> -P layering.cmake: the rules of sim/layers.txt hold in the #include lines of sim/, each permission there is
-# used, a library of the outside world is seen by one module only, no file is above 500 lines. Prints one line per violation; exit status 1 if there are any.
+# used, a library of the outside world is seen by one module only, no file is above 700 lines. Prints one line per violation; exit status 1 if there are any.
 cmake_minimum_required(VERSION 3.25)
 set(home_yaml.h config)
 set(home_csv.h config)
 set(home_sqlite3.h store)
 set(home_et_def.pb-c.h exchange)
-set(max_lines 500)
+set(max_lines 700)
 set(violations 0)
 macro(violation text)
   message("${text}")
