@@ -20,6 +20,8 @@ int trace_thread_of(int queue)
     return queue < STREAM_COUNT ? threads[queue] : FIRST_FURTHER + queue - STREAM_COUNT;
 }
 
+enum { CORRELATIONS = 3 }; /* of an op: itself, the records of its event in this step and in the one before */
+
 /* The names of the queues that a rank's spans are on. */
 struct queue_names {
     const char *at[UINT8_MAX + 1];
@@ -106,8 +108,11 @@ static void write_metadata(struct trace_writer *w, int rank, const struct queue_
 
 static void write_place(struct trace_writer *w, const struct exec_span *span, int rank)
 {
-    fprintf(w->out, "\"device\": %d, \"stream\": %d, \"correlation\": %" PRId64 ", \"op\": %d, \"phase\": \"%s\"",
-        rank % hw_gpus_per_node(&w->point->hw), trace_thread_of(span->stream), trace_correlation(w, span->op), span->op,
+    int64_t id = trace_correlation(w, span->op);
+    fprintf(w->out,
+        "\"device\": %d, \"stream\": %d, \"External id\": %" PRId64 ", \"correlation\": %" PRId64
+        ", \"op\": %d, \"phase\": \"%s\"",
+        rank % hw_gpus_per_node(&w->point->hw), trace_thread_of(span->stream), id, id, span->op,
         plan_phase_names[span->phase]);
 }
 
@@ -126,6 +131,29 @@ static void write_loader(struct trace_writer *w, const struct exec_span *span, i
 {
     trace_slice(w, "cpu_op", span->name, rank, LOADER_THREAD, span->start, span->end);
     fprintf(w->out, "\"op\": %d}}", span->op);
+}
+
+/* A list of more than 30 ranks is cut in the middle, as PyTorch cuts it. */
+static void write_group(struct trace_writer *w, const struct exec_span *span, int rank)
+{
+    enum { LIST = 30 };
+    const struct plan_op *op = &w->plan->programs[span->program].ops.at[span->op];
+    if (op->kind != OP_COLLECTIVE)
+        return;
+    int number = w->plan->collectives.at[op->index].group;
+    const struct mesh_group *ranks = &w->plan->groups.at[number].ranks;
+    int first = mesh_group_first(ranks, mesh_group_instance(ranks, rank));
+    fprintf(w->out, ", \"Process Group Name\": \"%d\", \"Process Group Description\": ", number);
+    json_write_string(w->out, w->plan->groups.at[number].name);
+    fputs(", \"Process Group Ranks\": \"[", w->out);
+    for (int i = 0; i < ranks->size; i++)
+        if (ranks->size <= LIST || i < LIST - 1 || i == ranks->size - 1)
+            fprintf(w->out, "%s%d",
+                i == 0                                       ? ""
+                : ranks->size > LIST && i == ranks->size - 1 ? ", ..., "
+                                                             : ", ",
+                first + i * ranks->stride);
+    fputs("]\"", w->out);
 }
 
 /* How PyTorch and NCCL call a collective; elements in and out of each rank as shares of the whole message. */
@@ -152,9 +180,11 @@ static void write_collective(struct trace_writer *w, const struct exec_span *spa
     json_write_string(w->out, span->name);
     fprintf(w->out,
         ", \"Collective name\": \"%s\", \"In msg nelems\": %.0f, \"Out msg nelems\": %.0f, \"Group size\": %d, "
-        "\"dtype\": \"Byte\", \"waited for ranks (us)\": ",
+        "\"dtype\": \"Byte\"",
         kinds[span->collective].pytorch, kinds[span->collective].in_is_share ? share : span->bytes,
         kinds[span->collective].out_is_share ? share : span->bytes, span->group_size);
+    write_group(w, span, rank);
+    fputs(", \"waited for ranks (us)\": ", w->out);
     trace_time(w->out, span->moving - span->start);
     fputs("}}", w->out);
 }
@@ -216,7 +246,8 @@ static void write_rank(struct trace_writer *w, int rank)
     fputs("}}", w->out);
     trace_host(w, rank, step);
     write_spans(w, rank);
-    w->first_correlation += w->n_ops;
+    trace_syncs(w, rank);
+    w->first_correlation += CORRELATIONS * (int64_t)w->n_ops;
 }
 
 static void write_memory(struct trace_writer *w)
@@ -270,15 +301,18 @@ static void write_all(struct trace_writer *w)
 enum status trace_write(
     const char *path, const struct scenario_point *point, const struct scenario_result *result, struct diag *diag)
 {
+    struct arena arena = ARENA_INIT;
+    struct plan plan = {0};
     struct trace_writer w = {.out = open_output(path),
         .point = point,
         .exec = &result->exec,
+        .plan = &plan,
         .n_ops = (int)result->plan_ops,
         .first = true,
         .first_correlation = 1};
-    w.next_arrow = w.first_correlation + (int64_t)w.n_ops * point->options.exec.n_trace_ranks;
+    w.next_arrow = w.first_correlation + CORRELATIONS * (int64_t)w.n_ops * point->options.exec.n_trace_ranks;
     w.span_of_op = xcalloc((size_t)w.n_ops + 1, sizeof *w.span_of_op);
-    bool opened = w.out != NULL, ok = opened;
+    bool opened = w.out != NULL, ok = opened && scenario_compile(&plan, point, &arena, diag) == STATUS_OK;
     if (ok) {
         write_all(&w);
         ok = ferror(w.out) == 0;
@@ -286,6 +320,8 @@ enum status trace_write(
     }
     int why = errno;
     free(w.span_of_op);
+    plan_release(&plan);
+    arena_release(&arena);
     if (ok)
         return STATUS_OK;
     struct stat info;

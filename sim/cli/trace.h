@@ -13,8 +13,12 @@
  * - kernels: cat "kernel"; copies "gpu_memcpy"; args: op number of `run --plan`, phase, kind, and how long
  *   it would have taken without collectives beside it;
  * - collectives: cat "kernel", NCCL's kernel name, args as PyTorch writes them ("Collective name", "In msg nelems",
- *   "Out msg nelems", "Group size", "dtype", which is Byte: elements are bytes), the plan's op, and how long the first
- *   part, waiting for the last rank, took;
+ *   "Out msg nelems", "Group size", "dtype", which is Byte: elements are bytes, "Process Group Name", "Process Group
+ *   Ranks"), the plan's op, and how long the first part, waiting for the last rank, took;
+ * - each wait, as Kineto writes it with enable_cuda_sync_events: a cuda_runtime "cudaEventRecord" where the event is
+ *   recorded (of one of the step before, at its time there), and where a stream or the host waits for it, also where it
+ *   has happened already, a cuda_sync "Stream Wait Event" or "Event Sync" with wait_on_stream and
+ *   wait_on_cuda_event_record_corr_id;
  * - arrows: "ac2g" from a launch to what it launched (which has the same correlation), "wait" from the end of an op to
  *   what waited for it on another stream or, blocked, on the host;
  * - the counter "HBM (GiB)" with a series a category, of rank 0, which has the ledger; out of memory is an instant.

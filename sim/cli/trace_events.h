@@ -4,6 +4,8 @@
 
 #include "cli/trace.h"
 
+#include "plan/plan.h"
+
 #include <stdio.h>
 
 enum { STEP_THREAD = 1, HOST_THREAD = 2, LOADER_THREAD = 3 };
@@ -14,13 +16,14 @@ struct trace_writer {
     const struct exec_result *exec;
     bool first;  /* no event yet */
     int threads; /* so far */
-    int n_ops;   /* of the plan */
+    const struct plan *plan;
+    int n_ops; /* of it */
     /* Of the rank that is being written: */
     const struct exec_span *spans;
     const struct exec_host_span *host_spans;
     int n_spans, n_host_spans;
     int *span_of_op;           /* -1: none */
-    int64_t first_correlation; /* that of op 0 */
+    int64_t first_correlation; /* that of op 0; after those of all ops come those of their cudaEventRecords */
     int64_t next_arrow;        /* its id: beyond those of launches */
 };
 
@@ -47,6 +50,9 @@ bool trace_is_copy(const struct exec_span *span);
 /* From the end of what was awaited, on thread `from`, to where the waiter goes on, at a time of thread `tid`. awaited
  * NULL: nothing. */
 void trace_arrow(struct trace_writer *w, const struct exec_span *awaited, int tid, ps_t at, int rank, int from);
+
+/* What waits for what, as Kineto has it with enable_cuda_sync_events: trace_sync.c. */
+void trace_syncs(struct trace_writer *w, int rank);
 
 /* The host thread, with arrows to what it launched. */
 void trace_host(struct trace_writer *w, int rank, const char *step);

@@ -98,6 +98,33 @@ static void write_blocked(struct trace_writer *w, const struct exec_host_span *s
         trace_arrow(w, awaited, HOST_THREAD, last_ns(span->start, span->end), rank, trace_thread_of(awaited->stream));
 }
 
+/* Of a GEMM or attention, as an operator has them with record_shapes. */
+static void write_shapes(struct trace_writer *w, const struct exec_host_span *span, int rank)
+{
+    static const char *const types[DTYPE_COUNT] = {[DTYPE_FP32] = "float",
+        [DTYPE_TF32] = "float",
+        [DTYPE_BF16] = "c10::BFloat16",
+        [DTYPE_FP16] = "c10::Half",
+        [DTYPE_FP8] = "c10::Float8_e4m3fn",
+        [DTYPE_INT8] = "signed char"};
+    const struct plan_op *op = &w->plan->programs[plan_program_of(w->plan, rank)].ops.at[span->op];
+    const struct kernel_work *work = op->kind == OP_KERNEL ? &w->plan->kernels.at[op->index] : NULL;
+    char batch[32] = "";
+    int64_t rows = work ? work->m : 0, columns = work ? work->n : 0;
+    if (!work || (work->kind != KERNEL_GEMM && work->kind != KERNEL_ATTENTION) || work->gathers || work->pieces > 1)
+        return;
+    bool attends = work->kind == KERNEL_ATTENTION; /* queries and keys, as scaled_dot_product_attention has them */
+    if (attends)
+        snprintf(batch, sizeof batch, "1, %" PRId64 ", ", work->batch);
+    else if (work->batch > 1)
+        snprintf(batch, sizeof batch, "%" PRId64 ", ", work->batch);
+    fprintf(w->out,
+        ", \"External id\": %" PRId64 ", \"Input Dims\": [[%s%" PRId64 ", %" PRId64 "], [%s%" PRId64 ", %" PRId64
+        "]], \"Input type\": [\"%s\", \"%s\"]",
+        trace_correlation(w, span->op), batch, rows, work->k, batch, attends ? columns : work->k,
+        attends ? work->k : columns, types[work->math], types[work->math]);
+}
+
 void trace_host(struct trace_writer *w, int rank, const char *step)
 {
     for (int i = 0; i < w->n_host_spans; i++) {
@@ -107,7 +134,9 @@ void trace_host(struct trace_writer *w, int rank, const char *step)
             fputs("}}", w->out);
         } else if (span->kind == HOST_ISSUE || span->kind == HOST_WORK) {
             trace_slice(w, "cpu_op", span->name, rank, HOST_THREAD, span->start, span->end);
-            fprintf(w->out, "\"op\": %d, \"phase\": \"%s\"}}", span->op, plan_phase_names[span->phase]);
+            fprintf(w->out, "\"op\": %d, \"phase\": \"%s\"", span->op, plan_phase_names[span->phase]);
+            write_shapes(w, span, rank);
+            fputs("}}", w->out);
             if (span->kind == HOST_ISSUE)
                 write_issue(w, span, rank);
         } else {

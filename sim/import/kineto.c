@@ -11,7 +11,7 @@ static const char *const containers[] = {"", "traceEvents", "traceEvents[]", "tr
     "traceEvents[].args.Input Dims", "traceEvents[].args.Input Dims[]", "traceEvents[].args.Input type",
     "distributedInfo", "deviceProperties[]", NULL};
 
-enum { INPUTS = 16 };                    /* tensors of an operator whose sizes are kept */
+enum { INPUTS = 16, DIMENSIONS = 4 };    /* tensors of an operator whose sizes are kept */
 static const double MOST_BYTES = 0x1p53; /* beyond it a size is nonsense */
 
 struct reader {
@@ -25,7 +25,12 @@ struct reader {
     bool complete; /* ph X */
     int64_t position;
     double elements[INPUTS]; /* of the event's inputs; -1: no tensor */
+    struct shape {
+        int n; /* dimensions */
+        int64_t size[DIMENSIONS];
+    } shapes[INPUTS], shape; /* the last: of the input that is being read */
     int types[INPUTS];       /* their elements' bytes */
+    char type_names[INPUTS][sizeof((struct kineto_event){0}.dtype)];
     int n_dims, n_types;
     double dim;    /* the product so far */
     bool too_many; /* inputs */
@@ -91,6 +96,7 @@ int64_t kineto_message_bytes(const struct kineto_event *event)
 }
 
 #define COPY(room, text) snprintf(room, sizeof(room), "%s", text)
+#define ROOM(text) text, sizeof(text)
 
 static enum status wrong_number(struct reader *r, const struct json_scalar *scalar)
 {
@@ -119,8 +125,8 @@ static enum kineto_category category(const char *text)
     } names[] = {{"kernel", KINETO_KERNEL}, {"gpu_memcpy", KINETO_MEMCPY}, {"gpu_memset", KINETO_MEMSET},
         {"cpu_op", KINETO_CPU_OP}, {"user_annotation", KINETO_ANNOTATION},
         {"gpu_user_annotation", KINETO_GPU_ANNOTATION}, {"cuda_runtime", KINETO_RUNTIME},
-        {"cuda_driver", KINETO_RUNTIME}, {"Memcpy", KINETO_MEMCPY}, {"Memset", KINETO_MEMSET},
-        {"Operator", KINETO_CPU_OP}, {"Runtime", KINETO_RUNTIME}};
+        {"cuda_driver", KINETO_RUNTIME}, {"cuda_sync", KINETO_SYNC}, {"Memcpy", KINETO_MEMCPY},
+        {"Memset", KINETO_MEMSET}, {"Operator", KINETO_CPU_OP}, {"Runtime", KINETO_RUNTIME}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcasecmp(text, names[i].name) == 0)
             return names[i].category;
@@ -157,15 +163,20 @@ static void take_args(struct kineto_event *event, const struct json_scalar *scal
         int64_t *at;
     } numbers[] = {{"In msg nelems", &event->in_elements}, {"Out msg nelems", &event->out_elements},
         {"Group size", &event->ranks}, {"device", &event->device}, {"stream", &event->stream},
-        {"correlation", &event->correlation}};
-    if (strcmp(scalar->key, "Collective name") == 0)
-        COPY(event->collective, scalar->text);
-    else if (strcmp(scalar->key, "dtype") == 0)
-        COPY(event->dtype, scalar->text);
-    else if (strcmp(scalar->key, "kind") == 0)
-        COPY(event->kind, scalar->text);
-    else if (strcmp(scalar->key, "phase") == 0)
-        COPY(event->phase, scalar->text);
+        {"correlation", &event->correlation}, {"External id", &event->external},
+        {"wait_on_stream", &event->waited_stream}, {"wait_on_cuda_event_record_corr_id", &event->waited_record}};
+    const struct {
+        const char *key;
+        char *at;
+        size_t room;
+    } texts[] = {{"Collective name", ROOM(event->collective)}, {"dtype", ROOM(event->dtype)},
+        {"kind", ROOM(event->kind)}, {"phase", ROOM(event->phase)}, {"Process Group Name", ROOM(event->group)},
+        {"Process Group Ranks", ROOM(event->group_ranks)}, {"Process Group Description", ROOM(event->group_says)}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (strcmp(scalar->key, texts[i].key) == 0)
+            snprintf(texts[i].at, texts[i].room, "%s", scalar->text);
+    if (strcmp(scalar->key, "alone (us)") == 0 && !json_number(scalar, &event->alone_us))
+        event->alone_us = 0;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (strcmp(scalar->key, numbers[i].key) == 0 && !json_int(scalar, numbers[i].at))
             *numbers[i].at = 0;
@@ -175,10 +186,14 @@ static void take_args(struct kineto_event *event, const struct json_scalar *scal
 static void take_input(struct reader *r, const struct json_scalar *scalar)
 {
     double size;
-    if (scalar->container == IN_TYPES && r->n_types < INPUTS)
+    if (scalar->container == IN_TYPES && r->n_types < INPUTS) {
+        COPY(r->type_names[r->n_types], scalar->text);
         r->types[r->n_types++] = kineto_element_bytes(scalar->text);
-    else if (scalar->container == IN_TYPES)
+    } else if (scalar->container == IN_TYPES)
         r->too_many = true;
+    if (scalar->container == IN_DIM && r->shape.n < DIMENSIONS && !json_int(scalar, &r->shape.size[r->shape.n]))
+        r->shape.size[r->shape.n] = 0;
+    r->shape.n += scalar->container == IN_DIM;
     if (scalar->container == IN_DIM)
         r->dim = (r->dim < 0 ? 1 : r->dim) * (json_number(scalar, &size) && size >= 0 ? size : (double)NAN);
 }
@@ -227,21 +242,69 @@ static double input_bytes(const struct reader *r)
     return bytes < MOST_BYTES ? bytes : 0;
 }
 
+/* Whether they can be multiplied, [batch,] m x k by [batch,] k x n. */
+static bool take_product(struct kineto_event *event, const struct shape *a, const struct shape *b)
+{
+    int n = a->n;
+    bool fit =
+        n == b->n && (n == 2 || n == 3) && a->size[n - 1] == b->size[n - 2] && a->size[0] > 0 && b->size[n - 1] > 0;
+    if (!fit || a->size[n - 2] <= 0 || a->size[n - 1] <= 0 || (n == 3 && a->size[0] != b->size[0]))
+        return false;
+    event->batch = n == 3 ? a->size[0] : 1;
+    event->m = a->size[n - 2];
+    event->k = a->size[n - 1];
+    event->n = b->size[n - 1];
+    return true;
+}
+
+/* Queries and keys, [sequences, heads, tokens, head] or, as _flash_attention_forward has them, tokens before heads. */
+static bool take_attention(struct kineto_event *event, const struct shape *q, const struct shape *k)
+{
+    int heads = strstr(event->name, "_flash_attention") ? 2 : 1, tokens = heads == 2 ? 1 : 2;
+    if (q->n != 4 || k->n != 4 || q->size[3] != k->size[3] || q->size[0] != k->size[0])
+        return false;
+    for (int i = 0; i < DIMENSIONS; i++)
+        if (q->size[i] <= 0 || q->size[i] > INT32_MAX || k->size[i] <= 0)
+            return false;
+    event->attends = true;
+    event->batch = q->size[0] * q->size[heads];
+    event->m = q->size[tokens];
+    event->n = k->size[tokens];
+    event->k = q->size[3];
+    return true;
+}
+
+static void find_product(struct reader *r)
+{
+    for (int i = 0; i + 1 < r->n_dims && r->n_dims == r->n_types; i++) {
+        if (!take_product(&r->event, &r->shapes[i], &r->shapes[i + 1]) &&
+            !take_attention(&r->event, &r->shapes[i], &r->shapes[i + 1]))
+            continue;
+        COPY(r->event.dtype, r->type_names[i]);
+        return;
+    }
+}
+
 static enum status take_close(void *self, int container, int line)
 {
     struct reader *r = self;
     if (container == IN_EVENTS)
         r->has_events = true;
     if (container == IN_DIM) {
-        if (r->n_dims < INPUTS)
+        if (r->n_dims < INPUTS) {
+            r->shapes[r->n_dims] = r->shape;
             r->elements[r->n_dims++] = r->dim;
+        }
         r->dim = -1;
+        r->shape.n = 0;
     }
     if (container != IN_EVENT)
         return STATUS_OK;
     r->event.position = ++r->position;
     r->event.line = line;
     r->event.input_bytes = input_bytes(r);
+    if (r->event.category == KINETO_CPU_OP)
+        find_product(r);
     enum status status = STATUS_OK;
     if (r->complete) {
         r->about->events++;

@@ -19,6 +19,7 @@ enum kineto_category {
     KINETO_ANNOTATION,     /* user_annotation: "ProfilerStep#4", "nccl:all_reduce" */
     KINETO_GPU_ANNOTATION, /* gpu_user_annotation: the same, from its first kernel's start to its last one's end */
     KINETO_RUNTIME,        /* cuda_runtime, cuda_driver: a call that may have launched something */
+    KINETO_SYNC,           /* cuda_sync, with enable_cuda_sync_events: what waited, and for which cudaEventRecord */
 };
 
 /* Texts are cut to their room. */
@@ -36,8 +37,18 @@ struct kineto_event {
     /* Of a collective, by PyTorch 2.2 and later: its kernel or its record_param_comms. */
     char collective[64], dtype[32];
     int64_t in_elements, out_elements, ranks;
+    char group[64], group_ranks[256], group_says[64]; /* "Process Group Name", "... Ranks", "... Description" */
+    /* KINETO_SYNC: the stream that an event was recorded on, and the correlation of the call that did. */
+    int64_t waited_stream, waited_record;
+    double alone_us; /* of a kernel, as flopcast itself writes it: without what ran beside it */
     /* Of an operator or annotation that was recorded with shapes: bytes of all its inputs; 0: not known. */
     double input_bytes;
+    int64_t external; /* "External id": of an operator, and of what it launched */
+    /* Of an operator with shapes: of the first two matrices among its inputs that can be multiplied, as mm, addmm and
+     * bmm have them; or of attention (attends), queries, keys, head dimension, heads of all sequences, of the first two
+     * inputs of four dimensions. batch 0: there are none. dtype is then that of the first. */
+    bool attends;
+    int64_t m, n, k, batch;
 };
 
 /* What the file says beside its events. */

@@ -15,6 +15,9 @@ void trace_free(struct trace *trace)
     vec_free(&trace->activities);
     vec_free(&trace->names);
     vec_free(&trace->steps);
+    vec_free(&trace->groups);
+    vec_free(&trace->products);
+    vec_free(&trace->waits);
     index_free(&trace->name_index);
 }
 
@@ -57,6 +60,10 @@ void trace_of_run(struct trace *out, const struct exec_result *exec, int rank, s
             .name = trace_name(out, span->name, arena),
             .stream = span->stream,
             .phase = span->phase,
+            .group = -1,
+            .product = -1,
+            .launched = PS_NEVER,
+            .returned = PS_NEVER,
             .class = (uint8_t)(span->is_collective ? TRACE_COLLECTIVE : span->kernel)};
         if (span->is_collective) {
             activity.kind = (int8_t)span->collective;
@@ -65,5 +72,5 @@ void trace_of_run(struct trace *out, const struct exec_result *exec, int rank, s
         }
         vec_push(&out->activities, activity);
     }
-    vec_push(&out->steps, (struct trace_step){0, exec->last_step_end - origin});
+    vec_push(&out->steps, (struct trace_step){.end = exec->last_step_end - origin});
 }

@@ -36,11 +36,34 @@ struct trace_activity {
     /* Of a collective: */
     int8_t kind;   /* enum coll_kind, or TRACE_UNKNOWN_KIND */
     int32_t ranks; /* of its group; 0: not known */
+    int32_t group; /* of trace.groups; -1: not said */
     double bytes;  /* the whole message, as coll.h has it; 0: not known */
+    /* The host's call that launched it; PS_NEVER: not in the trace. */
+    ps_t launched, returned;
+    int32_t product; /* of a GEMM or attention: in trace.products; -1: its shape is not known */
+    int32_t line;    /* of the file; 0: not known */
+    ps_t alone;      /* how long it would have taken with nothing beside it; 0: not said */
 };
 
+/* A process group, as PyTorch names it: ranks first, first + stride ..., `ranks` of them. */
+struct trace_group_of_ranks {
+    const char *name, *says;      /* "1"; "mesh_tp", or NULL */
+    int32_t ranks, first, stride; /* stride 0: they are not said, or not evenly apart */
+};
+
+/* Where the host waits for the GPU, or makes a stream wait for another (cudaStreamWaitEvent). */
+struct trace_wait {
+    ps_t start, end; /* of the host's call */
+    ps_t recorded;   /* when the host recorded the event that is waited for; PS_NEVER: not in the trace, or none */
+    int32_t stream;  /* that waits; TRACE_HOST: the host itself */
+    int32_t on;      /* the stream that is waited for; TRACE_ANY_STREAM: not said, TRACE_ALL_STREAMS: all */
+};
+enum { TRACE_HOST = -1, TRACE_ANY_STREAM = -2, TRACE_ALL_STREAMS = -3 };
+
 struct trace_step {
-    ps_t start, end; /* on the GPU */
+    ps_t start, end;           /* on the GPU */
+    ps_t host_start, host_end; /* TRACE_ANNOTATED: of the annotation */
+    int64_t number;            /* its N */
 };
 
 enum trace_found { TRACE_ANNOTATED, TRACE_REPEATED, TRACE_WHOLE };
@@ -55,6 +78,11 @@ struct trace {
     struct index name_index;
     VEC(struct trace_step) steps; /* at least one; one begins where the other ends */
     enum trace_found found;
+    VEC(struct trace_group_of_ranks) groups;
+    VEC(struct kernel_work) products; /* by the shapes of the operators that launched them */
+    VEC(struct trace_wait) waits;     /* by start; only what is known of them: see trace_waits.c */
+    bool has_launches;                /* of most activities */
+    bool says_waits;     /* by cuda_sync events: each wait of a stream is in waits, with all that is said of it */
     int period;          /* TRACE_REPEATED: kernels of a step */
     double alike;        /* TRACE_REPEATED: share of kernels that are those of a step later */
     int outside;         /* activities in no step */
@@ -78,19 +106,18 @@ int trace_name(struct trace *trace, const char *name, struct arena *arena); /* i
 /* What a kernel of this name is, by rules of thumb; of NCCL's kernels also the kind. */
 int trace_classify(const char *name, int8_t *kind);
 
-/* A step of the host, and what each activity was launched by; all times since the origin. */
+/* Steps of the host; all times since the origin. */
 struct trace_mark {
     ps_t host_start, host_end;
     ps_t gpu_start; /* PS_NEVER: not stated */
+    int64_t number;
 };
 struct trace_marks {
     VEC(struct trace_mark) steps; /* by host_start */
-    VEC(ps_t) launched;           /* of each activity; PS_NEVER: not in the trace */
-    bool has_launches;
 };
 
-/* Sorts activities (and marks->launched with them), finds the steps, and puts activities into them. */
-void trace_find_steps(struct trace *trace, struct trace_marks *marks);
+/* Sorts activities, finds the steps, and puts activities into them. */
+void trace_find_steps(struct trace *trace, const struct trace_marks *marks);
 
 /* trace_steps.c finds repetition, for trace_find_steps(). False: there is none. */
 bool trace_repetition(struct trace *trace);

@@ -3,6 +3,7 @@
 #define FLOPCAST_IMPORT_TRACE_FILE_H
 
 #include "import/input.h"
+#include "import/kineto.h"
 #include "import/trace.h"
 
 enum status trace_read_kineto(
@@ -20,5 +21,37 @@ struct trace_devices {
 };
 void trace_count_device(struct trace_devices *devices, int64_t device);
 enum status trace_no_device(const struct trace *trace, int64_t device, const char *file, struct diag *diag);
+
+/* ---- trace_waits.c: what Kineto says of process groups, and of what waits for what ---- */
+
+/* The group of a collective's arguments, in trace->groups; -1: they name none. */
+int trace_group_named(struct trace *trace, const struct kineto_event *event, struct arena *arena);
+
+/* Waits as they are read; times are nanoseconds of the file. */
+struct trace_record { /* a cudaEventRecord */
+    int64_t correlation, start_ns;
+};
+struct trace_waits {
+    VEC(struct trace_wait) list; /* recorded: the correlation of the cudaEventRecord, 0: not said */
+    VEC(struct trace_record) records;
+    bool says; /* there are cuda_sync events */
+};
+void trace_waits_take(struct trace_waits *waits, const struct kineto_event *event);
+void trace_waits_finish(struct trace_waits *waits, struct trace *trace, int64_t origin_ns);
+void trace_waits_free(struct trace_waits *waits);
+
+/* ---- trace_shapes.c: shapes of GEMMs, where record_shapes was on ---- */
+
+struct trace_shape {
+    int64_t external; /* of the operator */
+    struct kernel_work work;
+};
+struct trace_shapes {
+    VEC(struct trace_shape) list;
+    bool sorted;
+};
+void trace_shapes_take(struct trace_shapes *shapes, const struct kineto_event *event);
+/* In trace->products; -1: the operator's shapes are not known. */
+int trace_shapes_find(struct trace_shapes *shapes, struct trace *trace, int64_t external);
 
 #endif

@@ -10,18 +10,18 @@
 static const char step_prefix[] = "ProfilerStep#", nccl_prefix[] = "nccl:", optimizer_prefix[] = "Optimizer.step#";
 
 struct call { /* of the CUDA runtime */
-    int64_t correlation, process, thread, start_ns;
+    int64_t correlation, process, thread, start_ns, end_ns;
 };
 
 struct origin { /* of an activity */
-    int64_t device, process, correlation;
+    int64_t device, process, correlation, external;
 };
 
 /* What the host says of the collective that it launches meanwhile. */
 struct intent {
     int64_t process, thread, start_ns, end_ns;
     int8_t kind;
-    int32_t ranks;
+    int32_t ranks, group;
     double bytes, input_bytes; /* the whole message; what goes in, where that is all that is known */
     int kernels;               /* launched inside */
 };
@@ -43,7 +43,14 @@ struct reader {
     VEC(struct intent) intents;
     VEC(struct step) steps, gpu_steps;
     VEC(struct interval) optimizer;
+    struct trace_waits waits;
+    struct trace_shapes shapes;
 };
+
+static ps_t ps_of_us(double us)
+{
+    return us > 0 ? ps_from_s(us * 1e-6) : 0;
+}
 
 static int8_t kind_of(const char *name)
 {
@@ -93,16 +100,21 @@ static enum status take_activity(struct reader *r, const struct kineto_event *ev
         .name = trace_name(r->trace, event->name, r->arena),
         .stream = (int32_t)event->stream,
         .step = TRACE_NO_STEP,
-        .phase = phase_named(event->phase)};
+        .phase = phase_named(event->phase),
+        .group = -1,
+        .product = -1,
+        .line = event->line,
+        .alone = ps_of_us(event->alone_us)};
     activity.class = (uint8_t)class_of(event, &activity.kind);
     if (activity.class == TRACE_COLLECTIVE && *event->collective) {
         int8_t said = torch_kind(event->collective);
         activity.kind = said != TRACE_UNKNOWN_KIND ? said : activity.kind;
         activity.ranks = ranks_of(event);
+        activity.group = trace_group_named(r->trace, event, r->arena);
         activity.bytes = (double)kineto_message_bytes(event);
     }
     vec_push(&r->trace->activities, activity);
-    vec_push(&r->origins, (struct origin){event->device, event->process, event->correlation});
+    vec_push(&r->origins, (struct origin){event->device, event->process, event->correlation, event->external});
     return STATUS_OK;
 }
 
@@ -124,6 +136,7 @@ static void take_annotation(struct reader *r, const struct kineto_event *event)
                                   .thread = event->thread,
                                   .start_ns = event->start_ns,
                                   .end_ns = end_ns,
+                                  .group = -1,
                                   .kind = torch_kind(event->name + strlen(nccl_prefix)),
                                   .input_bytes = event->input_bytes});
     }
@@ -131,6 +144,7 @@ static void take_annotation(struct reader *r, const struct kineto_event *event)
 
 static void take_op(struct reader *r, const struct kineto_event *event)
 {
+    trace_shapes_take(&r->shapes, event);
     if (!*event->collective || strcmp(event->name, "record_param_comms") != 0)
         return;
     vec_push(&r->intents, (struct intent){.process = event->process,
@@ -139,6 +153,7 @@ static void take_op(struct reader *r, const struct kineto_event *event)
                               .end_ns = event->start_ns + event->duration_ns,
                               .kind = torch_kind(event->collective),
                               .ranks = ranks_of(event),
+                              .group = trace_group_named(r->trace, event, r->arena),
                               .bytes = (double)kineto_message_bytes(event)});
 }
 
@@ -158,8 +173,13 @@ static enum status take_event(void *self, const struct kineto_event *event, stru
         take_op(r, event);
         return STATUS_OK;
     case KINETO_RUNTIME:
+        trace_waits_take(&r->waits, event);
         if (event->correlation > 0)
-            vec_push(&r->calls, (struct call){event->correlation, event->process, event->thread, event->start_ns});
+            vec_push(&r->calls, (struct call){event->correlation, event->process, event->thread, event->start_ns,
+                                    event->start_ns + event->duration_ns});
+        return STATUS_OK;
+    case KINETO_SYNC:
+        trace_waits_take(&r->waits, event);
         return STATUS_OK;
     case KINETO_OTHER:
         break;
@@ -179,7 +199,7 @@ static int by_correlation(const void *a, const void *b)
 
 static const struct call *launch_of(const struct reader *r, const struct origin *origin)
 {
-    const struct call wanted = {origin->correlation, 0, 0, INT64_MIN};
+    const struct call wanted = {.correlation = origin->correlation, .start_ns = INT64_MIN};
     int low = 0, high = r->calls.n;
     while (low < high) {
         int middle = low + (high - low) / 2;
@@ -238,6 +258,7 @@ static void describe(struct trace_activity *activity, struct intent *const found
             continue;
         activity->kind = intent->kind != TRACE_UNKNOWN_KIND ? intent->kind : activity->kind;
         activity->ranks = activity->ranks ? activity->ranks : intent->ranks;
+        activity->group = activity->group >= 0 ? activity->group : intent->group;
         if (intent->kernels > 1)
             continue; /* which of them took what is not said */
         activity->bytes = activity->bytes > 0 ? activity->bytes : intent->bytes;
@@ -352,7 +373,8 @@ static void take_steps(struct reader *r, struct trace_marks *marks, int64_t proc
         if ((own && step->process != process) || step->start_ns < end_ns)
             continue;
         end_ns = step->end_ns;
-        struct trace_mark mark = {trace_ps(step->start_ns, origin_ns), trace_ps(step->end_ns, origin_ns), PS_NEVER};
+        struct trace_mark mark = {
+            trace_ps(step->start_ns, origin_ns), trace_ps(step->end_ns, origin_ns), PS_NEVER, step->number};
         for (int g = 0; g < r->gpu_steps.n; g++) {
             const struct step *gpu = &r->gpu_steps.at[g];
             ps_t start = trace_ps(gpu->start_ns, origin_ns);
@@ -414,15 +436,19 @@ static enum status finish(struct reader *r, int64_t device, struct diag *diag)
     assume_ranks(trace);
     for (int i = 0; i < trace->activities.n; i++) {
         const struct call *call = launch_of(r, &r->origins.at[i]);
-        vec_push(&marks.launched, call ? trace_ps(call->start_ns, origin_ns) : PS_NEVER);
+        struct trace_activity *activity = &trace->activities.at[i];
+        activity->launched = call ? trace_ps(call->start_ns, origin_ns) : PS_NEVER;
+        activity->returned = call ? trace_ps(call->end_ns, origin_ns) : PS_NEVER;
         launches += call != NULL;
-        find_phase(r, &trace->activities.at[i], call);
+        find_phase(r, activity, call);
+        if (activity->class == KERNEL_GEMM || activity->class == KERNEL_ATTENTION)
+            activity->product = trace_shapes_find(&r->shapes, trace, r->origins.at[i].external);
     }
-    marks.has_launches = 2 * launches >= trace->activities.n;
+    trace->has_launches = 2 * launches >= trace->activities.n;
     take_steps(r, &marks, process, origin_ns);
+    trace_waits_finish(&r->waits, trace, origin_ns);
     trace_find_steps(trace, &marks);
     vec_free(&marks.steps);
-    vec_free(&marks.launched);
     return STATUS_OK;
 }
 
@@ -448,5 +474,7 @@ enum status trace_read_kineto(
     vec_free(&r.steps);
     vec_free(&r.gpu_steps);
     vec_free(&r.optimizer);
+    trace_waits_free(&r.waits);
+    vec_free(&r.shapes.list);
     return status;
 }

@@ -62,7 +62,11 @@ static void take(void *self, int n, const struct store_value *values)
         .name = trace_name(rows->trace, name, rows->arena),
         .stream = (int32_t)strtol(values[STREAM].text, NULL, 10),
         .step = TRACE_NO_STEP,
-        .phase = PHASE_COUNT};
+        .phase = PHASE_COUNT,
+        .group = -1,
+        .product = -1,
+        .launched = PS_NEVER,
+        .returned = PS_NEVER};
     activity.class = (uint8_t)trace_classify(name, &activity.kind);
     if (values[COLLECTIVE].kind != STORE_NULL)
         activity.kind = kind_of(values[COLLECTIVE].text);
@@ -110,7 +114,7 @@ enum status trace_read_nsys(struct trace *out, const char *path, int64_t device,
 {
     struct store *store = NULL;
     struct rows rows = {.trace = out, .arena = arena, .device = device};
-    struct trace_marks marks = {0};
+    const struct trace_marks none = {0};
     enum status status = store_open(&store, ":memory:", STORE_WRITE, diag);
     if (status == STATUS_OK)
         status = import(store, path, diag);
@@ -126,12 +130,8 @@ enum status trace_read_nsys(struct trace *out, const char *path, int64_t device,
         status = diag_input(diag, (struct source_pos){.file = path},
             "kernels of several processes on GPU %lld; --device of one that a single rank uses is wanted",
             (long long)rows.device);
-    if (status == STATUS_OK) {
-        for (int i = 0; i < out->activities.n; i++)
-            vec_push(&marks.launched, PS_NEVER);
-        trace_find_steps(out, &marks);
-        vec_free(&marks.launched);
-    }
+    if (status == STATUS_OK)
+        trace_find_steps(out, &none);
     vec_free(&rows.devices.numbers);
     return status;
 }

@@ -8,7 +8,6 @@
 
 struct pair {
     struct trace_activity activity;
-    ps_t launched;
     int place; /* in the file: what begins at one instant keeps its order */
 };
 
@@ -20,17 +19,15 @@ static int earlier(const void *a, const void *b)
     return x->place < y->place ? -1 : 1;
 }
 
-static void sort(struct trace *trace, struct trace_marks *marks)
+static void sort(struct trace *trace)
 {
     int n = trace->activities.n;
     struct pair *pairs = xcalloc((size_t)n + 1, sizeof *pairs);
     for (int i = 0; i < n; i++)
-        pairs[i] = (struct pair){trace->activities.at[i], marks->launched.at[i], i};
+        pairs[i] = (struct pair){trace->activities.at[i], i};
     qsort(pairs, (size_t)n, sizeof *pairs, earlier);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         trace->activities.at[i] = pairs[i].activity;
-        marks->launched.at[i] = pairs[i].launched;
-    }
     free(pairs);
 }
 
@@ -89,7 +86,7 @@ static bool annotated(struct trace *trace, const struct trace_marks *marks)
         return false;
     for (int i = 0; i < trace->activities.n; i++) {
         struct trace_activity *activity = &trace->activities.at[i];
-        ps_t by = marks->has_launches ? marks->launched.at[i] : activity->start;
+        ps_t by = trace->has_launches ? activity->launched : activity->start;
         activity->step = by == PS_NEVER ? TRACE_NO_STEP : mark_at(marks, by);
         inside += activity->step != TRACE_NO_STEP;
     }
@@ -105,7 +102,8 @@ static bool annotated(struct trace *trace, const struct trace_marks *marks)
     ps_t start = later(first->host_start, ends[0]);
     for (int s = 1; s <= n; s++) {
         ps_t end = later(start, later(s < n ? marks->steps.at[s].host_start : last->host_end, ends[s]));
-        vec_push(&trace->steps, (struct trace_step){start, end});
+        const struct trace_mark *mark = &marks->steps.at[s - 1];
+        vec_push(&trace->steps, (struct trace_step){start, end, mark->host_start, mark->host_end, mark->number});
         start = end;
     }
     free(ends);
@@ -224,7 +222,7 @@ bool trace_repetition(struct trace *trace)
             bool ends = at + period == sequence.n;
             ps_t end =
                 ends ? all[sequence.activities[sequence.n - 1]].end : all[sequence.activities[at + period]].start;
-            vec_push(&trace->steps, (struct trace_step){all[sequence.activities[at]].start, end});
+            vec_push(&trace->steps, (struct trace_step){.start = all[sequence.activities[at]].start, .end = end});
         }
     }
     free(sequence.names);
@@ -246,10 +244,10 @@ static void put_into_steps(struct trace *trace)
     }
 }
 
-void trace_find_steps(struct trace *trace, struct trace_marks *marks)
+void trace_find_steps(struct trace *trace, const struct trace_marks *marks)
 {
-    BUG_IF(trace->activities.n == 0 || trace->activities.n != marks->launched.n, "%d activities", trace->activities.n);
-    sort(trace, marks);
+    BUG_IF(trace->activities.n == 0, "no activities");
+    sort(trace);
     if (annotated(trace, marks))
         return;
     if (!trace_repetition(trace)) {
@@ -257,7 +255,7 @@ void trace_find_steps(struct trace *trace, struct trace_marks *marks)
         ps_t end = trace->activities.at[0].start;
         for (int i = 0; i < trace->activities.n; i++)
             end = later(end, trace->activities.at[i].end);
-        vec_push(&trace->steps, (struct trace_step){trace->activities.at[0].start, end + 1});
+        vec_push(&trace->steps, (struct trace_step){.start = trace->activities.at[0].start, .end = end + 1});
     }
     put_into_steps(trace);
 }
