@@ -60,7 +60,8 @@ bool kernel_same(const struct kernel_work *a, const struct kernel_work *b)
     return a->kind == b->kind && a->math == b->math && a->flop == b->flop && a->read_bytes == b->read_bytes &&
            a->write_bytes == b->write_bytes && a->row_pieces == b->row_pieces && a->m == b->m && a->n == b->n &&
            a->k == b->k && a->batch == b->batch && a->gathers == b->gathers && a->pieces == b->pieces &&
-           a->causal == b->causal && a->window == b->window && a->backward == b->backward;
+           a->recorded_ns == b->recorded_ns && a->causal == b->causal && a->window == b->window &&
+           a->backward == b->backward;
 }
 
 /* Of the members in which kernels differ in practice; kernels of the same digest may differ in others. */
@@ -69,7 +70,7 @@ uint64_t kernel_digest(const struct kernel_work *work)
     uint64_t bits[3];
     const double values[3] = {work->flop, work->read_bytes, work->write_bytes};
     memcpy(bits, values, sizeof bits);
-    uint64_t digest = digest_word(DIGEST_INIT, ((uint64_t)work->kind << 32) | (uint64_t)work->m);
+    uint64_t digest = digest_word(DIGEST_INIT, ((uint64_t)work->kind << 32) | (uint64_t)(work->m + work->recorded_ns));
     for (int i = 0; i < 3; i++)
         digest = digest_word(digest, bits[i]);
     return digest_word(digest, ((uint64_t)work->n << 32) ^ (uint64_t)work->k);
@@ -122,6 +123,22 @@ static double memory_s(const struct kernel_work *work, const struct hw_gpu *gpu,
     return bytes / fmin(left_Bps, drawn_Bps);
 }
 
+/* Of a kernel whose time is recorded, that of one that is not. */
+static struct kernel_time recorded(const struct kernel_work *work, const struct hw_gpu *gpu, struct kernel_share share)
+{
+    struct kernel_work modelled = *work;
+    double alone_s = (double)work->recorded_ns * 1e-9;
+    modelled.recorded_ns = 0;
+    struct kernel_time whole = kernel_time(&modelled, gpu, kernel_whole_gpu(gpu));
+    struct kernel_time time = kernel_time(&modelled, gpu, share);
+    double busy_s = kernel_busy_s(whole.compute_s, whole.memory_s);
+    time.floor_s = busy_s > 0 ? fmin(time.floor_s, alone_s) : alone_s;
+    double times = busy_s > 0 ? (alone_s - time.floor_s) / busy_s : 0;
+    time.compute_s *= times;
+    time.memory_s *= times;
+    return time;
+}
+
 struct kernel_time kernel_time(const struct kernel_work *work, const struct hw_gpu *gpu, struct kernel_share share)
 {
     BUG_IF(!(share.sms > 0) || share.sms > gpu->sms.value, "a kernel on %g of %g SMs", share.sms, gpu->sms.value);
@@ -131,8 +148,11 @@ struct kernel_time kernel_time(const struct kernel_work *work, const struct hw_g
         dtype_names[work->math]);
     if (work->kind == KERNEL_DECODE)
         return (struct kernel_time){.floor_s = (double)work->m * (double)work->batch * gpu->host_image_s};
+    if (work->recorded_ns > 0)
+        return recorded(work, gpu, share);
     if (work->kind == KERNEL_RECORDED)
-        return (struct kernel_time){.floor_s = (double)work->m * 1e-9};
+        return (struct kernel_time){.compute_s = work->n ? (double)work->m * 1e-9 * gpu->sms.value / share.sms : 0,
+            .floor_s = work->n ? 0 : (double)work->m * 1e-9};
     if (work->kind == KERNEL_HOST_COPY)
         return (struct kernel_time){.floor_s = work->read_bytes / gpu->host_link_Bps + gpu->kernel_floor.value};
     return (struct kernel_time){

@@ -52,7 +52,8 @@ enum kernel_kind {
     KERNEL_COPY,      /* memcpy, memset, concatenation on the device */
     KERNEL_HOST_COPY, /* to or from pinned host memory: read_bytes */
     KERNEL_DECODE,    /* images of a batch (m), decoded by the host for this GPU and others (batch of them) */
-    KERNEL_RECORDED,  /* of a trace from elsewhere: m ns, whatever the GPU and what runs beside it */
+    KERNEL_RECORDED, /* of a trace: m ns, whatever the GPU; with n 1 collectives beside it slow it as they slow what the
+                        SMs alone limit, else nothing does */
     KERNEL_KIND_COUNT,
 };
 extern const char *const kernel_kind_names[KERNEL_KIND_COUNT + 1];
@@ -80,6 +81,8 @@ struct kernel_work {
                        on streams in turn, so that each fills the last wave of the one before; 0: the whole */
     bool gathers;   /* GEMM: one operand is gathered from an image by the kernel itself (convolution) */
     int64_t window; /* causal attention: keys that a query sees, fewer than n; 0: all before it */
+    int64_t recorded_ns;   /* what it took alone, by a trace: compute and memory are as much longer or shorter together;
+                              0:   what is said above holds */
     bool causal, backward; /* attention: flop counts half of the pairs of queries and keys; the gradient's kernel */
 };
 
