@@ -37,14 +37,16 @@ int cmd_sensitivity(int argc, char **argv);
 int cmd_collective(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_scenario(int argc, char **argv);
+int cmd_trace(int argc, char **argv);
 int cmd_files(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
 int cmd_calibrate(int argc, char **argv);
 
-/* The actions of `flopcast topology`, `scenario` and `calibrate`, as commands: argv[0] is "flopcast calibrate import".
+/* The actions of `flopcast topology`, `scenario`, `trace` and `calibrate`, as commands: argv[0] is "flopcast calibrate import".
  */
 int scenario_import(int argc, char **argv);
 int topology_import(int argc, char **argv);
+int trace_scale(int argc, char **argv);
 int calibrate_fit(int argc, char **argv);
 int calibrate_import(int argc, char **argv);
 int calibrate_check(int argc, char **argv);

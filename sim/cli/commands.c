@@ -35,6 +35,7 @@ static const struct command {
     {"collective", "predict a collective as nccl-tests prints it", cmd_collective, false},
     {"merge", "put databases of shards together", cmd_merge, false},
     {"replay", "simulate a workload of Chakra traces, as ASTRA-sim takes it", cmd_replay, false},
+    {"trace", "scale a profiler's trace of a real step to more GPUs", cmd_trace, false},
     {"calibrate", "import measurements, fit hardware parameters to them", cmd_calibrate, false},
     {"scenario", "make a scenario of another framework's configuration", cmd_scenario, false},
     {"files", "list the scenarios, models and clusters that come along", cmd_files, false},
@@ -241,6 +242,7 @@ static const struct action {
     {"calibrate", "check", "compare a log of nccl-tests, or a trace, with what is predicted"},
     {"calibrate", "show", "print a fit that is in a database"},
     {"scenario", "import", "make a scenario of another framework's configuration"},
+    {"trace", "scale", "run a traced step on any number of GPUs of a cluster"},
     {"topology", "import", "describe a node from what a machine says about itself"},
 };
 enum { N_ACTIONS = sizeof actions / sizeof *actions };
@@ -254,6 +256,13 @@ static int run_described(const char *name, const char *action)
     snprintf(whole, sizeof whole, "flopcast %s", command->name);
     snprintf(first, sizeof first, "%s", action);
     return command->run(*action ? 2 : 1, argv);
+}
+
+/* help needs none, and these have those of their actions. */
+static bool has_page(const struct command *command)
+{
+    return command->run != cmd_help && command->run != cmd_calibrate && command->run != cmd_scenario &&
+           command->run != cmd_trace;
 }
 
 /* What the last of the words after the program's name may become. */
@@ -276,16 +285,10 @@ static int complete(int n, const char *const *words)
         else if (strcmp(actions[i].name, words[1]) == 0)
             action = words[1];
     }
-    if ((strcmp(name, "calibrate") == 0 || strcmp(name, "scenario") == 0) && !*action)
+    if (command_of(name) && !has_page(command_of(name)) && !*action)
         return CLI_OK;
     describe_as_completions(words + 1 + (*action != '\0'), n - 1 - (*action != '\0'));
     return run_described(name, action);
-}
-
-/* help needs none, and calibrate and scenario have those of their actions. */
-static bool has_page(const struct command *command)
-{
-    return command->run != cmd_help && command->run != cmd_calibrate && command->run != cmd_scenario;
 }
 
 /* The page of all commands, as cli_main's --help. */

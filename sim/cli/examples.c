@@ -32,6 +32,11 @@ static const struct {
                        "flopcast merge part1.db part2.db --into my.db"},
     {"flopcast replay", "flopcast run gpt2_ddp_v100 --set cluster.gpus=8 --chakra traces &&\n"
                         "flopcast replay traces --topology dgx-1v-ib"},
+#define TRACE_SCALE                                                                                                    \
+    "flopcast run gpt2_ddp_v100 --set cluster.gpus=8 --trace r0.json &&\n"                                             \
+    "flopcast trace scale r0.json --topology dgx-1v-ib --gpus 8,64"
+    {"flopcast trace", TRACE_SCALE},
+    {"flopcast trace scale", TRACE_SCALE},
     {"flopcast scenario", "flopcast scenario import llama3_8b.toml \\\n"
                           "    --topology h100-8x400g --gpus 64 --out mine.yaml"},
     {"flopcast scenario import", "flopcast scenario import llama3_8b.toml \\\n"

@@ -2,11 +2,10 @@
 #include "cli/cli.h"
 #include "cli/given.h"
 #include "cli/records.h"
+#include "cli/replay.h"
 #include "cli/table.h"
 
 #include "base/files.h"
-#include "exchange/replay.h"
-
 #include <argp.h>
 #include <stdio.h>
 
@@ -57,11 +56,11 @@ static void print_step(const struct replay *replay, const struct hw *hw)
     table_finish(stdout, &table);
 }
 
-static void print_comm(const struct replay *replay)
+void replay_print_comm(const struct replay *replay, const char *head)
 {
     struct table table = {0};
     if (replay->n_comm > 0)
-        fputs("\ncollectives and messages of all ranks, alike together:\n", stdout);
+        fputs(head, stdout);
     for (int i = 0; i < replay->n_comm; i++) {
         const struct replay_comm *comm = &replay->comm[i];
         table_row(&table);
@@ -125,7 +124,7 @@ int cmd_replay(int argc, char **argv)
         replay_run(&replay, &command.replay, &hw, &arena, &diag) == STATUS_OK) {
         if (command.format == RECORDS_TABLE) {
             print_step(&replay, &hw);
-            print_comm(&replay);
+            replay_print_comm(&replay, "\ncollectives and messages of all ranks, alike together:\n");
         } else {
             print_records(&replay, command.format);
         }

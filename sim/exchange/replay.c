@@ -133,15 +133,14 @@ static enum status find_groups(struct folder *folder, const struct replay_option
     return status;
 }
 
-static enum status check_cluster(const struct folder *folder, const struct hw *hw, struct diag *diag)
+enum status replay_check_cluster(int ranks, const struct hw *hw, struct source_pos at, struct diag *diag)
 {
     int per_node = hw_gpus_per_node(hw);
     double most = hw->cluster.nodes.value * per_node;
-    struct source_pos at = {.file = folder->path};
-    if (folder->n > most)
-        return diag_input(diag, at, "%d ranks, and the cluster has %.0f GPUs", folder->n, most);
-    if (folder->n > per_node && folder->n % per_node != 0)
-        return diag_input(diag, at, "%d ranks do not fill nodes of %d GPUs", folder->n, per_node);
+    if (ranks > most)
+        return diag_input(diag, at, "%d ranks, and the cluster has %.0f GPUs", ranks, most);
+    if (ranks > per_node && ranks % per_node != 0)
+        return diag_input(diag, at, "%d ranks do not fill nodes of %d GPUs", ranks, per_node);
     return STATUS_OK;
 }
 
@@ -168,8 +167,8 @@ static bool alike(const struct replay_comm *comm, const struct exec_span *span)
     return comm->kind == span->collective && comm->ranks == span->group_size && comm->bytes == span->bytes;
 }
 
-/* Every member has a span of a collective, the sender and the receiver of a message. */
-static void count_comm(struct replay *out, struct arena *arena)
+/* Every member that is traced has a span of a collective, the sender and the receiver of a message. */
+static void count_comm(struct replay *out, bool all, struct arena *arena)
 {
     VEC(struct replay_comm) list = {0};
     for (int s = 0; s < out->exec.n_spans; s++) {
@@ -193,11 +192,18 @@ static void count_comm(struct replay *out, struct arena *arena)
     for (int i = 0; i < list.n; i++) {
         out->comm[i] = list.at[i];
         out->comm[i].time_s /= list.at[i].count;
-        out->comm[i].count /= list.at[i].ranks;
+        out->comm[i].count /= all ? list.at[i].ranks : 1;
     }
     vec_free(&list);
     if (out->n_comm > 1)
         qsort(out->comm, (size_t)out->n_comm, sizeof *out->comm, longest_first);
+}
+
+void replay_execute(struct replay *out, const struct plan *plan, const struct hw *hw,
+    const struct exec_options *options, struct arena *arena)
+{
+    exec_run(&out->exec, plan, hw, options, arena);
+    count_comm(out, options->n_trace_ranks == out->ranks, arena);
 }
 
 static void execute(struct replay *out, const struct plan *plan, const struct hw *hw, struct arena *arena)
@@ -212,8 +218,7 @@ static void execute(struct replay *out, const struct plan *plan, const struct hw
     options.noise = (struct noise_options){0};
     options.trace_ranks = ranks;
     options.n_trace_ranks = out->ranks;
-    exec_run(&out->exec, plan, hw, &options, arena);
-    count_comm(out, arena);
+    replay_execute(out, plan, hw, &options, arena);
 }
 
 static enum status simulate(struct replay *out, const struct folder *folder, bool roofline, const struct hw *hw,
@@ -247,7 +252,7 @@ enum status replay_run(struct replay *out, const struct replay_options *options,
     enum status status = find_files(&folder, arena, diag);
     *out = (struct replay){.ranks = folder.n};
     if (status == STATUS_OK)
-        status = check_cluster(&folder, hw, diag);
+        status = replay_check_cluster(folder.n, hw, (struct source_pos){.file = folder.path}, diag);
     if (status == STATUS_OK)
         status = find_groups(&folder, options, hw, arena, diag);
     if (status == STATUS_OK)

@@ -29,7 +29,7 @@ struct replay_comm {
     int kind;      /* enum coll_kind; COLL_SEND_RECV: messages */
     int ranks;     /* of the group */
     double bytes;  /* whole message, see coll.h */
-    int count;     /* in the job */
+    int count;     /* in the job; of one rank that stands for all: in its step */
     double time_s; /* mean, from when the last member had come */
     int algorithm, protocol;
     enum coll_bound bound; /* of the last one */
@@ -45,6 +45,14 @@ struct replay {
 
 enum status replay_run(struct replay *out, const struct replay_options *options, const struct hw *hw,
     struct arena *arena, struct diag *diag);
+
+/* A cluster that has no room for that number of ranks, or whose nodes they do not fill, is refused. */
+enum status replay_check_cluster(int ranks, const struct hw *hw, struct source_pos at, struct diag *diag);
+
+/* Runs a plan and counts its collectives; of out only ranks is to be set. options->trace_ranks: all of the job, or one
+ * that stands for all. */
+void replay_execute(struct replay *out, const struct plan *plan, const struct hw *hw,
+    const struct exec_options *options, struct arena *arena);
 
 /* ---- chakra_plan.c ---- */
 

@@ -8,7 +8,7 @@ expect 0 "$FLOPCAST" __man
 mv out pages
 for command in $("$FLOPCAST" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
     case $command in
-    help | calibrate | scenario) ;; # of its actions
+    help | calibrate | scenario | trace) ;; # of its actions
     *) grep -qx "flopcast-$command.1" pages || fail "no page of $command" ;;
     esac
 done

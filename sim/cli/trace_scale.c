@@ -1,0 +1,350 @@
+#include "cli/arguments.h"
+#include "cli/cli.h"
+#include "cli/given.h"
+#include "cli/records.h"
+#include "cli/replay.h"
+#include "cli/table.h"
+#include "cli/words.h"
+
+#include "base/files.h"
+#include "exchange/trace_plan.h"
+
+#include <argp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct command {
+    const char *trace, *topology, *gpu, *traced_gpu;
+    int device, step, seed, top;
+    bool recorded, quiet;
+    VEC(int) gpus;
+    VEC(const char *) sharded;
+    VEC(const char *) fixed;
+    enum records_format format;
+    struct overrides overrides;
+};
+
+/* A line: the step on a number of GPUs. */
+struct scaled {
+    struct trace_planned planned;
+    struct replay replay;
+};
+
+enum { MOST_GPUS = 1 << 20, MOST_STEPS = 1 << 30, MOST_TOP = 1000, MEASURED_STEPS = 5 };
+
+static void take_number(void *member, const struct argument *argument)
+{
+    char *end = NULL;
+    long number = strtol(argument->text, &end, 10);
+    if (*argument->text < '0' || *argument->text > '9' || *end || number > MOST_STEPS)
+        argp_error(argument->state, "--%s %s: a number from 0 on is wanted", argument->option, argument->text);
+    *(int *)member = (int)number;
+}
+
+static void take_gpus(void *self, const struct argument *argument)
+{
+    struct command *command = self;
+    for (const char *at = argument->text;;) {
+        char *end = NULL;
+        long gpus = strtol(at, &end, 10);
+        if (*at < '0' || *at > '9' || gpus < 1 || gpus > MOST_GPUS || (*end != ',' && *end != '\0'))
+            argp_error(argument->state, "--gpus %s: numbers of GPUs are wanted, as in 8,64,512", argument->text);
+        vec_push(&command->gpus, (int)gpus);
+        if (*end == '\0')
+            return;
+        at = end + 1;
+    }
+}
+
+static void take_sharded(void *self, const struct argument *argument)
+{
+    vec_push(&((struct command *)self)->sharded, argument->text);
+}
+
+static void take_fixed(void *self, const struct argument *argument)
+{
+    vec_push(&((struct command *)self)->fixed, argument->text);
+}
+
+static void check(void *self, struct argp_state *state)
+{
+    const struct command *command = self;
+    if (!command->topology)
+        argp_error(state, "--topology NAME is needed: the cluster that the step is to run on");
+}
+
+#define AT(at) .member = offsetof(struct command, at)
+static const struct command_option options[] = {
+    {"topology", "FILE", "The cluster: a file of topologies/clusters; always needed", OPTION_TEXT, AT(topology)},
+    {"gpus", "N,...", "On how many GPUs, multiples of those of the trace (default: as many)", OPTION_TAKE,
+        .take = take_gpus},
+    {"step", "N", "Of several steps: number N, as in ProfilerStep#N", OPTION_TAKE, AT(step), .take = take_number},
+    {"device", "N", "Of several GPUs in a file: which one (default: the one of the lowest number)", OPTION_TAKE,
+        AT(device), .take = take_number},
+    {"sharded", "TEXT",
+        "Kernels with this text in their names work on a shard, no others (default: as collectives let see); may be "
+        "repeated",
+        OPTION_TAKE, .take = take_sharded, .flags = OPTION_LIST},
+    {"fixed", "GROUP", "A process group that does not grow, by name or description; may be repeated", OPTION_TAKE,
+        .take = take_fixed, .flags = OPTION_LIST},
+    {"gpu", "FILE", "The GPUs of the cluster are these: a file of topologies/gpus", OPTION_TEXT, AT(gpu)},
+    {"traced-gpu", "FILE", "The GPU of the trace (default: the cluster's); on others kernels are scaled by class",
+        OPTION_TEXT, AT(traced_gpu)},
+    {"recorded", NULL, "Collectives take the time that they took, which checks the plan alone", OPTION_FLAG,
+        AT(recorded)},
+    {"quiet", NULL, "Nothing varies: no jitter, all GPUs equally fast", OPTION_FLAG, AT(quiet)},
+    {"seed", "N", "Of what varies (default: 1)", OPTION_TAKE, AT(seed), .take = take_number},
+    {"top", "N", "Show the N longest collectives of the last line (default: 8)", OPTION_COUNT, AT(top),
+        .most = MOST_TOP},
+    {"set", "KEY=VALUE",
+        "A number of the cluster, its node or its GPU for this command, as cluster.node.nic_bandwidth=800Gb/s",
+        OPTION_SET, AT(overrides)},
+    RECORDS_OPTION(struct command),
+    {0},
+};
+
+static const char doc[] =
+    "Run a real step, from a trace of PyTorch's profiler (.json, .json.gz) or a profile of Nsight Systems (exported as "
+    "SQLite) of one rank, on any number of GPUs of a cluster.\v"
+    "Kernels take as long as in the trace, the host too; collectives are NCCL's on this cluster and number of GPUs, "
+    "and slow the kernels beside them. More GPUs are more data parallelism: each does what the traced one does.\n\n"
+    "Best recorded with PyTorch 2.4 or later and\n"
+    "  profile(activities=[CPU, CUDA], schedule=..., experimental_config=\n"
+    "          _ExperimentalConfig(enable_cuda_sync_events=True))\n"
+    "with its step() after each step: collectives then have their sizes and groups, and each wait says for what. "
+    "Without the latter waits are found by rules (sim/exchange/trace_plan.h).";
+
+/* ---- the run ---- */
+
+static struct noise_options noise_of(const struct hw_cluster *cluster)
+{
+    return (struct noise_options){.gpu_speed_spread = cluster->gpu_speed_spread.value,
+        .kernel_jitter = cluster->kernel_jitter.value,
+        .network_jitter = cluster->network_jitter.value,
+        .host_jitter = cluster->host_jitter.value};
+}
+
+static enum status scale(struct scaled *out, const struct command *command, const struct trace *trace,
+    const struct trace_plan_options *plan, const struct hw *hw, struct arena *arena, struct diag *diag)
+{
+    static const int rank_0 = 0;
+    struct exec_options exec = exec_default_options();
+    enum status status = trace_plan(&out->planned, trace, plan, arena, diag);
+    int ranks = out->planned.plan.mesh.ranks;
+    if (status == STATUS_OK)
+        status = replay_check_cluster(ranks, hw, (struct source_pos){.file = command->topology}, diag);
+    if (status != STATUS_OK)
+        return status;
+    exec.steps = command->quiet ? 1 : MEASURED_STEPS;
+    exec.no_memory = true;
+    exec.fold = FOLD_SLOWEST;
+    exec.seed = command->seed;
+    exec.noise = command->quiet ? (struct noise_options){0} : noise_of(&hw->cluster);
+    exec.trace_ranks = &rank_0;
+    exec.n_trace_ranks = 1;
+    out->replay.ranks = ranks;
+    replay_execute(&out->replay, &out->planned.plan, hw, &exec, arena);
+    return STATUS_OK;
+}
+
+/* ---- what is printed ---- */
+
+static void print_head(
+    const struct command *command, const struct trace *trace, const struct trace_planned *planned, const struct hw *hw)
+{
+    printf("%s: ", command->trace);
+    if (planned->step >= 0)
+        printf("step %lld, ", (long long)planned->step);
+    printf("%.3f ms on %d GPU%s%s%s\n", planned->step_s * 1e3, planned->ranks, plural(planned->ranks),
+        trace->about.gpu ? " " : "", trace->about.gpu ? trace->about.gpu : "");
+    printf("%d kernels and copies, of them %d on shards; %d collectives, of them %d over groups that grow\n",
+        planned->kernels, planned->sharded, planned->collectives, planned->grown);
+    if (!planned->says_waits && planned->collectives > 0)
+        puts("the trace does not say what waits for what (enable_cuda_sync_events): found by rules");
+    if (trace->ranks_assumed > 0)
+        puts("the trace does not say how many ranks a collective has: all are assumed");
+    printf("%s\n\n", hw->cluster.name);
+}
+
+static void print_ratios(const struct hw_gpu *from, const struct hw_gpu *to)
+{
+    static const struct {
+        const char *words;
+        int class;
+    } classes[] = {{"GEMM", KERNEL_GEMM}, {"attention", KERNEL_ATTENTION},
+        {"copies from and to the host", KERNEL_HOST_COPY}, {"all else", KERNEL_ELEMENTWISE}};
+    printf("kernels of %s on %s take:", from->name, to->name);
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
+        double error, ratio = trace_gpu_ratio(classes[i].class, from, to, &error);
+        printf("%s %s x %.3f", i ? "," : "", classes[i].words, ratio);
+        if (error > 0)
+            printf(" +- %.0f %%", 100 * error);
+    }
+    puts("\n");
+}
+
+static void print_rows(const struct scaled *rows, int n, const struct command *command)
+{
+    struct table table = {0};
+    for (int i = 0; i < n; i++) {
+        const struct exec_result *exec = &rows[i].replay.exec;
+        const struct exec_breakdown *b = &exec->breakdown;
+        double step_s = exec->step_time_s;
+        table_row(&table);
+        table_number(&table, "GPUs", "", 0, rows[i].replay.ranks);
+        table_number(&table, "step", "ms", 3, step_s * 1e3);
+        if (!command->quiet)
+            table_number(&table, "sd", "%", 1, 100 * exec->step_time_sd_s / step_s);
+        table_number_as(&table, "step / traced", "%",
+            words_number(&table.numbers, 100 * (step_s / rows[i].planned.step_s - 1), 1, true));
+        table_number(&table, "throughput", "% of ideal", 1, 100 * rows[0].replay.exec.step_time_s / step_s);
+        table_number(&table, "kernels", "ms", 3, b->compute_s * 1e3);
+        table_number(&table, "contention", "ms", 3, b->contention_s * 1e3);
+        table_number(&table, "exposed comm", "ms", 3, b->exposed_comm_s * 1e3);
+        table_number(&table, "host", "ms", 3, b->host_bound_s * 1e3);
+        table_number(&table, "other idle", "ms", 3, b->other_idle_s * 1e3);
+    }
+    table_finish(stdout, &table);
+}
+
+static void print_records(const struct scaled *rows, int n, enum records_format format)
+{
+    struct records records = records_begin(stdout, format);
+    for (int i = 0; i < n; i++) {
+        const struct exec_result *exec = &rows[i].replay.exec;
+        const struct exec_breakdown *b = &exec->breakdown;
+        RECORDS_ROW(&records, cell_real("gpus", true, rows[i].replay.ranks),
+            cell_real("step_time_s", true, exec->step_time_s), cell_real("step_time_sd_s", true, exec->step_time_sd_s),
+            cell_real("traced_gpus", true, rows[i].planned.ranks),
+            cell_real("traced_step_time_s", true, rows[i].planned.step_s), cell_real("compute_s", true, b->compute_s),
+            cell_real("contention_s", true, b->contention_s), cell_real("exposed_comm_s", true, b->exposed_comm_s),
+            cell_real("comm_s", true, b->comm_s), cell_real("host_bound_s", true, b->host_bound_s),
+            cell_real("other_idle_s", true, b->other_idle_s));
+    }
+    records_end(&records);
+}
+
+static void print(const struct command *command, const struct trace *trace, struct scaled *rows, int n,
+    const struct hw *hw, const struct hw_gpu *traced)
+{
+    struct scaled *last = &rows[n - 1];
+    if (command->format != RECORDS_TABLE) {
+        print_records(rows, n, command->format);
+        return;
+    }
+    print_head(command, trace, &last->planned, hw);
+    if (traced)
+        print_ratios(traced, &hw->gpu);
+    print_rows(rows, n, command);
+    last->replay.n_comm = last->replay.n_comm < command->top ? last->replay.n_comm : command->top;
+    replay_print_comm(&last->replay, "\ncollectives of a rank in the last line, alike together:\n");
+}
+
+/* ---- command ---- */
+
+static enum status load_hardware(struct command *command, struct hw *hw, struct hw_gpu *traced,
+    struct hw_sources *sources, struct arena *arena, struct diag *diag)
+{
+    command->topology = files_find(arena, FILES_CLUSTERS, command->topology);
+    enum status status = hw_load_from(hw, sources, command->topology, arena, diag);
+    *traced = hw->gpu;
+    if (status == STATUS_OK && command->gpu)
+        status = hw_load_gpu(&hw->gpu, files_find(arena, FILES_GPUS, command->gpu), arena, diag);
+    if (status == STATUS_OK && command->traced_gpu)
+        status = hw_load_gpu(traced, files_find(arena, FILES_GPUS, command->traced_gpu), arena, diag);
+    if (status == STATUS_OK)
+        status = given_cluster(hw, sources, command->overrides.list.at, command->overrides.list.n, arena, diag);
+    if (status == STATUS_OK && command->gpu)
+        hw_derive(hw);
+    return status;
+}
+
+static enum status scale_all(struct command *command, struct scaled *rows, const struct trace *trace,
+    const struct hw *hw, const struct hw_gpu *traced, struct arena *arena, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    struct trace_plan_options plan = {.file = command->trace,
+        .step = command->step,
+        .recorded = command->recorded,
+        .sharded = command->sharded.at,
+        .n_sharded = command->sharded.n,
+        .fixed = command->fixed.at,
+        .n_fixed = command->fixed.n,
+        .hw = hw,
+        .traced = traced};
+    for (int i = 0; i < command->gpus.n && status == STATUS_OK; i++) {
+        plan.gpus = command->gpus.at[i];
+        status = scale(&rows[i], command, trace, &plan, hw, arena, diag);
+    }
+    return status;
+}
+
+int trace_scale(int argc, char **argv)
+{
+    const struct command_line line = {.options = options,
+        .check = check,
+        .common = COMMON_TABLE,
+        .args_doc = "TRACE",
+        .one = "trace",
+        AT(trace),
+        .missing = "a trace is missing",
+        .doc = doc};
+    struct command command = {.device = -1, .step = -1, .seed = 1, .top = 8};
+    command_line_parse(&line, argc, argv, &command);
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct hw hw;
+    struct hw_gpu traced;
+    struct hw_sources sources = {0};
+    struct trace trace = {0};
+    if (command.gpus.n == 0)
+        vec_push(&command.gpus, 0);
+    struct scaled *rows = xcalloc((size_t)command.gpus.n, sizeof *rows);
+    bool other = command.gpu || command.traced_gpu;
+    if (load_hardware(&command, &hw, &traced, &sources, &arena, &diag) == STATUS_OK &&
+        trace_load(&trace, command.trace, command.device, &arena, &diag) == STATUS_OK &&
+        scale_all(&command, rows, &trace, &hw, other ? &traced : NULL, &arena, &diag) == STATUS_OK)
+        print(&command, &trace, rows, command.gpus.n, &hw, other ? &traced : NULL);
+    for (int i = 0; i < command.gpus.n; i++)
+        plan_release(&rows[i].planned.plan);
+    free(rows);
+    trace_free(&trace);
+    hw_sources_free(&sources);
+    overrides_free(&command.overrides);
+    vec_free(&command.gpus);
+    vec_free(&command.sharded);
+    vec_free(&command.fixed);
+    arena_release(&arena);
+    return cli_report(&diag);
+}
+
+/* ---- flopcast trace ---- */
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    char whole[] = "flopcast trace scale";
+    if (key == ARGP_KEY_NO_ARGS)
+        argp_error(state, "what to do with it is missing: scale");
+    if (key != ARGP_KEY_ARG)
+        return ARGP_ERR_UNKNOWN;
+    if (strcmp(arg, "scale") != 0)
+        argp_error(state, "there is no 'trace %s', but 'trace scale'", arg);
+    int first = state->next - 1;
+    state->argv[first] = whole;
+    *(int *)state->input = trace_scale(state->argc - first, state->argv + first);
+    state->next = state->argc;
+    return 0;
+}
+
+int cmd_trace(int argc, char **argv)
+{
+    const struct argp argp = {.parser = parse,
+        .args_doc = "scale [ARGUMENT...]",
+        .doc = "Work with a trace of a real step.\v"
+               "  scale       run it on any number of GPUs of a cluster\n\n"
+               "'flopcast trace scale --help' explains it."};
+    int status = CLI_OK;
+    arguments_parse(&argp, argc, argv, ARGP_IN_ORDER, &status);
+    return status;
+}

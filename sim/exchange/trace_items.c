@@ -1,0 +1,249 @@
+/* What the host did in a step, one thing after the other. */
+#include "exchange/trace_items.h"
+
+#include <stdlib.h>
+
+/* What is on its way to the GPU, at a time that only goes on. */
+struct queue_of_launches {
+    ps_t *launched, *ended; /* sorted */
+    int n, launches, ends;
+};
+
+/* Launches ahead of the GPU at which cudaLaunchKernel may block (exec/state.h has 1024). Of what the step before had
+ * launched the trace may show nothing: the host that is MANY ahead and then does nothing for LONG is blocked,
+ * too. */
+static const int FULL = 1000, MANY = 400;
+static const ps_t LONG = PS_PER_S / 1000;
+
+static ps_t earlier(ps_t a, ps_t b)
+{
+    return a < b ? a : b;
+}
+
+static ps_t later(ps_t a, ps_t b)
+{
+    return a > b ? a : b;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    ps_t x = *(const ps_t *)a, y = *(const ps_t *)b;
+    return (x > y) - (x < y);
+}
+
+static struct queue_of_launches all_launches(const struct trace *trace)
+{
+    size_t room = (size_t)trace->activities.n + 1;
+    struct queue_of_launches queue = {xcalloc(room, sizeof(ps_t)), xcalloc(room, sizeof(ps_t)), 0, 0, 0};
+    for (int i = 0; i < trace->activities.n; i++) {
+        const struct trace_activity *activity = &trace->activities.at[i];
+        if (activity->launched == PS_NEVER)
+            continue;
+        queue.launched[queue.n] = activity->launched;
+        queue.ended[queue.n++] = activity->end;
+    }
+    qsort(queue.launched, (size_t)queue.n, sizeof(ps_t), by_time);
+    qsort(queue.ended, (size_t)queue.n, sizeof(ps_t), by_time);
+    return queue;
+}
+
+static int ahead_of_gpu(struct queue_of_launches *queue, ps_t at)
+{
+    while (queue->launches < queue->n && queue->launched[queue->launches] < at)
+        queue->launches++;
+    while (queue->ends < queue->n && queue->ended[queue->ends] <= at)
+        queue->ends++;
+    return queue->launches - queue->ends;
+}
+
+/* ---- the step's launches and waits ---- */
+
+static int by_launch(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+    if (x->returned != y->returned)
+        return x->returned < y->returned ? -1 : 1;
+    if (x->start != y->start)
+        return x->start < y->start ? -1 : 1;
+    return (x->activity > y->activity) - (x->activity < y->activity);
+}
+
+static int stream_of(struct items *items, const struct trace_activity *activity)
+{
+    int s = 0;
+    while (s < items->streams.n && items->streams.at[s].number != activity->stream)
+        s++;
+    if (s == items->streams.n)
+        vec_push(&items->streams, (struct item_stream){.number = activity->stream});
+    if (activity->class == TRACE_COLLECTIVE)
+        items->streams.at[s].collectives = true;
+    else
+        items->streams.at[s].busy += activity->end - activity->start;
+    return s;
+}
+
+/* Sorted as the host launched them, or as they ran where that is not known. */
+static struct item *launches_of(struct items *items, int *n)
+{
+    const struct trace *trace = items->trace;
+    struct item *list = xcalloc((size_t)trace->activities.n + 1, sizeof *list);
+    for (int i = *n = 0; i < trace->activities.n; i++) {
+        const struct trace_activity *activity = &trace->activities.at[i];
+        if (activity->step != items->step)
+            continue;
+        bool known = trace->has_launches && activity->returned != PS_NEVER;
+        ps_t returned = known ? activity->returned : activity->start;
+        list[(*n)++] = (struct item){.kind = ITEM_LAUNCH,
+            .activity = activity,
+            .returned = returned,
+            .issued = earlier(returned, activity->start),
+            .start = activity->start,
+            .end = activity->end,
+            .stream = stream_of(items, activity)};
+    }
+    if (*n > 1)
+        qsort(list, (size_t)*n, sizeof *list, by_launch);
+    for (int s = 0; s < items->streams.n; s++)
+        if (items->streams.at[s].busy > items->streams.at[items->compute].busy)
+            items->compute = s;
+    return list;
+}
+
+/* ---- the walk ---- */
+
+struct walk {
+    struct items *items;
+    struct queue_of_launches queue;
+    ps_t at;            /* where the host is */
+    ps_t usual;         /* how long a launch mostly takes */
+    VEC(int) of_stream; /* waits of streams that their next launch takes, places in trace->waits */
+};
+
+static void push_host(struct walk *walk, ps_t until)
+{
+    if (until > walk->at)
+        vec_push(&walk->items->list,
+            (struct item){.kind = ITEM_HOST, .host = until - walk->at, .issued = until, .stream = -1});
+    walk->at = later(walk->at, until);
+}
+
+/* The host goes on at the end of what it waited for; what it takes after that is its own. */
+static void push_wait(struct walk *walk, const struct trace_wait *wait, ps_t start, ps_t end)
+{
+    push_host(walk, start);
+    vec_push(&walk->items->list,
+        (struct item){.kind = ITEM_WAIT, .wait = wait, .issued = end, .start = start, .end = end, .stream = -1});
+    walk->at = later(walk->at, end);
+}
+
+static void take_waits_of_stream(struct walk *walk, const struct item *launch)
+{
+    const struct trace *trace = walk->items->trace;
+    int kept = 0;
+    for (int i = 0; i < walk->of_stream.n; i++) {
+        const struct trace_wait *wait = &trace->waits.at[walk->of_stream.at[i]];
+        if (wait->stream == launch->activity->stream || wait->stream == TRACE_ANY_STREAM)
+            vec_push(&walk->items->waits, (struct item_wait){walk->items->list.n, wait, PLAN_NO_OP});
+        else
+            walk->of_stream.at[kept++] = walk->of_stream.at[i];
+    }
+    walk->of_stream.n = kept;
+}
+
+/* A copy from or to the host that returns when it is done. */
+static bool returns_when_done(const struct item *launch)
+{
+    int class = launch->activity->class;
+    return (class == KERNEL_HOST_COPY || class == KERNEL_COPY) && launch->returned >= launch->end;
+}
+
+static void push_launch(struct walk *walk, struct item launch)
+{
+    ps_t own = launch.issued - walk->at;
+    int ahead = ahead_of_gpu(&walk->queue, walk->at);
+    if (ahead >= FULL || (ahead >= MANY && own > LONG))
+        own = earlier(own, walk->usual);
+    launch.host = later(own, 0);
+    take_waits_of_stream(walk, &launch);
+    vec_push(&walk->items->list, launch);
+    walk->at = later(walk->at, launch.issued);
+    if (returns_when_done(&launch))
+        push_wait(walk, NULL, walk->at, launch.returned);
+}
+
+static ps_t usual_launch(const struct item *launches, int n)
+{
+    ps_t *took = xcalloc((size_t)n + 1, sizeof *took), median;
+    for (int i = 0; i < n; i++)
+        took[i] = launches[i].activity->returned - launches[i].activity->launched;
+    qsort(took, (size_t)n, sizeof *took, by_time);
+    median = took[n / 2];
+    free(took);
+    return median;
+}
+
+static void walk_host(struct items *items, const struct item *launches, int n)
+{
+    const struct trace *trace = items->trace;
+    struct walk walk = {.items = items, .at = items->host_start, .usual = usual_launch(launches, n)};
+    walk.queue = all_launches(trace);
+    for (int i = 0, w = 0; i < n || w < trace->waits.n;) {
+        const struct trace_wait *wait = w < trace->waits.n ? &trace->waits.at[w] : NULL;
+        if (wait && (i == n || wait->start < launches[i].returned)) {
+            bool inside = wait->start >= items->host_start && wait->start < items->host_end;
+            if (inside && wait->stream == TRACE_HOST)
+                push_wait(&walk, wait, wait->start, wait->end);
+            else if (inside)
+                vec_push(&walk.of_stream, w);
+            w++;
+        } else {
+            push_launch(&walk, launches[i++]);
+        }
+    }
+    push_host(&walk, items->host_start + items->period);
+    vec_free(&walk.of_stream);
+    free(walk.queue.launched);
+    free(walk.queue.ended);
+}
+
+/* Without launches: what begins when nothing has run for a while comes after that while. */
+static void walk_gpu(struct items *items, const struct item *launches, int n)
+{
+    const struct trace_step *step = &items->trace->steps.at[items->step];
+    ps_t busy = step->start;
+    for (int i = 0; i < n; i++) {
+        struct item launch = launches[i];
+        launch.idle = later(launch.start - busy, 0);
+        vec_push(&items->list, launch);
+        busy = later(busy, launch.end);
+    }
+    if (n > 0)
+        items->list.at[0].idle += later(step->end - busy, 0);
+}
+
+void items_make(struct items *items, const struct trace *trace, int step)
+{
+    const struct trace_step *at = &trace->steps.at[step];
+    bool next = step + 1 < trace->steps.n;
+    int n = 0;
+    *items = (struct items){.trace = trace, .step = step, .host_start = PS_NEVER, .period = at->end - at->start};
+    struct item *launches = launches_of(items, &n);
+    if (trace->has_launches && n > 0) {
+        bool marked = trace->found == TRACE_ANNOTATED;
+        items->host_start = marked ? at->host_start : launches[0].activity->launched;
+        items->host_end =
+            marked ? next ? trace->steps.at[step + 1].host_start : at->host_end : items->host_start + items->period;
+        items->period = items->host_end - items->host_start;
+        walk_host(items, launches, n);
+    } else {
+        walk_gpu(items, launches, n);
+    }
+    free(launches);
+}
+
+void items_free(struct items *items)
+{
+    vec_free(&items->list);
+    vec_free(&items->waits);
+    vec_free(&items->streams);
+}
