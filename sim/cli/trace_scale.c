@@ -8,15 +8,18 @@
 
 #include "base/files.h"
 #include "exchange/trace_plan.h"
+#include "hw/draw.h"
+#include "scenario/sample.h"
 
 #include <argp.h>
+#include <gsl/gsl_statistics_double.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct command {
     const char *trace, *topology, *gpu, *traced_gpu;
-    int device, step, seed, top;
+    int device, step, seed, top, samples;
     bool recorded, quiet;
     VEC(int) gpus;
     VEC(const char *) sharded;
@@ -29,6 +32,7 @@ struct command {
 struct scaled {
     struct trace_planned planned;
     struct replay replay;
+    double low_s, high_s; /* 5 and 95 % of samples */
 };
 
 enum { MOST_GPUS = 1 << 20, MOST_STEPS = 1 << 30, MOST_TOP = 1000, MEASURED_STEPS = 5 };
@@ -95,6 +99,8 @@ static const struct command_option options[] = {
         AT(recorded)},
     {"quiet", NULL, "Nothing varies: no jitter, all GPUs equally fast", OPTION_FLAG, AT(quiet)},
     {"seed", "N", "Of what varies (default: 1)", OPTION_TAKE, AT(seed), .take = take_number},
+    {"samples", "K", "Draw the cluster's numbers K times from their errors: 5 to 95 % of the step (default: not)",
+        OPTION_SAMPLES, AT(samples)},
     {"top", "N", "Show the N longest collectives of the last line (default: 8)", OPTION_COUNT, AT(top),
         .most = MOST_TOP},
     {"set", "KEY=VALUE",
@@ -148,6 +154,37 @@ static enum status scale(struct scaled *out, const struct command *command, cons
     return STATUS_OK;
 }
 
+static int by_time(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The same on clusters as this one may be (hw/draw.h); kernels and host stay as they were traced. */
+static enum status sample(struct scaled *out, const struct command *command, const struct trace *trace,
+    const struct trace_plan_options *plan, const struct hw *hw, const struct hw_fits *fits, struct diag *diag)
+{
+    double *steps = xcalloc((size_t)command->samples, sizeof *steps);
+    enum status status = STATUS_OK;
+    for (int k = 0; k < command->samples && status == STATUS_OK; k++) {
+        struct arena arena = ARENA_INIT;
+        struct hw drawn = *hw;
+        struct scaled one = {0};
+        struct trace_plan_options planned = *plan;
+        hw_draw(&drawn, fits, (uint64_t)command->seed, (uint64_t)k);
+        planned.hw = &drawn;
+        status = scale(&one, command, trace, &planned, &drawn, &arena, diag);
+        steps[k] = one.replay.exec.step_time_s;
+        plan_release(&one.planned.plan);
+        arena_release(&arena);
+    }
+    qsort(steps, (size_t)command->samples, sizeof *steps, by_time);
+    out->low_s = gsl_stats_quantile_from_sorted_data(steps, 1, (size_t)command->samples, 0.05);
+    out->high_s = gsl_stats_quantile_from_sorted_data(steps, 1, (size_t)command->samples, 0.95);
+    free(steps);
+    return status;
+}
+
 /* ---- what is printed ---- */
 
 static void print_head(
@@ -196,6 +233,10 @@ static void print_rows(const struct scaled *rows, int n, const struct command *c
         table_number(&table, "step", "ms", 3, step_s * 1e3);
         if (!command->quiet)
             table_number(&table, "sd", "%", 1, 100 * exec->step_time_sd_s / step_s);
+        if (command->samples > 0) {
+            table_number(&table, "5 %", "ms", 3, rows[i].low_s * 1e3);
+            table_number(&table, "95 %", "ms", 3, rows[i].high_s * 1e3);
+        }
         table_number_as(&table, "step / traced", "%",
             words_number(&table.numbers, 100 * (step_s / rows[i].planned.step_s - 1), 1, true));
         table_number(&table, "throughput", "% of ideal", 1, 100 * rows[0].replay.exec.step_time_s / step_s);
@@ -216,6 +257,8 @@ static void print_records(const struct scaled *rows, int n, enum records_format 
         const struct exec_breakdown *b = &exec->breakdown;
         RECORDS_ROW(&records, cell_real("gpus", true, rows[i].replay.ranks),
             cell_real("step_time_s", true, exec->step_time_s), cell_real("step_time_sd_s", true, exec->step_time_sd_s),
+            cell_real("step_time_low_s", rows[i].low_s > 0, rows[i].low_s),
+            cell_real("step_time_high_s", rows[i].low_s > 0, rows[i].high_s),
             cell_real("traced_gpus", true, rows[i].planned.ranks),
             cell_real("traced_step_time_s", true, rows[i].planned.step_s), cell_real("compute_s", true, b->compute_s),
             cell_real("contention_s", true, b->contention_s), cell_real("exposed_comm_s", true, b->exposed_comm_s),
@@ -273,9 +316,14 @@ static enum status scale_all(struct command *command, struct scaled *rows, const
         .n_fixed = command->fixed.n,
         .hw = hw,
         .traced = traced};
+    struct scenario_uncertainty uncertainty;
+    if (command->samples > 0)
+        status = scenario_uncertainty_load(&uncertainty, files_folder(arena), arena, diag);
     for (int i = 0; i < command->gpus.n && status == STATUS_OK; i++) {
         plan.gpus = command->gpus.at[i];
         status = scale(&rows[i], command, trace, &plan, hw, arena, diag);
+        if (status == STATUS_OK && command->samples > 0)
+            status = sample(&rows[i], command, trace, &plan, hw, &uncertainty.fits, diag);
     }
     return status;
 }

@@ -44,14 +44,16 @@ void trace_waits_free(struct trace_waits *waits);
 
 struct trace_shape {
     int64_t external; /* of the operator */
-    struct kernel_work work;
+    int32_t product;  /* in trace->products, where each is once */
 };
 struct trace_shapes {
     VEC(struct trace_shape) list;
+    struct index products;
     bool sorted;
 };
-void trace_shapes_take(struct trace_shapes *shapes, const struct kineto_event *event);
+void trace_shapes_take(struct trace_shapes *shapes, struct trace *trace, const struct kineto_event *event);
 /* In trace->products; -1: the operator's shapes are not known. */
-int trace_shapes_find(struct trace_shapes *shapes, struct trace *trace, int64_t external);
+int trace_shapes_find(struct trace_shapes *shapes, int64_t external);
+void trace_shapes_free(struct trace_shapes *shapes);
 
 #endif

@@ -144,7 +144,7 @@ static void take_annotation(struct reader *r, const struct kineto_event *event)
 
 static void take_op(struct reader *r, const struct kineto_event *event)
 {
-    trace_shapes_take(&r->shapes, event);
+    trace_shapes_take(&r->shapes, r->trace, event);
     if (!*event->collective || strcmp(event->name, "record_param_comms") != 0)
         return;
     vec_push(&r->intents, (struct intent){.process = event->process,
@@ -442,7 +442,7 @@ static enum status finish(struct reader *r, int64_t device, struct diag *diag)
         launches += call != NULL;
         find_phase(r, activity, call);
         if (activity->class == KERNEL_GEMM || activity->class == KERNEL_ATTENTION)
-            activity->product = trace_shapes_find(&r->shapes, trace, r->origins.at[i].external);
+            activity->product = trace_shapes_find(&r->shapes, r->origins.at[i].external);
     }
     trace->has_launches = 2 * launches >= trace->activities.n;
     take_steps(r, &marks, process, origin_ns);
@@ -475,6 +475,6 @@ enum status trace_read_kineto(
     vec_free(&r.gpu_steps);
     vec_free(&r.optimizer);
     trace_waits_free(&r.waits);
-    vec_free(&r.shapes.list);
+    trace_shapes_free(&r.shapes);
     return status;
 }

@@ -37,7 +37,29 @@ static struct kernel_work attention(const struct kineto_event *event, enum dtype
         .causal = causal};
 }
 
-void trace_shapes_take(struct trace_shapes *shapes, const struct kineto_event *event)
+struct sought {
+    const struct trace *trace;
+    const struct kernel_work *work;
+};
+
+static bool same_product(const void *self, int32_t item)
+{
+    const struct sought *sought = self;
+    return kernel_same(&sought->trace->products.at[item], sought->work);
+}
+
+static int32_t number_of(struct trace_shapes *shapes, struct trace *trace, const struct kernel_work *work)
+{
+    const struct sought sought = {trace, work};
+    int32_t found = index_find(&shapes->products, kernel_digest(work), same_product, &sought);
+    if (found >= 0)
+        return found;
+    index_add(&shapes->products, kernel_digest(work), trace->products.n);
+    vec_push(&trace->products, *work);
+    return trace->products.n - 1;
+}
+
+void trace_shapes_take(struct trace_shapes *shapes, struct trace *trace, const struct kineto_event *event)
 {
     if (event->external <= 0 || !is_sane(event->batch) || !is_sane(event->m) || !is_sane(event->n) ||
         !is_sane(event->k))
@@ -47,10 +69,10 @@ void trace_shapes_take(struct trace_shapes *shapes, const struct kineto_event *e
         int64_t bytes = dtype_bytes(math);
         if (strcmp(event->dtype, types[i].name) != 0)
             continue;
-        struct trace_shape shape = {event->external, {0}};
-        shape.work = event->attends ? attention(event, math)
-                                    : kernel_gemm(event->m, event->n, event->k, event->batch, math, bytes, bytes);
-        vec_push(&shapes->list, shape);
+        struct kernel_work work = event->attends
+                                      ? attention(event, math)
+                                      : kernel_gemm(event->m, event->n, event->k, event->batch, math, bytes, bytes);
+        vec_push(&shapes->list, (struct trace_shape){event->external, number_of(shapes, trace, &work)});
     }
 }
 
@@ -60,7 +82,7 @@ static int by_external(const void *a, const void *b)
     return (x->external > y->external) - (x->external < y->external);
 }
 
-int trace_shapes_find(struct trace_shapes *shapes, struct trace *trace, int64_t external)
+int trace_shapes_find(struct trace_shapes *shapes, int64_t external)
 {
     const struct trace_shape wanted = {.external = external};
     if (external <= 0 || shapes->list.n == 0)
@@ -70,8 +92,11 @@ int trace_shapes_find(struct trace_shapes *shapes, struct trace *trace, int64_t 
     shapes->sorted = true;
     const struct trace_shape *found =
         bsearch(&wanted, shapes->list.at, (size_t)shapes->list.n, sizeof wanted, by_external);
-    if (!found)
-        return -1;
-    vec_push(&trace->products, found->work);
-    return trace->products.n - 1;
+    return found ? found->product : -1;
+}
+
+void trace_shapes_free(struct trace_shapes *shapes)
+{
+    vec_free(&shapes->list);
+    index_free(&shapes->products);
 }
