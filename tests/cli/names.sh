@@ -35,7 +35,7 @@ says out ",own,"
 # Copies, whose paths lead nowhere, and short names.
 cp "$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml" copy.yaml
 expect 2 "$FLOPCAST" topology copy.yaml
-says err "copy.yaml:3:7: error: cannot open '../nodes/dgx-1v-like.yaml': No such file or directory; paths are relative to the file that" \
+says err "copy.yaml:4:7: error: cannot open '../nodes/dgx-1v-like.yaml': No such file or directory; paths are relative to the file that" \
     "flopcast's own is topologies/nodes/dgx-1v-like.yaml"
 [[ $(wc -l <err) == 1 ]] || fail "one mistake, several messages: $(<err)"
 cp "$FLOPCAST_SOURCE_DIR/scenarios/gpt2_ddp_v100.yaml" copy.yaml

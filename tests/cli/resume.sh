@@ -35,7 +35,7 @@ taken 0 3
 cp -r "$FLOPCAST_SOURCE_DIR/topologies" .
 sed -i "s|$FLOPCAST_SOURCE_DIR/topologies|topologies|" a.yaml
 taken 3 3 # another name of files with the same content
-for change in 'clusters/dgx-1v-ib.yaml gpu_speed_spread 1' 'nodes/dgx-1v-like.yaml nic_bandwidth 77' 'gpus/v100-sxm2-32gb.yaml hbm_efficiency 0.7'; do
+for change in 'clusters/dgx-1v-ib.yaml oversubscription 2' 'nodes/dgx-1v-like.yaml nic_bandwidth 77' 'gpus/v100-sxm2-32gb.yaml hbm_efficiency 0.7'; do
     read -r where key value <<<"$change"
     sed -i "s/^$key: {value: [0-9.]*/$key: {value: $value/" "topologies/$where"
     taken 0 3

@@ -32,6 +32,7 @@ static void check(const char *path, struct hw *hw)
     const struct hw_gpu *gpu = &hw->gpu;
     assert_true(gpu->memory_sms.value <= gpu->sms.value);
     assert_true(hw->node.nccl_channels.value < gpu->sms.value); /* a collective leaves SMs to compute */
+    assert_true(quantity_is_set(hw->cluster.gpu_speed_spread)); /* it extends topologies/noise.yaml */
     assert_true(hw->node.nccl_bytes.value + gpu->context_bytes.value < 0.2 * gpu->hbm_capacity.value);
     /* a GPU's way out of the node is narrower than the way inside it */
     assert_true(

@@ -76,8 +76,8 @@ static int change_each(struct scenario_point *point, const struct config_table *
         change(field, value);
         bool same = strcmp(of(point).text, before.text) == 0;
         *point = kept;
-        bool path_of_file =
-            strcmp(path, "node.gpu") == 0 || strcmp(path, "second_node.gpu") == 0 || strcmp(path, "cluster.node") == 0;
+        bool path_of_file = strcmp(path, "node.gpu") == 0 || strcmp(path, "second_node.gpu") == 0 ||
+                            strcmp(path, "cluster.node") == 0 || strcmp(field->key, "extends") == 0;
         if (same != (is_label(path) || path_of_file))
             fail_msg("%s %s", path, same ? "does not count" : "counts");
         n++;
