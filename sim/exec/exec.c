@@ -64,7 +64,9 @@ static void setup_kernels(struct sim *sim)
         const struct hw_gpu *gpu = kernel_gpu(sim, k);
         struct kernel_time time = kernel_time(&plan->kernels.at[k], gpu, kernel_whole_gpu(gpu));
         free.compute_s[k] = time.compute_s;
-        sim->kernel_costs[k] = (struct kernel_cost){time.memory_s, time.floor_s, time.start_s};
+        bool limited = kernel_power_limited(&plan->kernels.at[k], gpu);
+        sim->kernel_costs[k] =
+            (struct kernel_cost){time.memory_s, time.floor_s, time.start_s, limited ? SPEED_LIMITED : SPEED_BELOW};
     }
     vec_push(&sim->sm_states, free);
 }
@@ -134,15 +136,15 @@ static struct rng_stream queue_noise(const struct sim *sim, int rank, int queue)
     return rng_stream((uint64_t)sim->options->seed, ENTITY_KERNEL, (uint64_t)(queue / STREAM_COUNT) << 40 | number);
 }
 
-static void setup_rank(struct sim *sim, int r, double speed)
+static void setup_rank(struct sim *sim, int r, struct gpu_speeds speeds)
 {
     struct rank *rank = &sim->ranks[r];
     rank->number = number_of(sim, r);
     rank->program = plan_program_of(sim->plan, rank->number);
     rank->tables = &sim->tables[rank->program];
-    rank->drawn_speed = fmax(SLOWEST_SPEED, speed);
+    for (int s = 0; s < SPEED_COUNT; s++)
+        rank->drawn.of[s] = fmax(SLOWEST_SPEED, speeds.of[s]);
     rank->share = 1;
-    rank->speed = rank->drawn_speed;
     rank->memory_slowdown = rank->traffic = 1;
     rank->compute_s = sim->sm_states.at[0].compute_s;
     rank->queues = sim->queues + (ptrdiff_t)r * sim->n_queues;
@@ -162,19 +164,18 @@ static struct rank *simulated(const struct sim *sim, int number)
     return is_simulated(sim, number) ? &sim->ranks[representative(sim, number)] : NULL;
 }
 
-static void setup_ranks(struct sim *sim, const double *speeds)
+static void setup_ranks(struct sim *sim, const struct gpu_speeds *speeds)
 {
+    const struct gpu_speeds nominal = {{1, 1}};
     sim->ranks = ARENA_ARRAY(sim->arena, struct rank, sim->n_ranks);
     sim->queues = ARENA_ARRAY(sim->arena, struct queue, sim->n_ranks * sim->n_queues);
     for (int r = 0; r < sim->n_ranks; r++)
-        setup_rank(sim, r, speeds ? speeds[number_of(sim, r)] : 1);
+        setup_rank(sim, r, speeds ? speeds[number_of(sim, r)] : nominal);
     for (int i = 0; i < sim->options->gpu_events.n; i++) {
         const struct degrade_event *event = &sim->options->gpu_events.list[i];
         struct rank *rank = simulated(sim, event->target);
-        if (event->at == 0 && rank) {
+        if (event->at == 0 && rank)
             rank->share = event->share;
-            rank->speed = rank->drawn_speed * rank->share;
-        }
     }
 }
 
@@ -223,7 +224,7 @@ static void check_ended(const struct sim *sim)
 }
 
 /* Other ranks would meet links as theirs, and are never waited for. */
-static bool by_slowest(const struct sim *sim, const double *speeds)
+static bool by_slowest(const struct sim *sim, const struct gpu_speeds *speeds)
 {
     return sim->options->fold == FOLD_SLOWEST && !sim->folded && !sim->place && speeds && !sim->uneven &&
            sim->n_kinds == 1 && fabric_is_uniform(&sim->fabric) && sim->fabric.first_leaf == sim->fabric.n_links;
@@ -231,7 +232,7 @@ static bool by_slowest(const struct sim *sim, const double *speeds)
 
 void sim_begin(struct sim *sim, bool keeps_ledgers)
 {
-    double *speeds = speeds_draw(sim);
+    struct gpu_speeds *speeds = speeds_draw(sim);
     sim->n_ranks = sim->folded ? sim->plan->n_programs : sim->plan->mesh.ranks;
     if (by_slowest(sim, speeds))
         slowest_choose(sim, speeds);

@@ -60,6 +60,10 @@
 
 struct noise_options { /* the defaults are the cluster's own quantities; all 0 = off */
     double gpu_speed_spread, kernel_jitter, network_jitter, host_jitter;
+    /* Where a GPU stands among its kind is one constant of the chip, and kernels follow it by what limits them: those
+     * at the power limit (kernel_power_limited()) by gpu_speed_spread, other compute by gpu_speed_spread_below, bytes
+     * of HBM not at all. */
+    double gpu_speed_spread_below;
     /* Slow machines, the tail that the normal distribution of gpu_speed_spread does not have: each node is slow with
      * the probability straggler_share, and kernels take longer on its GPUs by straggler_slowdown. None where
      * gpu_speed_spread is 0: GPUs are alike then. */

@@ -324,18 +324,17 @@ void queue_set_share(struct sim *sim, int rank_index, double share)
 {
     struct rank *rank = &sim->ranks[rank_index];
     account_progress(sim, rank_index);
-    double old_speed = rank->speed;
+    double old_share = rank->share;
     rank->share = share;
-    rank->speed = rank->drawn_speed * share;
     schedule_ends(sim, rank_index);
     for
         EACH_QUEUE(q, rank->running)
         {
             struct queue *queue = &rank->queues[q];
             double now_ps = running_isolated_ps(sim, rank, (int)q);
-            rank->speed = old_speed;
+            rank->share = old_share;
             double before_ps = running_isolated_ps(sim, rank, (int)q);
-            rank->speed = rank->drawn_speed * share;
+            rank->share = share;
             queue->alone_ps += llround(queue->left * (now_ps - before_ps));
         }
 }

@@ -77,7 +77,7 @@ static struct parts parts_of(const struct sim *sim)
 }
 
 /* The units with the slowest GPUs; gives how many ranks they have. */
-static int watch(struct sim *sim, const struct parts *parts, const double *speeds)
+static int watch(struct sim *sim, const struct parts *parts, const struct gpu_speeds *speeds)
 {
     int nodes = sim->fabric.nodes, taken = 0;
     int least = sim->hosts_matter ? LEAST_RANKS_BY_HOSTS : LEAST_RANKS;
@@ -88,7 +88,7 @@ static int watch(struct sim *sim, const struct parts *parts, const double *speed
         slowest[node] = HUGE_VAL;
     for (int r = 0; r < sim->plan->mesh.ranks; r++) {
         int unit = parts->unit_of[r / sim->fabric.gpus];
-        slowest[unit] = fmin(slowest[unit], speeds[r]);
+        slowest[unit] = fmin(slowest[unit], speeds[r].of[SPEED_LIMITED]);
         ranks_of[unit]++;
     }
     gsl_sort_index(order, slowest, 1, (size_t)nodes);
@@ -133,7 +133,7 @@ int stand_in(const struct sim *sim, int number)
     return index;
 }
 
-void slowest_choose(struct sim *sim, double *speeds)
+void slowest_choose(struct sim *sim, struct gpu_speeds *speeds)
 {
     int ranks = sim->plan->mesh.ranks, n = 0;
     struct parts parts = parts_of(sim);
@@ -148,7 +148,8 @@ void slowest_choose(struct sim *sim, double *speeds)
         if (first == r)
             sim->numbers[n++] = r;
         sim->index_of[r] = first == r ? n - 1 : sim->index_of[first];
-        speeds[first] = fmin(speeds[first], speeds[r]);
+        for (int s = 0; s < SPEED_COUNT; s++)
+            speeds[first].of[s] = fmin(speeds[first].of[s], speeds[r].of[s]);
     }
     sim->n_ranks = n;
     int *stands_for = ARENA_ARRAY(sim->arena, int, ranks);

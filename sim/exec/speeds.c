@@ -1,4 +1,4 @@
-/* How fast the GPUs of a job are: exec.h says what gpu_speed_spread, slow nodes and drawn_speeds mean. */
+/* How fast the GPUs of a job are: exec.h says what the spreads, slow nodes and drawn_speeds mean. */
 #include "exec/state.h"
 
 #include <gsl/gsl_sort.h>
@@ -25,43 +25,53 @@ static void draw_slow(struct nodes *nodes, const struct sim *sim)
 
 /* The slowest GPU of a slow node is what a job waits for: they are nodes whose slowest ones lie evenly among those of
  * all, one alone has the median. So one node more in a job makes no other luck. */
-static void choose_slow(struct nodes *nodes, const struct sim *sim, const double *speeds)
+static void choose_slow(struct nodes *nodes, const struct sim *sim, const double *scores)
 {
     const int64_t wanted = sim->options->noise.slow_nodes;
     double *slowest = ARENA_ARRAY(sim->arena, double, nodes->n);
     size_t *order = ARENA_ARRAY(sim->arena, size_t, nodes->n);
     for (int r = 0; r < sim->plan->mesh.ranks; r++)
-        if (r % nodes->gpus == 0 || speeds[r] < slowest[r / nodes->gpus])
-            slowest[r / nodes->gpus] = speeds[r];
+        if (r % nodes->gpus == 0 || scores[r] < slowest[r / nodes->gpus])
+            slowest[r / nodes->gpus] = scores[r];
     gsl_sort_index(order, slowest, 1, (size_t)nodes->n);
     for (int64_t i = 0; i < wanted; i++)
         nodes->slow[order[(2 * i + 1) * nodes->n / (2 * wanted)]] = true;
 }
 
-double *speeds_draw(const struct sim *sim)
+/* Of each GPU where it stands among its kind, in standard deviations: a constant of the chip. */
+static double *draw_scores(const struct sim *sim, int n)
+{
+    uint64_t seed = (uint64_t)sim->options->seed;
+    double *scores = ARENA_ARRAY(sim->arena, double, n);
+    struct rng_stream order = rng_stream(seed, ENTITY_GPU, (uint64_t)n);
+    if (!sim->options->noise.drawn_speeds)
+        rng_normal_scores(&order, scores, n);
+    for (int r = 0; r < n && sim->options->noise.drawn_speeds; r++) {
+        struct rng_stream gpu = rng_stream(seed, ENTITY_GPU, (uint64_t)r);
+        scores[r] = rng_gaussian(&gpu, 1);
+    }
+    return scores;
+}
+
+struct gpu_speeds *speeds_draw(const struct sim *sim)
 {
     const struct noise_options *noise = &sim->options->noise;
     if (!(noise->gpu_speed_spread > 0))
         return NULL;
     int n = sim->plan->mesh.ranks, in_node = hw_gpus_per_node(sim->hw);
-    uint64_t seed = (uint64_t)sim->options->seed;
     struct nodes nodes = {.n = (n + in_node - 1) / in_node, .gpus = in_node};
     nodes.slow = ARENA_ARRAY(sim->arena, bool, nodes.n);
     BUG_IF(noise->slow_nodes > nodes.n, "%lld slow nodes of %d", (long long)noise->slow_nodes, nodes.n);
-    double *speeds = ARENA_ARRAY(sim->arena, double, n);
-    struct rng_stream order = rng_stream(seed, ENTITY_GPU, (uint64_t)n);
-    if (!noise->drawn_speeds)
-        rng_normal_scores(&order, speeds, n);
-    for (int r = 0; r < n; r++) {
-        struct rng_stream gpu = rng_stream(seed, ENTITY_GPU, (uint64_t)r);
-        speeds[r] = 1 + (noise->drawn_speeds ? rng_gaussian(&gpu, noise->gpu_speed_spread)
-                                             : speeds[r] * noise->gpu_speed_spread);
-    }
+    struct gpu_speeds *speeds = ARENA_ARRAY(sim->arena, struct gpu_speeds, n);
+    const double *scores = draw_scores(sim, n);
+    const double spreads[SPEED_COUNT] = {noise->gpu_speed_spread, noise->gpu_speed_spread_below};
     if (noise->drawn_speeds)
         draw_slow(&nodes, sim);
     else
-        choose_slow(&nodes, sim, speeds);
+        choose_slow(&nodes, sim, scores);
     for (int r = 0; r < n; r++)
-        speeds[r] /= nodes.slow[r / in_node] ? 1 + noise->straggler_slowdown : 1;
+        for (int s = 0; s < SPEED_COUNT; s++)
+            speeds[r].of[s] =
+                (1 + scores[r] * spreads[s]) / (nodes.slow[r / in_node] ? 1 + noise->straggler_slowdown : 1);
     return speeds;
 }

@@ -19,6 +19,13 @@
 /* Durations of a kernel whatever collectives hold, seconds, as in kernel.h. */
 struct kernel_cost {
     double memory_s, floor_s, start_s;
+    uint8_t speed; /* enum gpu_speed: the one of its GPU that it goes by */
+};
+
+/* How GPUs of one kind differ (gpu_speed_spread, gpu_speed_spread_below). */
+enum gpu_speed { SPEED_LIMITED, SPEED_BELOW, SPEED_COUNT };
+struct gpu_speeds {
+    double of[SPEED_COUNT]; /* 1 = nominal */
 };
 
 /* What kernels get of a GPU on which collectives hold `sms` SMs. The first state: no collective is there. */
@@ -117,15 +124,14 @@ struct rank {
     int32_t next_stop; /* of the reference run */
     int64_t done;      /* device ops completed, all queues */
     uint8_t host_state;
-    ps_t drain_since;   /* HOST_DRAINING: since when */
-    double host_factor; /* jitter of the host burst */
-    double drawn_speed; /* of the GPU by noise, persistent, 1 = nominal */
-    double share;       /* what is left of it at the moment, where the GPU is slow */
-    double speed;       /* drawn_speed x share */
-    int sm_state;       /* of sim->sm_states: by what the collectives on the GPU hold together */
-    int in_collective;  /* queues that are in one, to the end of its last event */
-    ps_t comm_since;    /* in_collective: since when */
-    ps_t comm_total;    /* in collectives before that */
+    ps_t drain_since;        /* HOST_DRAINING: since when */
+    double host_factor;      /* jitter of the host burst */
+    struct gpu_speeds drawn; /* by noise, persistent */
+    double share;            /* what is left of it at the moment, where the GPU is slow */
+    int sm_state;            /* of sim->sm_states: by what the collectives on the GPU hold together */
+    int in_collective;       /* queues that are in one, to the end of its last event */
+    ps_t comm_since;         /* in_collective: since when */
+    ps_t comm_total;         /* in collectives before that */
     /* what collectives do to kernels: */
     const double *compute_s; /* of each kernel on the SMs that they leave */
     double memory_slowdown;  /* of memory time */
@@ -372,12 +378,17 @@ static inline double queue_start_s(const struct sim *sim, const struct rank *ran
 {
     return rank->slows_starts ? sim->kernel_costs[kernel].start_s : 0;
 }
+static inline double queue_speed(const struct rank *rank, const struct kernel_cost *cost)
+{
+    return rank->drawn.of[cost->speed] * rank->share;
+}
 /* How long a kernel takes on the rank as it is now. */
 static inline double queue_kernel_ps(
     const struct sim *sim, const struct rank *rank, int kernel, double jitter, double start_s)
 {
     const struct kernel_cost *cost = &sim->kernel_costs[kernel];
-    double compute_s = rank->compute_s[kernel] / rank->speed, memory_s = cost->memory_s * rank->memory_slowdown;
+    double compute_s = rank->compute_s[kernel] / queue_speed(rank, cost),
+           memory_s = cost->memory_s * rank->memory_slowdown;
     double busy_s = kernel_busy_s(compute_s, memory_s) * rank->traffic;
     return (busy_s + cost->floor_s + start_s) * jitter * (double)PS_PER_S;
 }
@@ -385,7 +396,7 @@ static inline double queue_kernel_ps(
 static inline double queue_isolated_ps(const struct sim *sim, const struct rank *rank, int kernel, double jitter)
 {
     const struct kernel_cost *cost = &sim->kernel_costs[kernel];
-    double compute_s = sim->sm_states.at[0].compute_s[kernel] / rank->speed;
+    double compute_s = sim->sm_states.at[0].compute_s[kernel] / queue_speed(rank, cost);
     return (kernel_busy_s(compute_s, cost->memory_s) + cost->floor_s) * jitter * (double)PS_PER_S;
 }
 
@@ -395,11 +406,11 @@ void kinds_set(struct sim *sim, const struct hw *hw);
 bool kinds_fold(const struct sim *sim);
 int *kinds_first_ranks(const struct sim *sim); /* by rank the first of its kind */
 
-/* speeds.c: of each rank's GPU, 1 = nominal; NULL: GPUs are alike. */
-double *speeds_draw(const struct sim *sim);
+/* speeds.c: of each rank's GPU; NULL: GPUs are alike. */
+struct gpu_speeds *speeds_draw(const struct sim *sim);
 
 /* slowest.c: by the speeds of all ranks, what is said of FOLD_SLOWEST above. */
-void slowest_choose(struct sim *sim, double *speeds);
+void slowest_choose(struct sim *sim, struct gpu_speeds *speeds);
 /* The place of the one that stands for a rank; where none does, of the first of its program. */
 int stand_in(const struct sim *sim, int number);
 

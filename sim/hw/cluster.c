@@ -56,7 +56,9 @@ static const struct config_field cluster_fields[] = {
     {CONFIG_FIELD("network", FIELD_SECTION, struct hw_cluster, network,
          "Switches between the nodes; without it all NICs of a node are one link."),
         .section = &hw_network_table},
-    OPTIONAL(gpu_speed_spread, "Relative standard deviation of compute speed, per GPU, persistent.", HW_SPREAD),
+    OPTIONAL(
+        gpu_speed_spread, "Relative standard deviation of speed at the power limit, per GPU, persistent.", HW_SPREAD),
+    OPTIONAL(gpu_speed_spread_below, "The same of compute below the power limit.", HW_SPREAD),
     OPTIONAL(kernel_jitter, "Log-standard deviation of a kernel's duration, transient.", HW_SPREAD),
     OPTIONAL(network_jitter, "Log-standard deviation of a collective's duration, transient.", HW_SPREAD),
     OPTIONAL(host_jitter, "Log-standard deviation of a host burst, transient.", HW_SPREAD),

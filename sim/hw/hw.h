@@ -166,10 +166,12 @@ struct hw_cluster {
     int nccl_version;                        /* of hw_nccl_versions; default the newest */
     struct hw_network network;               /* optional; kind HW_POOLED when it is not given */
     /* Variation of this kind of cluster, all optional (0 = none). */
-    struct quantity gpu_speed_spread; /* persistent, per GPU: relative standard deviation of compute speed */
-    struct quantity kernel_jitter;    /* transient, per kernel: log-standard deviation */
-    struct quantity network_jitter;   /* transient, per collective: log-standard deviation */
-    struct quantity host_jitter;      /* transient, per host burst: log-standard deviation */
+    struct quantity gpu_speed_spread; /* persistent, per GPU: relative standard deviation of the speed of kernels at the
+                                         power limit */
+    struct quantity gpu_speed_spread_below;              /* the same of compute below it */
+    struct quantity kernel_jitter;                       /* transient, per kernel: log-standard deviation */
+    struct quantity network_jitter;                      /* transient, per collective: log-standard deviation */
+    struct quantity host_jitter;                         /* transient, per host burst: log-standard deviation */
     struct quantity straggler_share, straggler_slowdown; /* persistent: nodes that are slow; how much longer kernels
                                                             take there, fraction */
     /* Optional (hw/power.h). */

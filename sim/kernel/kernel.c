@@ -163,6 +163,17 @@ struct kernel_time kernel_time(const struct kernel_work *work, const struct hw_g
     };
 }
 
+bool kernel_power_limited(const struct kernel_work *work, const struct hw_gpu *gpu)
+{
+    if (work->kind != KERNEL_GEMM && work->kind != KERNEL_ATTENTION)
+        return false;
+    const struct hw_gemm *gemm = &gpu->gemm[work->math];
+    double sustained = gemm->peak.value * gemm->efficiency.value;
+    sustained *= quantity_is_set(gpu->gemm_sustained) ? gpu->gemm_sustained.value : 1;
+    double least = work->kind == KERNEL_GEMM ? POWER_GEMM * sustained : POWER_ATTENTION * gemm->peak.value;
+    return work->flop >= least * kernel_duration_s(work, gpu, kernel_whole_gpu(gpu));
+}
+
 double kernel_traffic(const struct hw_gpu *gpu, double hbm_Bps)
 {
     return 1 + gpu->overlap_traffic.value * fmin(1, hbm_Bps / gpu->hbm_bandwidth.value);

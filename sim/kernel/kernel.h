@@ -130,6 +130,14 @@ static inline double kernel_busy_s(double compute_s, double memory_s)
 /* busy(compute, memory) x traffic + floor, and start where SMs are held, seconds. BUG when the GPU has no peak for
  * work->math (check with kernel_supported). */
 double kernel_duration_s(const struct kernel_work *work, const struct hw_gpu *gpu, struct kernel_share share);
+/* Whether it runs at the GPU's power limit, where a chip's own voltage decides its clock: a GEMM that reaches
+ * POWER_GEMM of the rate that its GPU sustains, fused attention that reaches POWER_ATTENTION of the peak. Of H200 at
+ * 700 W (vLLM 0.22.0's benchmark of 7,056 GEMMs and 1,662 flash attentions with their power, ai-dynamo/aiconfigurator):
+ * GEMMs from 0.55 of the peak on draw 644 W in the median, from 0.6 on 683 to 691, where the largest reach 0.69; at 0.5
+ * it is 564. Attention draws 687 to 692 W from 0.33 on, 640 at 0.26. */
+#define POWER_GEMM 0.8
+#define POWER_ATTENTION 0.3
+bool kernel_power_limited(const struct kernel_work *work, const struct hw_gpu *gpu);
 int kernel_supported(const struct hw_gpu *gpu, enum dtype math);
 
 #endif

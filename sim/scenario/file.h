@@ -103,7 +103,7 @@ struct inputs {
  * when an input could not be read. */
 bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct arena *arena, struct diag *diag);
 /* The noise of a point, beside what its cluster says. */
-enum { NOISE_FIELDS = 6 };
+enum { NOISE_FIELDS = 7 };
 struct noise_field {
     const char *path; /* "noise.host_jitter" */
     double *value;    /* in the point */

@@ -79,6 +79,7 @@ void inputs_noise(struct noise_field out[NOISE_FIELDS], struct scenario_point *p
     struct noise_options *noise = &point->options.exec.noise;
     const struct noise_field fields[NOISE_FIELDS] = {
         {"noise.gpu_speed_spread", &noise->gpu_speed_spread, cluster->gpu_speed_spread},
+        {"noise.gpu_speed_spread_below", &noise->gpu_speed_spread_below, cluster->gpu_speed_spread_below},
         {"noise.kernel_jitter", &noise->kernel_jitter, cluster->kernel_jitter},
         {"noise.network_jitter", &noise->network_jitter, cluster->network_jitter},
         {"noise.host_jitter", &noise->host_jitter, cluster->host_jitter},

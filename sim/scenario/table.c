@@ -362,7 +362,9 @@ TABLE(scenario_host_table, "'host'", host_fields);
                                                                          .max = 1e6                                    \
     }
 static const struct config_field noise_fields[] = {
-    NOISE(gpu_speed_spread, "persistent, per GPU: relative standard deviation of speed"),
+    NOISE(gpu_speed_spread,
+        "persistent, per GPU: relative standard deviation of speed at the power limit; 0: GPUs are alike"),
+    NOISE(gpu_speed_spread_below, "the same of compute below the power limit"),
     NOISE(kernel_jitter, "per kernel: log-standard deviation of its duration"),
     NOISE(network_jitter, "per collective: log-standard deviation of its duration"),
     NOISE(host_jitter, "per host burst: log-standard deviation"),

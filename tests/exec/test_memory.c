@@ -126,7 +126,7 @@ static void the_rank_that_stands_longest_is_the_result(void **state)
         struct fixture f;
         begin(&f, 2);
         f.options.seed = seed;
-        f.options.noise.gpu_speed_spread = 0.05;
+        f.options.noise.gpu_speed_spread = f.options.noise.gpu_speed_spread_below = 0.05;
         int first = plan_alloc(&f.builder, STREAM_UNSHARD, "gathered", 700000000, HBM_GATHERED);
         plan_free(&f.builder, first, computer(&f, 10));
         plan_host(&f.builder, "work", 9.99e-3);

@@ -17,7 +17,7 @@ static void begin_many(struct fixture *f, int fold, double spread)
     begin(f, RANKS);
     f->hw.cluster.nodes.value = RANKS / 2.0;
     f->options.fold = fold;
-    f->options.noise.gpu_speed_spread = spread;
+    f->options.noise.gpu_speed_spread = f->options.noise.gpu_speed_spread_below = spread;
 }
 
 /* 10 ms, then a gather over all ranks. */

@@ -93,7 +93,7 @@ static void several_ranks(void **state)
     struct exec_options options = {.steps = 2,
         .warmup_steps = 1,
         .seed = 7,
-        .noise = {.gpu_speed_spread = 0.05, .kernel_jitter = 0.05},
+        .noise = {.gpu_speed_spread = 0.05, .gpu_speed_spread_below = 0.05, .kernel_jitter = 0.05},
         .trace_ranks = ranks,
         .n_trace_ranks = 2};
     struct exec_result result;

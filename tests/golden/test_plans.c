@@ -82,8 +82,11 @@ static uint64_t digest_run(
     options.steps = options.warmup_steps = 1;
     options.allocator.expandable_segments = number / EXECUTED % 5 == 0;
     if (number / EXECUTED % 4 == 0 && plan->mesh.ranks <= 8)
-        options.noise = (struct noise_options){
-            .gpu_speed_spread = 0.02, .kernel_jitter = 0.01, .network_jitter = 0.02, .host_jitter = 0.05};
+        options.noise = (struct noise_options){.gpu_speed_spread = 0.02,
+            .gpu_speed_spread_below = 0.006,
+            .kernel_jitter = 0.01,
+            .network_jitter = 0.02,
+            .host_jitter = 0.05};
     exec_run(&result, plan, hw, &options, arena);
     const struct exec_memory *memory = &result.memory;
     digest = digest_word(digest, result.digest);

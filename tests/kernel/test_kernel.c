@@ -242,6 +242,32 @@ static void test_gemm_work(void **state)
     assert_near(kernel_time(&work, &gpu, kernel_whole_gpu(&gpu)).memory_s, (2e10 + 4e5) / 100e9, 1e-9);
 }
 
+/* Of A100's and H200's files: what H200's power in the benchmark that the rule is from shows. */
+static void test_power_limit(void **state)
+{
+    (void)state;
+    static const char *const gpus[] = {"a100-sxm4-80gb", "h200-sxm-141gb"};
+    for (int i = 0; i < 2; i++) {
+        struct arena arena = ARENA_INIT;
+        struct diag diag = DIAG_INIT;
+        struct hw_gpu card;
+        hw_load_gpu(
+            &card, arena_printf(&arena, FLOPCAST_SOURCE_DIR "/topologies/gpus/%s.yaml", gpus[i]), &arena, &diag);
+        assert_string_equal(diag.text, "");
+        struct kernel_work large = kernel_gemm(8192, 8192, 8192, 1, DTYPE_BF16, 2, 2), small = large, add;
+        small = kernel_gemm(1024, 1024, 512, 1, DTYPE_BF16, 2, 2); /* 1e9 FLOP: 170 W of 700 */
+        add = kernel_stream(KERNEL_ELEMENTWISE, 1e9, 1e9, 1e9);
+        struct kernel_work attention = kernel_gemm(4096, 4096, 128, 64, DTYPE_BF16, 2, 2);
+        attention.kind = KERNEL_ATTENTION;
+        attention.flop *= 2;
+        assert_true(kernel_power_limited(&large, &card));
+        assert_true(kernel_power_limited(&attention, &card));
+        assert_false(kernel_power_limited(&small, &card));
+        assert_false(kernel_power_limited(&add, &card));
+        arena_release(&arena);
+    }
+}
+
 static void test_supported(void **state)
 {
     (void)state;
@@ -299,6 +325,7 @@ int main(void)
         cmocka_unit_test(test_attention_waves),
         cmocka_unit_test(test_attention_head),
         cmocka_unit_test(test_gemm_work),
+        cmocka_unit_test(test_power_limit),
         cmocka_unit_test(test_supported),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_kernels_are_the_same_in_everything),

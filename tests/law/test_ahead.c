@@ -139,8 +139,11 @@ static void drawn_cases(void **state)
         struct plan plan;
         struct exec_result results[2];
         struct exec_options options = exec_default_options();
-        options.noise = (struct noise_options){
-            .gpu_speed_spread = 0.02, .kernel_jitter = 0.01, .network_jitter = 0.02, .host_jitter = 0.05};
+        options.noise = (struct noise_options){.gpu_speed_spread = 0.02,
+            .gpu_speed_spread_below = 0.006,
+            .kernel_jitter = 0.01,
+            .network_jitter = 0.02,
+            .host_jitter = 0.05};
         bool compiles = compile_drawn(&plan, &drawn, &hw, &arena);
         for (int single = 0; compiles && plan.mesh.ranks <= MOST_RANKS && single < 2; single++) {
             options.one_by_one = single == 1;

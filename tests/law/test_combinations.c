@@ -73,8 +73,11 @@ static void execute(const struct plan *plan, const struct hw *hw, int number, st
     struct exec_result result;
     options.steps = options.warmup_steps = 1;
     if (number / EXECUTED % 4 == 0 && plan->mesh.ranks <= 8) /* ranks one by one */
-        options.noise = (struct noise_options){
-            .gpu_speed_spread = 0.02, .kernel_jitter = 0.01, .network_jitter = 0.02, .host_jitter = 0.05};
+        options.noise = (struct noise_options){.gpu_speed_spread = 0.02,
+            .gpu_speed_spread_below = 0.006,
+            .kernel_jitter = 0.01,
+            .network_jitter = 0.02,
+            .host_jitter = 0.05};
     exec_run(&result, plan, hw, &options, arena);
     assert_int_equal(result.status, EXEC_OK);
     assert_true(result.step_time_s > 0);

@@ -148,8 +148,11 @@ static void all_of_the_speed_changes_nothing(void **state)
         struct arena arena = ARENA_INIT;
         struct scenario_point point = load(&cases[0], NULL, &arena);
         if (noise)
-            point.options.exec.noise = (struct noise_options){
-                .gpu_speed_spread = 0.02, .kernel_jitter = 0.01, .network_jitter = 0.01, .host_jitter = 0.05};
+            point.options.exec.noise = (struct noise_options){.gpu_speed_spread = 0.02,
+                .gpu_speed_spread_below = 0.006,
+                .kernel_jitter = 0.01,
+                .network_jitter = 0.01,
+                .host_jitter = 0.05};
         struct exec_result none = run(&point, &arena);
         set_slow(&point, "node1.gpu3=100 %, node2=1", &arena);
         struct exec_result full = run(&point, &arena);

@@ -22,8 +22,8 @@ static struct scenario_point load(const char *gpus, struct arena *arena)
         {"cluster.gpus", gpus}, {"strategy", "ddp"}, {"fsdp.sharding_strategy", "NO_SHARD"},
         {"train.activation_checkpointing", "none"}, {"train.micro_batch", "8"}, {"train.seq_len", "1024"},
         {"train.precision", "bf16_mixed"}, {"run.steps", "1"}, {"run.warmup_steps", "1"},
-        {"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"}, {"noise.network_jitter", "0"},
-        {"noise.host_jitter", "0"}};
+        {"noise.gpu_speed_spread", "0"}, {"noise.gpu_speed_spread_below", "0"}, {"noise.kernel_jitter", "0"},
+        {"noise.network_jitter", "0"}, {"noise.host_jitter", "0"}};
     struct diag *diag = ARENA_NEW(arena, struct diag);
     struct scenario_set set;
     if (scenario_load(&set, SCENARIO, OVERRIDES(list), arena, diag) != STATUS_OK)

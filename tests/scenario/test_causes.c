@@ -111,7 +111,8 @@ static void blamed(int what, enum scenario_step_part *part, enum scenario_cause 
 {
     const struct scenario_override set[] = {{"cluster.gpus", "[8, 32]"}, {"train.micro_batch", "64"},
         {"noise.kernel_jitter", "0"}, {"noise.host_jitter", "0"},
-        {"noise.gpu_speed_spread", what == NOISY ? "0.2" : "0"}, {"run.warmup_steps", "2"}};
+        {"noise.gpu_speed_spread", what == NOISY ? "0.2" : "0"},
+        {"noise.gpu_speed_spread_below", what == NOISY ? "0.2" : "0"}, {"run.warmup_steps", "2"}};
     struct loaded *loaded = load_text(BASE, set, (int)(sizeof set / sizeof *set));
     assert_string_equal(loaded->diag.text, "");
     struct scenario_point *points = loaded->set.points;
