@@ -7,17 +7,26 @@
 #include <math.h>
 #include <stdlib.h>
 
-const char *const cluster_parameter_names[CLUSTER_PARAMETERS + 1] = {
-    [CLUSTER_SPREAD] = "gpu_speed_spread", [CLUSTER_HOST] = "host_jitter", [CLUSTER_NETWORK] = "network_jitter"};
+const char *const cluster_parameter_names[CLUSTER_PARAMETERS + 1] = {[CLUSTER_SPREAD] = "gpu_speed_spread",
+    [CLUSTER_HOST] = "host_jitter",
+    [CLUSTER_NETWORK] = "network_jitter",
+    [CLUSTER_RANK] = "a rank"};
 
 /* Of a parameter doubled, on all ratios together: rounding, times being whole picoseconds. */
 static const double NO_EFFECT = 1e-9;
 
-static double *value_of(struct scenario_point *point, int parameter)
+static double value_of(const struct noise_options *noise, int parameter)
 {
-    struct noise_options *noise = &point->options.exec.noise;
-    double *const of[CLUSTER_PARAMETERS] = {&noise->gpu_speed_spread, &noise->host_jitter, &noise->network_jitter};
+    const double of[CLUSTER_PARAMETERS] = {noise->gpu_speed_spread, noise->host_jitter, noise->network_jitter, 0};
     return of[parameter];
+}
+
+static void step_of(struct noise_options *noise, int parameter)
+{
+    noise->gpu_speed_spread *= parameter == CLUSTER_SPREAD ? CLUSTER_STEP : 1;
+    noise->gpu_speed_spread_below *= parameter == CLUSTER_SPREAD ? CLUSTER_STEP : 1;
+    noise->host_jitter *= parameter == CLUSTER_HOST ? CLUSTER_STEP : 1;
+    noise->network_jitter *= parameter == CLUSTER_NETWORK ? CLUSTER_STEP : 1;
 }
 
 /* Rows that are alone on their curve say nothing, and need not run. */
@@ -53,18 +62,50 @@ static gsl_vector *off(struct validate_table *table, int rows)
 /* Residuals with CLUSTER_STEP times a parameter, which is then as before to the last bit. */
 static gsl_vector *off_with(struct validate_table *table, int parameter, int rows)
 {
-    double *before = xcalloc((size_t)table->rows.n + 1, sizeof *before);
+    struct noise_options *before = xcalloc((size_t)table->rows.n + 1, sizeof *before);
     for (int i = 0; i < table->rows.n; i++)
         if (table->rows.at[i].set.n_points == 1) {
-            double *value = value_of(&table->rows.at[i].set.points[0], parameter);
-            before[i] = *value;
-            *value *= CLUSTER_STEP;
+            struct noise_options *noise = &table->rows.at[i].set.points[0].options.exec.noise;
+            before[i] = *noise;
+            step_of(noise, parameter);
         }
     gsl_vector *out = off(table, rows);
     for (int i = 0; i < table->rows.n; i++)
         if (table->rows.at[i].set.n_points == 1)
-            *value_of(&table->rows.at[i].set.points[0], parameter) = before[i];
+            table->rows.at[i].set.points[0].options.exec.noise = before[i];
     free(before);
+    return out;
+}
+
+/* Of a row's step, the share by which 1 us a rank would lengthen it. */
+static double of_ranks(const struct validate_row *row)
+{
+    struct arena arena = ARENA_INIT;
+    struct plan plan;
+    struct diag diag = DIAG_INIT;
+    double us = 0;
+    if (scenario_compile(&plan, &row->set.points[0], &arena, &diag) == STATUS_OK) {
+        const struct plan_program *program = &plan.programs[0];
+        for (int i = 0; i < program->ops.n; i++) {
+            const struct plan_op *op = &program->ops.at[i];
+            if (op->kind == OP_COLLECTIVE &&
+                plan.groups.at[plan.collectives.at[op->index].group].ranks.size == plan.mesh.ranks)
+                us += plan.mesh.ranks;
+        }
+        plan_release(&plan);
+    }
+    arena_release(&arena);
+    return us * 1e-6 / row->predicted.step_time_s;
+}
+
+static gsl_vector *lost_by_ranks(const struct validate_table *table, int rows)
+{
+    gsl_vector *out = gsl_vector_alloc((size_t)rows);
+    size_t n = 0;
+    for (int i = 0; i < table->rows.n; i++)
+        if (counts(&table->rows.at[i], i))
+            gsl_vector_set(
+                out, n++, of_ranks(&table->rows.at[table->rows.at[i].smallest]) - of_ranks(&table->rows.at[i]));
     return out;
 }
 
@@ -76,11 +117,14 @@ static int count_ratios(const struct validate_table *table)
     return n;
 }
 
-/* Columns: what a residual gains when a parameter doubles. */
+/* Columns: what a residual gains when a parameter doubles, or by a us a rank. */
 static gsl_matrix *slopes(struct validate_table *table, const gsl_vector *filed, int rows)
 {
     gsl_matrix *out = gsl_matrix_alloc((size_t)rows, CLUSTER_PARAMETERS);
-    for (int p = 0; p < CLUSTER_PARAMETERS; p++) {
+    gsl_vector *by_ranks = lost_by_ranks(table, rows);
+    gsl_matrix_set_col(out, CLUSTER_RANK, by_ranks);
+    gsl_vector_free(by_ranks);
+    for (int p = 0; p < CLUSTER_RANK; p++) {
         gsl_vector *moved = off_with(table, p, rows);
         gsl_vector_sub(moved, filed);
         gsl_vector_scale(moved, 1 / (CLUSTER_STEP - 1));
@@ -88,6 +132,17 @@ static gsl_matrix *slopes(struct validate_table *table, const gsl_vector *filed,
         gsl_vector_free(moved);
     }
     return out;
+}
+
+static double as_filed(int parameter)
+{
+    return parameter == CLUSTER_RANK ? 0 : 1;
+}
+
+/* Its standard error, relative. */
+static double error_of(const struct cluster_parameter *of, int parameter)
+{
+    return of->std_error / (parameter == CLUSTER_RANK ? fabs(of->factor) : 1);
 }
 
 /* The parameters that count as determined, the others as filed; their new standard errors. */
@@ -115,7 +170,7 @@ static void solve(struct cluster_fit *out, const gsl_matrix *slope, const gsl_ve
         gsl_matrix_view columns = gsl_matrix_submatrix(chosen, 0, 0, rows, n);
         gsl_multifit_linear(&columns.matrix, wanted, change, covariance, &squares, work);
         for (size_t i = 0; i < n; i++) {
-            out->parameters[which[i]].factor = 1 + gsl_vector_get(change, i);
+            out->parameters[which[i]].factor = as_filed(which[i]) + gsl_vector_get(change, i);
             out->parameters[which[i]].std_error = sqrt(gsl_matrix_get(covariance, i, i));
         }
         out->after = sqrt(squares / (double)rows);
@@ -133,22 +188,23 @@ static void settle(struct cluster_fit *out, const gsl_matrix *slope, const gsl_v
     for (size_t p = 0; p < CLUSTER_PARAMETERS; p++) {
         gsl_vector_const_view column = gsl_matrix_const_column(slope, p);
         out->parameters[p] = (struct cluster_parameter){.filed = out->parameters[p].filed,
-            .factor = 1,
+            .factor = as_filed((int)p),
             .std_error = HUGE_VAL,
             .determined = gsl_blas_dnrm2(&column.vector) > NO_EFFECT};
     }
-    struct cluster_parameter *worst = NULL;
+    int worst = -1;
     do {
-        if (worst)
-            worst->determined = false;
-        worst = NULL;
+        if (worst >= 0)
+            out->parameters[worst].determined = false;
+        worst = -1;
         solve(out, slope, filed);
         for (int p = 0; p < CLUSTER_PARAMETERS; p++) {
-            struct cluster_parameter *of = &out->parameters[p];
-            if (of->determined && !(of->std_error < CLUSTER_DETERMINED) && (!worst || of->std_error > worst->std_error))
-                worst = of;
+            const struct cluster_parameter *of = &out->parameters[p];
+            if (of->determined && !(error_of(of, p) < CLUSTER_DETERMINED) &&
+                (worst < 0 || error_of(of, p) > error_of(&out->parameters[worst], worst)))
+                worst = p;
         }
-    } while (worst);
+    } while (worst >= 0);
 }
 
 static void set_filed(struct cluster_fit *out, struct validate_table *table)
@@ -156,7 +212,8 @@ static void set_filed(struct cluster_fit *out, struct validate_table *table)
     for (int i = 0; i < table->rows.n; i++)
         for (int p = 0; p < CLUSTER_PARAMETERS; p++)
             if (counts(&table->rows.at[i], i))
-                out->parameters[p].filed += *value_of(&table->rows.at[i].set.points[0], p) / out->rows;
+                out->parameters[p].filed +=
+                    value_of(&table->rows.at[i].set.points[0].options.exec.noise, p) / out->rows;
 }
 
 enum status cluster_fit_solve(struct cluster_fit *out, const char *table, const char *base, struct diag *diag)
@@ -189,11 +246,15 @@ enum status cluster_fit_solve(struct cluster_fit *out, const char *table, const 
 void cluster_fit_print(FILE *out, const struct cluster_fit *fit)
 {
     fprintf(out, "%-18s %10s %14s\n", "parameter", "in files", "times");
-    for (int p = 0; p < CLUSTER_PARAMETERS; p++) {
+    const struct cluster_parameter *rank = &fit->parameters[CLUSTER_RANK];
+    for (int p = 0; p < CLUSTER_RANK; p++) {
         const struct cluster_parameter *of = &fit->parameters[p];
         fprintf(out, "%-18s %8.2f %% %6.2f +- %.2f%s\n", cluster_parameter_names[p], 100 * of->filed, of->factor,
             of->std_error, of->determined ? "" : "  not determined by these rows");
     }
-    fprintf(out, "\n%d ratios: root mean square of log(predicted / measured) %.2f %%, with the fitted values %.2f %%\n",
+    fprintf(out,
+        "\nbeyond what is predicted, a collective over all ranks takes %.2f +- %.2f us longer for each rank%s\n",
+        rank->factor, rank->std_error, rank->determined ? "" : " (not determined)");
+    fprintf(out, "%d ratios: root mean square of log(predicted / measured) %.2f %%, with the fitted values %.2f %%\n",
         fit->rows, 100 * fit->before, 100 * fit->after);
 }
