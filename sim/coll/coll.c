@@ -71,11 +71,37 @@ static double bus_factor(enum coll_kind kind, double n)
     return 1;
 }
 
-/* A rank reads what it sends and writes what it receives; a reducing step reads its own operand too. */
-static double hbm_factor(enum coll_kind kind)
+double coll_staged_bytes(enum coll_protocol protocol)
 {
-    bool reduces = kind == COLL_REDUCE_SCATTER || kind == COLL_REDUCE;
-    return 2 + (kind == COLL_ALL_REDUCE ? 0.5 : reduces ? 1 : 0);
+    static const double flags[] = {[COLL_LL] = 2, [COLL_LL128] = 128.0 / 120, [COLL_SIMPLE] = 1};
+    return 2 * flags[protocol];
+}
+
+/* The first and the last step of a ring, which are not like the others: the rank's own part is read, and written. */
+static double ends(enum coll_kind kind, double ranks)
+{
+    switch (kind) {
+    case COLL_ALL_REDUCE:
+        return 1 / (ranks - 1);
+    case COLL_ALL_GATHER:
+    case COLL_REDUCE_SCATTER:
+        return 2 / (ranks - 1);
+    case COLL_ALL_TO_ALL:
+    case COLL_BROADCAST:
+    case COLL_REDUCE:
+    case COLL_SEND_RECV:
+    case COLL_PEER_COPY:
+    case COLL_KIND_COUNT:
+        break;
+    }
+    return 0;
+}
+
+/* By bus byte: see coll_cost.hbm_bytes. */
+static double hbm_factor(enum coll_kind kind, enum coll_protocol protocol, struct coll_shape shape)
+{
+    double leave = shape.nodes > 1 ? 1.0 / shape.per_node : 0;
+    return (1 + leave) * coll_staged_bytes(protocol) + 1 + ends(kind, shape.ranks);
 }
 
 const char *const coll_bound_names[] = {"nothing", "latency", "protocol", "channels", "NVLink", "PCIe", "NIC",
@@ -95,7 +121,7 @@ bool coll_cost(struct coll_cost *out, enum coll_kind kind, enum coll_algorithm a
     /* Each ring leaves a node once, over one NIC; with R rings of 1/R of the bytes a node sends as many bytes as one
      * rank. */
     out->node_out_factor = shape.nodes > 1 ? 1 : 0;
-    out->hbm_bytes = hbm_factor(kind) * out->bus_bytes;
+    out->hbm_bytes = hbm_factor(kind, protocol, shape) * out->bus_bytes;
     out->sms = coll_sms(shape, hw);
     const struct coll_query query = {kind, protocol, bytes, shape, hw};
     return algorithms[algorithm](out, &query);

@@ -199,8 +199,13 @@ struct coll_cost {
     bool all_pairs;         /* a node sends the same to each other node, not along hops (coll/hops.h) */
     double max_rate_Bps;    /* of bus bytes: what NCCL's channels reach on these links when isolated */
     enum coll_bound rate_bound; /* what limits max_rate_Bps */
-    double hbm_bytes;           /* HBM traffic on each GPU, bytes, which compute kernels beside it lose */
-    double sms;                 /* SMs that its channels hold on each GPU */
+    /* HBM traffic on each GPU, bytes, which compute kernels beside it lose. Of a ring, by byte that arrives: a peer or
+     * NIC writes it into the rank's staging buffer, where a channel reads it (coll_staged_bytes()), and the user's
+     * buffer is written, or, where it is summed, read; what leaves the node is staged on the sender's side, too. So
+     * 3 bytes for each of busbw inside a node (NCCL's maintainer on NVIDIA/nccl#1428: an all_gather's 300 GB/s cost 2
+     * to 3 times as much of HBM; staging alone is 2, user buffers make it 3). */
+    double hbm_bytes;
+    double sms; /* SMs that its channels hold on each GPU */
 };
 
 /* bytes: of the whole message, S, as nccl-tests counts: all_gather the gathered size, reduce_scatter the size before
@@ -232,6 +237,10 @@ struct coll_cost coll_of(enum coll_kind kind, double bytes, const struct coll_ro
 
 /* latency_s + bus_bytes / max_rate_Bps. */
 double coll_isolated_s(struct coll_cost cost);
+
+/* Written to and read from a staging buffer, by byte of data: LL stores 4 bytes of flag beside 4 of data, LL128 8
+ * beside 120. */
+double coll_staged_bytes(enum coll_protocol protocol);
 
 /* HBM traffic on each GPU while its bytes move, B/s; 0 of a group of one. */
 double coll_hbm_Bps(struct coll_cost cost);

@@ -57,6 +57,7 @@ bool coll_p2p(struct coll_cost *cost, const struct coll_query *query)
     double first_s = fmin(bytes_each / p2p.channels, p2p.chunk_bytes) / p2p.channel_Bps;
     double post_s = more_remote * p2p.channels * nccl_net_post_s;
     cost->latency_s = coll_base_s(query, COLL_RING) + hop_s + post_s + first_s;
-    cost->hbm_bytes = 2 * cost->bus_bytes; /* read where it leaves, written where it arrives */
+    /* read where it leaves; staged, and written where it arrives */
+    cost->hbm_bytes = (2 + coll_staged_bytes(query->protocol)) * cost->bus_bytes;
     return true;
 }

@@ -198,7 +198,7 @@ static void setup_costs_on(struct sim *sim, const struct machine_pair *on, struc
             struct coll_cost *cost = &of_messages[m][nodes - 1];
             *cost = cost_of(sim, on, COLL_SEND_RECV, plan->messages.at[m].bytes, NULL,
                 (struct coll_shape){.ranks = 2, .nodes = nodes, .per_node = 3 - nodes});
-            cost->hbm_bytes /= 2; /* each GPU reads or writes; in nccl-tests' send_recv it does both */
+            cost->hbm_bytes /= 2; /* half at each end; in nccl-tests' send_recv a GPU is both */
         }
 }
 

@@ -59,20 +59,19 @@ static void groups_held_out_are_predicted(void **state)
     assert_true(median < 0.30);
 }
 
-/* Within a third of what was measured. Not so the elementwise kernel of NVIDIA/nccl#1428, whose times have one digit
- * (0.02 and 0.05 ms): 2.5 is anything from 1.8 to 3.7, and L2 hits that it loses are left out. */
-static void published_cases_held_out_are_within_a_third(void **state)
+/* Within a fifth of what was measured; of the elementwise kernel of NVIDIA/nccl#1428 the times have one digit (0.02 and
+ * 0.05 ms), so that its 2.5 is anything from 1.8 to 3.7. */
+static void published_cases_held_out_are_within_a_fifth(void **state)
 {
     (void)state;
     int n = 0;
     for (int i = 0; i < fit.published.n; i++) {
         const struct overlap_published *row = &fit.published.at[i];
-        if (!row->held_out || row->work.kind == KERNEL_ELEMENTWISE)
-            continue;
-        double off = overlap_fit_ratio(&fit, row) / row->ratio - 1;
-        if (fabs(off) > 1.0 / 3)
+        double ratio = overlap_fit_ratio(&fit, row), off = ratio / row->ratio - 1;
+        bool one_digit = row->work.kind == KERNEL_ELEMENTWISE;
+        n += row->held_out;
+        if (row->held_out && (one_digit ? ratio < 0.045 / 0.025 || ratio > 0.055 / 0.015 : fabs(off) > 0.2))
             fail_msg("%s: %g off", row->source, off);
-        n++;
     }
     assert_int_equal(n, 3);
 }
@@ -99,7 +98,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_file_says_what_the_fit_says),
         cmocka_unit_test(groups_held_out_are_predicted),
-        cmocka_unit_test(published_cases_held_out_are_within_a_third),
+        cmocka_unit_test(published_cases_held_out_are_within_a_fifth),
         cmocka_unit_test(groups_by_hand),
     };
     return cmocka_run_group_tests(tests, solve, release);

@@ -166,20 +166,35 @@ static void a_gpu_alone_on_its_node_needs_no_links_there(void **state)
     assert_true(possibilities > 15);
 }
 
-/* Bytes through each GPU's HBM, by bus byte: read where they leave, written where they arrive; a sum reads its own
- * operand, too, an all_reduce in half of its steps. */
-static void rings_read_and_write(void **state)
+/* Bytes through each GPU's HBM, counted step by step as NCCL's ring primitives go through n parts of a message, 1/n
+ * each: what is sent over NVLink is written on the peer, so a part that arrives is staged twice (written, read). */
+static double counted(enum coll_kind kind, double n, double staged)
+{
+    double send = 1, recv_reduce_send = staged + 1, recv_reduce_copy = staged + 2, recv_copy = staged + 1, copy = 1;
+    double scatter = send + (n - 2) * recv_reduce_send + recv_reduce_copy;
+    double gather = (n - 1) * recv_copy; /* what is sent on is in registers */
+    return (kind == COLL_REDUCE_SCATTER  ? scatter
+               : kind == COLL_ALL_GATHER ? send + copy + gather
+               : kind == COLL_ALL_REDUCE ? scatter + gather
+                                         : (staged + 1) * n) /
+           n;
+}
+
+static void rings_stage_read_and_write(void **state)
 {
     (void)state;
-    static const double factors[] = {[COLL_ALL_REDUCE] = 2.5,
-        [COLL_ALL_GATHER] = 2,
-        [COLL_REDUCE_SCATTER] = 3,
-        [COLL_BROADCAST] = 2,
-        [COLL_REDUCE] = 3};
-    for (int kind = COLL_ALL_REDUCE; kind <= COLL_REDUCE; kind++) {
-        struct coll_cost cost = cost_of((enum coll_kind)kind, COLL_RING, COLL_SIMPLE, 1e9, shape_of(16, 1), &test_hw);
-        near(cost.hbm_bytes, factors[kind] * cost.bus_bytes);
-    }
+    static const double staged[] = {[COLL_LL] = 4, [COLL_LL128] = 2 * 16.0 / 15, [COLL_SIMPLE] = 2};
+    for (int kind = COLL_ALL_REDUCE; kind <= COLL_REDUCE; kind++)
+        for (int protocol = COLL_LL; protocol <= COLL_SIMPLE; protocol++) {
+            struct coll_cost cost =
+                cost_of((enum coll_kind)kind, COLL_RING, (enum coll_protocol)protocol, 1e9, shape_of(8, 1), &test_hw);
+            near(cost.hbm_bytes, counted((enum coll_kind)kind, 8, staged[protocol]) * 1e9);
+            /* of 16 ranks on two nodes one ring in 8 leaves a GPU's node, staged by its sender, too */
+            cost =
+                cost_of((enum coll_kind)kind, COLL_RING, (enum coll_protocol)protocol, 1e9, shape_of(16, 1), &test_hw);
+            near(cost.hbm_bytes,
+                counted((enum coll_kind)kind, 16, staged[protocol]) * 1e9 + staged[protocol] / 8 * cost.bus_bytes);
+        }
 }
 
 /* One rank on each of 16 nodes: PAT takes 8 us + 4 x 20/3.5 us + 16 x 2.8 us, where a ring takes 5 us and 15 inter-node
@@ -416,7 +431,7 @@ int main(void)
         cmocka_unit_test(slower_links),
         cmocka_unit_test(generations_between_the_tuners_rows),
         cmocka_unit_test(a_gpu_alone_on_its_node_needs_no_links_there),
-        cmocka_unit_test(rings_read_and_write),
+        cmocka_unit_test(rings_stage_read_and_write),
         cmocka_unit_test(lone_ranks_gather_by_pat),
         cmocka_unit_test(all_to_all_crosses_with_most_of_it),
         cmocka_unit_test(send_recv_crosses_by_one_nic),

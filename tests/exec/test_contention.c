@@ -45,39 +45,39 @@ static void collectives_hold_what_their_channels_do(void **state)
     }
 }
 
-/* Traffic: while its bytes move, for 15 ms after 0.11 ms of latency, the all-gather takes 3 GB / 15 ms = a fifth of HBM
- * (see bytes_are_slower_beside_a_collective); with an overlap_traffic of 2 kernels take 1.4 times as long, beyond what
+/* Traffic: while its bytes move, for 15 ms after 0.11 ms of latency, the all-gather takes half of HBM (see
+ * bytes_are_slower_beside_a_collective); with an overlap_traffic of 0.8 kernels take 1.4 times as long, beyond what
  * else they lose. 10 ms of compute: 0.8 x 0.11 ms of it are done when bytes begin to move, 15 ms x 0.8 / 1.4 when the
- * collective ends. 6 ms of bytes: 0.11 ms are done, and then 0.8 / 1.4 of what would be. */
+ * collective ends. 5 ms of bytes: 0.11 ms are done, and then 0.5 / 1.4 of what would be. */
 static void what_moves_slows_beyond_what_is_taken(void **state)
 {
     (void)state;
     for (int bytes = 0; bytes < 2; bytes++) {
         struct fixture f;
         begin(&f, 2);
-        f.hw.gpu.overlap_traffic.value = 2;
+        f.hw.gpu.overlap_traffic.value = 0.8;
         int world = plan_group(&f.builder, "world", 2, 1);
         plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 3e9, world, 0);
         if (bytes)
-            mover(&f, STREAM_COMPUTE, 6, 0);
+            mover(&f, STREAM_COMPUTE, 5, 0);
         else
             computer(&f, 10);
         run(&f);
-        near(f.result.step_time_s, bytes ? 0.11e-3 + 5.89e-3 * 1.4 / 0.8 : 25.11e-3 - 0.088e-3 - 15e-3 * 0.8 / 1.4);
+        near(f.result.step_time_s, bytes ? 0.11e-3 + 4.89e-3 * 1.4 / 0.5 : 25.11e-3 - 0.088e-3 - 15e-3 * 0.8 / 1.4);
         end(&f);
     }
 }
 
 /* A collective that waits moves nothing. The second GPU is half as fast and comes to the all-gather of 778 MB at 8 ms,
- * the first at 4; bytes move from 8.11 to 12 ms, at a fifth of HBM. Kernels that move bytes for 20 ms on both lose only
- * then, 3.89 ms at 0.8 / 1.4 of their speed, although the first GPU's collective is resident from 4 ms on. */
+ * the first at 4; bytes move from 8.11 to 12 ms, at half of HBM. Kernels that move bytes for 20 ms on both lose only
+ * then, 3.89 ms at 0.5 / 1.4 of their speed, although the first GPU's collective is resident from 4 ms on. */
 static void who_waits_takes_no_bytes(void **state)
 {
     (void)state;
     struct degrade_event slow = {.target = 1, .share = 0.5};
     struct fixture f;
     begin(&f, 2);
-    f.hw.gpu.overlap_traffic.value = 2;
+    f.hw.gpu.overlap_traffic.value = 0.8;
     f.options.gpu_events = (struct degrade_events){&slow, 1};
     int world = plan_group(&f.builder, "world", 2, 1);
     int before = plan_kernel(&f.builder, STREAM_UNSHARD, "before", kernel_stream(KERNEL_ELEMENTWISE, 0, 0, 4e9), 0);
@@ -85,9 +85,34 @@ static void who_waits_takes_no_bytes(void **state)
     plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 778e6, world, 0);
     mover(&f, STREAM_COMPUTE, 20, 0);
     run(&f);
-    near(f.result.step_time_s, 20e-3 + 3.89e-3 * (1 - 0.8 / 1.4));
-    near(f.result.breakdown.contention_s, 3.89e-3 * (1 - 0.8 / 1.4));
+    near(f.result.step_time_s, 20e-3 + 3.89e-3 * (1 - 0.5 / 1.4));
+    near(f.result.breakdown.contention_s, 3.89e-3 * (1 - 0.5 / 1.4));
     end(&f);
+}
+
+/* A late rank lengthens residence on an early one. Both compute for 4 ms before an all-gather of 4 ms (0.11 + 3.89: 778
+ * MB), and for 20 ms beside it. The second GPU has a share of its speed and comes at 4 ms / share; until then the first
+ * one's collective waits, and holds 20 of its 100 SMs: of 4 ms / share of residence kernels lose a fifth, on the late
+ * one of 4 ms whatever the share. */
+static void late_ranks_lengthen_residence_on_early_ones(void **state)
+{
+    (void)state;
+    for (int late = 1; late <= 4; late++) {
+        struct degrade_event slow = {.target = 1, .share = 1.0 / late};
+        struct fixture f;
+        begin(&f, 2);
+        f.options.gpu_events = (struct degrade_events){&slow, 1};
+        int world = plan_group(&f.builder, "world", 2, 1);
+        int before = plan_kernel(&f.builder, STREAM_UNSHARD, "before", kernel_stream(KERNEL_ELEMENTWISE, 0, 0, 4e9), 0);
+        plan_stream_wait(&f.builder, STREAM_COMM, before);
+        plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 778e6, world, 0);
+        computer(&f, 20);
+        run(&f);
+        near(f.result.breakdown.comm_wait_s, (late - 1) * 4e-3 / 2);
+        near(f.result.breakdown.contention_s, (0.2 * late * 4e-3 + 0.2 * 4e-3) / 2); /* means over both */
+        near(f.result.step_time_s, late * 20e-3 + 0.2 * 4e-3);
+        end(&f);
+    }
 }
 
 /* overlap_start: of 500 kernels of 10 us those that start beside the collective of 4 ms take 5 us more, beyond the SMs
@@ -125,8 +150,9 @@ static void the_rest_runs_at_full_speed_when_the_collective_ends(void **state)
     end(&f);
 }
 
-/* HBM: an all-gather of 3 GB on two ranks reads and writes 1.5 GB each in 15 ms after 0.11 ms of latency, 200 GB/s of
- * the 1 TB/s. A kernel that alone moves bytes for 8 ms has 7.89 of them left then, which take 7.89 / 0.8. */
+/* HBM: of an all-gather of 3 GB on two ranks 1.5 GB come to each, are staged (written, read) and written, and the
+ * rank's own 1.5 GB are read and written: 7.5 GB in 15 ms after 0.11 ms of latency, half of the 1 TB/s. A kernel that
+ * alone moves bytes for 7 ms has 6.89 of them left then, which take twice as long. */
 static void bytes_are_slower_beside_a_collective(void **state)
 {
     (void)state;
@@ -134,14 +160,14 @@ static void bytes_are_slower_beside_a_collective(void **state)
     begin(&f, 2);
     int world = plan_group(&f.builder, "world", 2, 1);
     plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 3e9, world, 0);
-    mover(&f, STREAM_COMPUTE, 8, 0);
+    mover(&f, STREAM_COMPUTE, 7, 0);
     run(&f);
-    near(f.result.step_time_s, 0.11e-3 + 7.89e-3 / 0.8);
+    near(f.result.step_time_s, 0.11e-3 + 6.89e-3 / 0.5);
     end(&f);
 }
 
 /* Where 90 SMs are needed to draw all of HBM, the 80 that a collective leaves draw 8/9 of it: so much it is in the
- * latency, and 0.8 when bytes move, which is the lower of the two. Where 80 suffice nothing is lost in the latency. */
+ * latency, and 0.5 when bytes move, which is the lower of the two. Where 80 suffice nothing is lost in the latency. */
 static void bytes_need_sms(void **state)
 {
     (void)state;
@@ -151,14 +177,14 @@ static void bytes_need_sms(void **state)
         f.hw.gpu.memory_sms.value = needed;
         int world = plan_group(&f.builder, "world", 2, 1);
         plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 3e9, world, 0);
-        mover(&f, STREAM_COMPUTE, 8, 0);
+        mover(&f, STREAM_COMPUTE, 7, 0);
         run(&f);
-        near(f.result.step_time_s, 0.11e-3 + (8e-3 - 0.11e-3 * 80 / needed) / 0.8);
+        near(f.result.step_time_s, 0.11e-3 + (7e-3 - 0.11e-3 * 80 / needed) / 0.5);
         end(&f);
     }
 }
 
-/* HBM is given back when a collective ends: of 778 MB, from 0.11 to 4 ms. 10 ms of bytes lose a fifth of 3.89 ms. */
+/* HBM is given back when a collective ends: of 778 MB, from 0.11 to 4 ms. 10 ms of bytes lose half of 3.89 ms. */
 static void hbm_is_given_back(void **state)
 {
     (void)state;
@@ -168,8 +194,8 @@ static void hbm_is_given_back(void **state)
     plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 778e6, world, 0);
     mover(&f, STREAM_COMPUTE, 10, 0);
     run(&f);
-    near(f.result.step_time_s, 10e-3 + 3.89e-3 * 0.2);
-    near(f.result.breakdown.contention_s, 3.89e-3 * 0.2);
+    near(f.result.step_time_s, 10e-3 + 3.89e-3 * 0.5);
+    near(f.result.breakdown.contention_s, 3.89e-3 * 0.5);
     end(&f);
 }
 
@@ -198,6 +224,7 @@ int main(void)
         cmocka_unit_test(collectives_hold_what_their_channels_do),
         cmocka_unit_test(what_moves_slows_beyond_what_is_taken),
         cmocka_unit_test(who_waits_takes_no_bytes),
+        cmocka_unit_test(late_ranks_lengthen_residence_on_early_ones),
         cmocka_unit_test(each_kernel_that_starts_beside_a_collective_pays),
         cmocka_unit_test(the_rest_runs_at_full_speed_when_the_collective_ends),
         cmocka_unit_test(bytes_are_slower_beside_a_collective),

@@ -41,7 +41,7 @@ static const struct digests want = {
         [MODEL_VIT] = UINT64_C(0x3c2bf631150f9efe),
         [MODEL_CONVNET] = UINT64_C(0xa12a5c524812a629),
         [MODEL_DHEN] = UINT64_C(0x2845c1d4453095d1)},
-    .cluster = {UINT64_C(0xebcfde608fcf5ad1), UINT64_C(0x583e6b06f200317f), UINT64_C(0xade1bacd1a5cae20)},
+    .cluster = {UINT64_C(0xd816abb85d3dc32a), UINT64_C(0xfe62161f19af85fd), UINT64_C(0x06b964efc8ad29fd)},
 };
 
 static uint64_t digest_real(uint64_t digest, double value)
