@@ -73,6 +73,13 @@ double rng_lognormal_mean1(struct rng_stream *stream, double sigma)
     return rounded(exp(gsl_ran_gaussian_ziggurat(&rng, sigma) - sigma * sigma / 2));
 }
 
+double rng_lognormal_max(struct rng_stream *stream, double sigma, double n)
+{
+    double uniform = fmin(1 - rng_uniform(stream), 1 - 0x1p-53); /* (0, 1) */
+    double above = -expm1(log(uniform) / n);                     /* the chance of one draw above the greatest */
+    return rounded(exp(sigma * gsl_cdf_ugaussian_Qinv(above) - sigma * sigma / 2));
+}
+
 double rng_exponential(struct rng_stream *stream, double mean)
 {
     gsl_rng rng = as_gsl(stream);

@@ -18,6 +18,8 @@ double rng_uniform(struct rng_stream *stream); /* [0, 1), 53 bits */
  * effect. */
 double rng_gaussian(struct rng_stream *stream, double sigma);        /* mean 0 */
 double rng_lognormal_mean1(struct rng_stream *stream, double sigma); /* mean 1, log-sd sigma */
+/* The greatest of n of these, n >= 1, not drawn one by one: a quantile of the n-th root of one uniform draw. */
+double rng_lognormal_max(struct rng_stream *stream, double sigma, double n);
 double rng_exponential(struct rng_stream *stream, double mean);
 
 /* The expected order statistics of n standard normal draws (Blom's approximation, 1958: off by 0.026 for two draws, by

@@ -6,6 +6,7 @@
 #include "base/status.h"
 
 #include <math.h>
+#include <string.h>
 
 const char *const coll_kind_names[] = {
     "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "send_recv", "peer_copy", NULL};
@@ -38,13 +39,22 @@ struct coll_shape coll_shape(struct coll_group group, int gpus_per_node)
     return (struct coll_shape){group.size, (group.size + per_node - 1) / per_node, per_node};
 }
 
-/* NCCL's rule: LL and Simple always; LL128 where the GPUs of a node have NVLink. Between nodes, then what the cluster's
- * network plugin leaves. */
+/* NCCL's rule: LL and Simple always; LL128 where the GPUs of a node have NVLink and are of a generation that the
+ * version knows (Hopper from 2.18 on, Blackwell from 2.26). Between nodes it asks that NIC and GPU share a PCIe switch
+ * (from Hopper on, that some GPU of the node does: PXN); where they do not, the cluster file says no_ll128. Then what
+ * the network plugin leaves: EFA and Slingshot keep no 128 bytes in order. Source: NVIDIA/nccl
+ * src/graph/tuning.cc, 2.10 to 2.28, restated. */
+static bool knows_ll128(const struct hw *hw)
+{
+    int first = strcmp(hw->gpu.arch, "Hopper") == 0 ? 18 : strcmp(hw->gpu.arch, "Blackwell") == 0 ? 26 : 0;
+    return hw->node.fabric != HW_PCIE && hw_nccl_minor(hw) >= first;
+}
+
 static bool available(enum coll_protocol protocol, int nodes, const struct hw *hw)
 {
     if (protocol == COLL_SIMPLE)
         return true;
-    if (protocol == COLL_LL128 && hw->node.fabric == HW_PCIE)
+    if (protocol == COLL_LL128 && !knows_ll128(hw))
         return false;
     static const int without[COLL_PROTOCOL_COUNT] = {
         [COLL_LL] = HW_PROTOCOLS_NO_LL, [COLL_LL128] = HW_PROTOCOLS_NO_LL128, [COLL_SIMPLE] = -1};

@@ -70,6 +70,12 @@ double coll_nic_share(struct coll_shape shape, const struct hw *hw)
     return used < nics ? used / nics : 1;
 }
 
+double coll_links(struct coll_shape shape, const struct hw *hw)
+{
+    double of_a_node = fmax(1, hw->node.nics.value * coll_nic_share(shape, hw));
+    return shape.nodes > 1 ? shape.nodes * of_a_node : 1;
+}
+
 double coll_sms(struct coll_shape shape, const struct hw *hw)
 {
     bool inter_node = shape.nodes > 1;
@@ -167,15 +173,15 @@ static double intra_hop_s(enum coll_algorithm like, enum coll_protocol protocol,
     return hw->node.nccl_hop_latency.value * builtin_s / nccl_hop_s[COLL_RING][link][COLL_SIMPLE];
 }
 
-/* Channels that a GPU's proxy serves beyond its first, of those that a message is spread over. */
-static double more_posts(enum coll_protocol protocol, double bytes, const struct hw *hw)
+/* By how many times a post a message's channels beyond the first delay a hop: the root of their number. Were all of it
+ * shared it would be one, were nothing shared their number. */
+static double more_channels(enum coll_protocol protocol, double bytes, const struct hw *hw)
 {
-    double channels = coll_channels(true, hw);
-    return (nccl_channels(protocol, bytes, (int)channels) - 1) / fmin(pcie_paths(hw), channels);
+    return sqrt(nccl_channels(protocol, bytes, (int)coll_channels(true, hw)) - 1);
 }
 
-/* The tuner adds the network's own latency once, twice for Simple, which flushes. A step between nodes ends when the
- * proxy has posted for all its channels: a ring's chunk of Simple in its slices, others in one piece. */
+/* The tuner adds the network's own latency once, twice for Simple, which flushes. Beside it the proxies take their time
+ * to send a step's pieces: a ring's chunk of Simple in its slices, others in one piece. */
 static double inter_hop_s(enum coll_algorithm like, enum coll_protocol protocol, double bytes, const struct hw *hw)
 {
     const struct hw_cluster *cluster = &hw->cluster;
@@ -184,7 +190,7 @@ static double inter_hop_s(enum coll_algorithm like, enum coll_protocol protocol,
     double post_s =
         like == COLL_RING ? slices * cluster->nccl_ring_post_latency.value : cluster->nccl_tree_post_latency.value;
     return nccl_hop_s[like][NCCL_NET][protocol] + times * cluster->nccl_net_latency.value +
-           post_s * more_posts(protocol, bytes, hw);
+           post_s * more_channels(protocol, bytes, hw);
 }
 
 double coll_hop_s(

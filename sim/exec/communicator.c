@@ -349,7 +349,9 @@ static void begin(struct sim *sim, struct communicator *comm)
     comm->start = sim->engine->now;
     comm->busy = true;
     double sigma = sim->options->noise.network_jitter;
-    double jitter = sigma > 0 ? rng_lognormal_mean1(&comm->noise, sigma) : 1;
+    double links =
+        is_message(comm) ? 1 : coll_links(coll_shape(comm->members, sim->fabric.gpus), sim->kinds[comm->kind]);
+    double jitter = sigma > 0 ? rng_lognormal_max(&comm->noise, sigma, links) : 1;
     comm->cost.latency_s *= jitter;
     comm->cost.max_rate_Bps /= jitter;
     engine_at(sim->engine, sim->engine->now + ps_from_s(comm->cost.latency_s), sim->ev_latency,

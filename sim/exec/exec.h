@@ -10,10 +10,14 @@
  * through L2: a collective that waits, or is in its latency, takes none.
  *
  * Noise: persistent speed of each GPU, slow nodes, jitter per kernel, per collective and per host burst, pauses of the
- * host; one random stream per entity. GPUs may be slow, from a time on (fabric/degrade.h). With all noise off and no
- * GPU slower than another, ranks are alike and one is simulated for all (fold); the answer equals the unfolded one
- * exactly. Where links differ (a network of switches, degraded links), that holds for a group whose only instance is
- * the whole job, and without degraded links for groups inside a node; a plan with others is not folded.
+ * host; one random stream per entity. A collective over nodes takes as long as the slowest of its links makes it: one
+ * draw from the distribution of the greatest of as many as it reaches NICs on all its nodes, each of mean 1 and
+ * independent of the others (so it loses with the logarithm of their number, and tables of nccl-tests, mostly of two
+ * nodes, are taken to be without). In a node, and of a message, it is one link. GPUs may be slow, from a time on
+ * (fabric/degrade.h). With all noise off and no GPU slower than another, ranks are alike and one is simulated for all
+ * (fold); the answer equals the unfolded one exactly. Where links differ (a network of switches, degraded links), that
+ * holds for a group whose only instance is the whole job, and without degraded links for groups inside a node; a plan
+ * with others is not folded.
  *
  * With noise FOLD_SLOWEST simulates the nodes that all others wait for. Ranks that meet in collectives of a model that
  * they share (not of data parallelism alone) are in lockstep; nodes that such sets or messages join are a unit. The

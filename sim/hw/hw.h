@@ -152,8 +152,8 @@ struct hw_cluster {
     struct quantity nccl_efficiency;  /* share of the NICs' bandwidth that ring busbw reaches, fraction */
     struct quantity nccl_net_latency; /* s of an inter-node hop, more than NCCL's own table has for the network */
     /* Optional. */
-    struct quantity nccl_ring_post_latency; /* s that each channel of a GPU but its first adds to an inter-node hop of a
-                                               ring; default 0 */
+    struct quantity nccl_ring_post_latency; /* s that a second channel adds to an inter-node hop of a ring; c channels
+                                               add sqrt(c - 1) times as much; default 0 */
     struct quantity nccl_tree_post_latency; /* the same of a tree's */
     struct quantity nccl_channels; /* thread blocks (= SMs) of a collective across nodes; default: coll_search() */
     struct quantity nccl_channel_bandwidth;  /* B/s of busbw that each of them carries; default: no bound */
@@ -168,10 +168,10 @@ struct hw_cluster {
     /* Variation of this kind of cluster, all optional (0 = none). */
     struct quantity gpu_speed_spread; /* persistent, per GPU: relative standard deviation of the speed of kernels at the
                                          power limit */
-    struct quantity gpu_speed_spread_below;              /* the same of compute below it */
-    struct quantity kernel_jitter;                       /* transient, per kernel: log-standard deviation */
-    struct quantity network_jitter;                      /* transient, per collective: log-standard deviation */
-    struct quantity host_jitter;                         /* transient, per host burst: log-standard deviation */
+    struct quantity gpu_speed_spread_below; /* the same of compute below it */
+    struct quantity kernel_jitter;          /* transient, per kernel: log-standard deviation */
+    struct quantity network_jitter; /* transient, of one link between nodes in one collective: log-standard deviation */
+    struct quantity host_jitter;    /* transient, per host burst: log-standard deviation */
     struct quantity straggler_share, straggler_slowdown; /* persistent: nodes that are slow; how much longer kernels
                                                             take there, fraction */
     /* Optional (hw/power.h). */

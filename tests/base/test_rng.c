@@ -136,6 +136,36 @@ static void lognormal_has_mean_one(void **state)
     assert_true(rng_gaussian(&stream, 0) == 0);
 }
 
+/* One draw is any of them. The logarithm of the greatest of 8 has the mean and standard deviation of the greatest of 8
+ * normal draws (Harter, Biometrika 48 (1961), table 1: 1.42360; variance 0.37290, Sarhan and Greenberg), of 2^40
+ * (quantiles by the closed form) half of them lie below the median. */
+static void the_greatest_of_many_is_drawn_at_once(void **state)
+{
+    (void)state;
+    const double s = 0.25;
+    const struct {
+        double n, mean, sd;
+    } normal[] = {{1, 0, 1}, {8, 1.42360, sqrt(0.37290)}};
+    for (size_t k = 0; k < sizeof normal / sizeof *normal; k++) {
+        struct rng_stream stream = rng_stream(5, 1, 4);
+        double sum = 0, squares = 0;
+        for (int i = 0; i < N; i++) {
+            double z = (log(rng_lognormal_max(&stream, s, normal[k].n)) + s * s / 2) / s - normal[k].mean;
+            sum += z / N;
+            squares += z * z / N;
+        }
+        assert_true(fabs(sum) < BOUND * normal[k].sd / sqrt(N));
+        assert_true(fabs(sqrt(squares) / normal[k].sd - 1) < BOUND / sqrt(N));
+    }
+    struct rng_stream stream = rng_stream(5, 1, 4);
+    const double n = 0x1p40, median = exp(s * 7.09854 - s * s / 2); /* above which one draw lies with log(2) / n */
+    int below = 0;
+    for (int i = 0; i < N; i++)
+        below += rng_lognormal_max(&stream, s, n) < median;
+    assert_true(fabs(below - N / 2.) < BOUND * sqrt(N) / 2);
+    assert_true(rng_lognormal_max(&stream, 0, 8) == 1);
+}
+
 static void draws_are_multiples_of_2_to_the_minus_30(void **state)
 {
     (void)state;
@@ -180,6 +210,7 @@ int main(void)
         cmocka_unit_test(streams_are_uncorrelated),
         cmocka_unit_test(distributions_have_their_moments),
         cmocka_unit_test(lognormal_has_mean_one),
+        cmocka_unit_test(the_greatest_of_many_is_drawn_at_once),
         cmocka_unit_test(draws_are_multiples_of_2_to_the_minus_30),
         cmocka_unit_test(normal_scores_are_what_is_expected),
     };

@@ -184,6 +184,43 @@ static void network_jitter_stretches_collectives(void **state)
     end(&f);
 }
 
+/* Mean of the greatest of n draws of mean 1: the integral over its distribution. */
+static double greatest_mean(double sigma, int n)
+{
+    const double top = 10, step = 1e-3;
+    double mean = 0;
+    for (double z = -top; z < top; z += step) {
+        double cdf = 0.5 * erfc(-z / sqrt(2)), density = exp(-z * z / 2) / sqrt(2 * acos(-1));
+        mean += step * n * pow(cdf, n - 1) * density * exp(sigma * z - sigma * sigma / 2);
+    }
+    return mean;
+}
+
+/* Collectives wait for the slowest link: their latency grows with the nodes as the mean of the greatest of as many
+ * draws, one NIC a node here. 400 steps; the greatest of several draws spreads less than one. */
+static void a_collective_waits_for_the_slowest_link(void **state)
+{
+    (void)state;
+    const double sigma = 0.1, steps = 400;
+    for (int nodes = 2; nodes <= 32; nodes *= 4) {
+        struct fixture f;
+        begin(&f, 2 * nodes);
+        int world = plan_group(&f.builder, "world", 2 * nodes, 1);
+        plan_stream_wait(&f.builder, STREAM_COMM, PLAN_PREVIOUS_STEP + 1);
+        int gather = plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 200e6, world, 0);
+        plan_stream_wait(&f.builder, STREAM_COMPUTE, gather);
+        mover(&f, STREAM_COMPUTE, 1, 0);
+        run(&f);
+        double quiet_s = f.result.breakdown.comm_latency_s;
+        f.options.steps = (int)steps;
+        f.options.noise.network_jitter = sigma;
+        exec_run(&f.result, &f.plan, &f.hw, &f.options, &f.arena);
+        double links = nodes * f.hw.node.nics.value, ratio = f.result.breakdown.comm_latency_s / quiet_s;
+        assert_true(fabs(ratio - greatest_mean(sigma, (int)links)) < 4 * sigma / sqrt(steps));
+        end(&f);
+    }
+}
+
 /* The same gather, whose result another stream casts for 4 ms before compute goes on, as a step's end does behind
  * FSDP's last reduce-scatter: compute lacks the collective for its 1.11 ms, and the cast for the rest. Compute's own
  * first kernel hides 1 ms of the gather, unless the gather has to wait for it. */
@@ -377,6 +414,7 @@ int main(void)
         cmocka_unit_test(links_are_used_as_in_the_measured_steps),
         cmocka_unit_test(nvlinks_are_counted_without_nics),
         cmocka_unit_test(network_jitter_stretches_collectives),
+        cmocka_unit_test(a_collective_waits_for_the_slowest_link),
         cmocka_unit_test(a_collective_is_exposed_behind_the_kernel_that_waits_for_it),
         cmocka_unit_test(waits_beside_a_collective_are_exposed),
         cmocka_unit_test(groups_that_share_nics_halve_each_other),
