@@ -28,8 +28,8 @@ set offsets 0, 0, graph 0.05, graph (entries < 5 ? 0.3 : 0.08 * entries) # for t
 set key bottom left reverse Left spacing 1.5 samplen 3
 
 of(curve, name) = column("curve") == curve ? column(name) : NaN
-readings = words($heading[2]) > 2 && strstrt(word($heading[2], 3), ',') > 0
-if (readings) set label 5 'Band: the two readings of the paper (parameters and Adam state in FP32: line; all in BF16: other edge).' \
+readings = words($heading[2]) > 2 && word($heading[2], 3) > 1
+if (readings) set label 5 'Band: '.word($heading[2], 3).' readings of the paper (parameters and Adam state in FP32 or BF16; NCCL with or without LL128; line: the first of each).' \
   at screen 0.02,0.085 textcolor rgb grey font ',11'
 # Where `run --samples` has been: 90 % of the samples, the same with what the model leaves out, and their median as a thin line.
 sampled = |$bands| > 1
