@@ -2,27 +2,11 @@
 
 #include "store/record.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 const char fetch_what[] = "read the results";
 
-#define OF_PROGRAM(member) offsetof(struct exec_program, member)
-const struct fetch_real fetch_program_reals[] = {
-    {"compute_s", OF_PROGRAM(breakdown.compute_s)},
-    {"contention_s", OF_PROGRAM(breakdown.contention_s)},
-    {"exposed_comm_s", OF_PROGRAM(breakdown.exposed_comm_s)},
-    {"host_bound_s", OF_PROGRAM(breakdown.host_bound_s)},
-    {"other_idle_s", OF_PROGRAM(breakdown.other_idle_s)},
-    {"comm_s", OF_PROGRAM(breakdown.comm_s)},
-    {"comm_latency_s", OF_PROGRAM(breakdown.comm_latency_s)},
-    {"comm_wait_s", OF_PROGRAM(breakdown.comm_wait_s)},
-    {"peak_allocated_bytes", OF_PROGRAM(memory.peak_allocated_bytes)},
-    {"peak_reserved_bytes", OF_PROGRAM(memory.peak_reserved_bytes)},
-    {"bubble_s", OF_PROGRAM(breakdown.bubble_s)},
-    {"stage_wait_s", OF_PROGRAM(breakdown.stage_wait_s)},
-};
 /* What is no number of a result, before these. */
 enum { STATUS, RANKS, DIGEST, OOM_CATEGORY, OOM_OP, FIRST_NUMBER };
 static const char others[] = "status, ranks_simulated, digest, oom_category, oom_op";
@@ -59,7 +43,7 @@ static int prepare(struct fetch *fetch)
             "SELECT category, peak_bytes, required_bytes FROM memory WHERE point_id = ?", -1, &fetch->memory, NULL);
     if (code == SQLITE_OK)
         code = sqlite3_prepare_v2(fetch->store->db,
-            "SELECT *, count(*) OVER () FROM program WHERE point_id = ? ORDER BY program", -1, &fetch->program, NULL);
+            "SELECT count(*) OVER (), * FROM program WHERE point_id = ? ORDER BY program", -1, &fetch->program, NULL);
     return code;
 }
 
@@ -89,10 +73,10 @@ static void take_point(sqlite3_stmt *statement, struct scenario_result *out, str
     out->exec.memory.oom_op = op ? arena_strdup(arena, op) : NULL;
 }
 
-/* Columns as schema.sql has them, then how many rows there are. */
+/* How many rows there are, then columns as schema.sql has them. */
 static int take_programs(sqlite3_stmt *statement, struct exec_result *exec, struct arena *arena)
 {
-    enum { POINT, PROGRAM, FULLEST, FIRST_REAL, COUNT = FIRST_REAL + FETCH_PROGRAM_REALS };
+    enum { COUNT, POINT, PROGRAM, FULLEST, FIRST_NUMBER_OF };
     int code;
     while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
         int p = exec->n_programs++;
@@ -100,8 +84,9 @@ static int take_programs(sqlite3_stmt *statement, struct exec_result *exec, stru
             exec->programs = ARENA_ARRAY(arena, struct exec_program, sqlite3_column_int(statement, COUNT));
         if (sqlite3_column_int(statement, FULLEST))
             exec->fullest = p;
-        for (int i = 0; i < FETCH_PROGRAM_REALS; i++)
-            *fetch_program_real(&exec->programs[p], i) = sqlite3_column_double(statement, FIRST_REAL + i);
+        for (int i = 0, next = FIRST_NUMBER_OF; i < n_record_columns; i++)
+            if (record_columns[i].program)
+                *record_of_program(&exec->programs[p], &record_columns[i]) = sqlite3_column_double(statement, next++);
     }
     return code;
 }

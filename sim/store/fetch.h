@@ -17,17 +17,6 @@ void fetch_end(struct fetch *fetch);
 enum status fetch_result(
     struct fetch *fetch, int64_t point_id, struct scenario_result *out, struct arena *arena, struct diag *diag);
 
-/* The numbers of a program, as columns of the table of that name. */
-enum { FETCH_PROGRAM_REALS = 12 };
-extern const struct fetch_real {
-    const char *column;
-    size_t offset;
-} fetch_program_reals[FETCH_PROGRAM_REALS];
-static inline double *fetch_program_real(struct exec_program *program, int i)
-{
-    return (double *)(void *)((unsigned char *)program + fetch_program_reals[i].offset);
-}
-
 extern const char fetch_what[]; /* "read the results", for messages */
 
 #endif

@@ -117,11 +117,14 @@ static enum status put_programs(struct put *put, int64_t point_id, const struct 
 {
     enum status status = STATUS_OK;
     for (int p = 0; p < exec->n_programs && exec->n_programs > 1 && status == STATUS_OK; p++) {
-        struct record_cell cells[3 + FETCH_PROGRAM_REALS] = {
+        struct record_cell cells[3 + RECORD_MAX_CELLS] = {
             cell_int("point_id", point_id), cell_int("program", p), cell_int("fullest", p == exec->fullest)};
-        for (int i = 0; i < FETCH_PROGRAM_REALS; i++)
-            cells[3 + i] = cell_real(fetch_program_reals[i].column, true, *fetch_program_real(&exec->programs[p], i));
-        status = insert_row(put->store, &put->program, cells, sizeof cells / sizeof *cells, put_what, diag);
+        int n = 3;
+        for (int i = 0; i < n_record_columns; i++)
+            if (record_columns[i].program)
+                cells[n++] =
+                    cell_real(record_columns[i].name, true, *record_of_program(&exec->programs[p], &record_columns[i]));
+        status = insert_row(put->store, &put->program, cells, n, put_what, diag);
     }
     return status;
 }

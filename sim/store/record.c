@@ -122,12 +122,12 @@ const struct record_column record_columns[] = {
     {"tokens_per_s_per_gpu", "REAL", NULL, OF(tokens_per_s_per_gpu, ok), .outcome = true,
         .shown = {"/s", "/GPU", 1, 0, RECORD_SPARE_TOKENS, .place = 2, .counted = true, .sure = true}},
     {"exposed_comm_s", "REAL", "of a step: compute stream idle for a collective, without bubble_s",
-        BREAKDOWN(exposed_comm_s, ok), .outcome = true,
+        BREAKDOWN(exposed_comm_s, ok), .program = true, .outcome = true,
         .shown = {"exposed comm", "% of step", PERCENT, 1, RECORD_SPARE_EXPOSED, .place = 4, .of_step = true}},
     {"peak_allocated_bytes", "REAL", "torch.cuda.max_memory_allocated", MEMORY(peak_allocated_bytes, ok),
-        .outcome = true, .shown = {"HBM peak", "GiB", PER_GiB, 1, 0, .place = 6}},
-    {"peak_reserved_bytes", "REAL", "torch.cuda.max_memory_reserved", MEMORY(peak_reserved_bytes, ok), .outcome = true,
-        .shown = {"reserved", "GiB", PER_GiB, 1, RECORD_SPARE_RESERVED, .place = 7}},
+        .program = true, .outcome = true, .shown = {"HBM peak", "GiB", PER_GiB, 1, 0, .place = 6}},
+    {"peak_reserved_bytes", "REAL", "torch.cuda.max_memory_reserved", MEMORY(peak_reserved_bytes, ok), .program = true,
+        .outcome = true, .shown = {"reserved", "GiB", PER_GiB, 1, RECORD_SPARE_RESERVED, .place = 7}},
     {"hbm_capacity_bytes", "REAL NOT NULL", NULL, MEMORY(capacity_bytes, NULL)},
     {"required_bytes", "REAL", "OOM: peak on a GPU without limit, CUDA context and NCCL included",
         MEMORY(required_bytes, oom)},
@@ -146,19 +146,20 @@ const struct record_column record_columns[] = {
         .shown_if = with_retries},
     {"compute_s", "REAL",
         "of a step: compute_s + exposed_comm_s + bubble_s + host_bound_s + other_idle_s = step_time_s",
-        BREAKDOWN(compute_s, ok), .outcome = true},
-    {"contention_s", "REAL", "part of compute_s: slower beside collectives than alone", BREAKDOWN(contention_s, ok)},
-    {"host_bound_s", "REAL", NULL, BREAKDOWN(host_bound_s, ok)},
-    {"other_idle_s", "REAL", NULL, BREAKDOWN(other_idle_s, ok)},
-    {"comm_s", "REAL", "collectives moving, hidden or not", BREAKDOWN(comm_s, ok)},
-    {"comm_latency_s", "REAL", "part of comm_s", BREAKDOWN(comm_latency_s, ok)},
-    {"comm_wait_s", "REAL", "members waiting for the last one to arrive", BREAKDOWN(comm_wait_s, ok)},
+        BREAKDOWN(compute_s, ok), .program = true, .outcome = true},
+    {"contention_s", "REAL", "part of compute_s: slower beside collectives than alone", BREAKDOWN(contention_s, ok),
+        .program = true},
+    {"host_bound_s", "REAL", NULL, BREAKDOWN(host_bound_s, ok), .program = true},
+    {"other_idle_s", "REAL", NULL, BREAKDOWN(other_idle_s, ok), .program = true},
+    {"comm_s", "REAL", "collectives moving, hidden or not", BREAKDOWN(comm_s, ok), .program = true},
+    {"comm_latency_s", "REAL", "part of comm_s", BREAKDOWN(comm_latency_s, ok), .program = true},
+    {"comm_wait_s", "REAL", "members waiting for the last one to arrive", BREAKDOWN(comm_wait_s, ok), .program = true},
     {"bubble_s", "REAL", "of a step: stages waited for one another. NULL: there is one stage",
-        BREAKDOWN(bubble_s, with_stages), .outcome = true,
+        BREAKDOWN(bubble_s, with_stages), .program = true, .outcome = true,
         .shown = {"bubble", "% of step", PERCENT, 1, RECORD_SPARE_BUBBLE, .place = 5, .of_step = true},
         .shown_if = with_stages},
     {"stage_wait_s", "REAL", "part of comm_wait_s: for ranks of other stages. NULL: there is one stage",
-        BREAKDOWN(stage_wait_s, with_stages)},
+        BREAKDOWN(stage_wait_s, with_stages), .program = true},
     {"step_time_sd_s", "REAL", NULL, OF(exec.step_time_sd_s, ok)},
     {"model_tflops_per_gpu", "REAL", "3 x forward", OF(model_tflops_per_gpu, ok)},
     {"mfu", "REAL", NULL, OF(mfu, ok), .outcome = true,
@@ -240,12 +241,21 @@ void record_fill_outcome(struct record *out, const struct scenario_result *resul
             out->cells[out->n++] = cell_real(c->name, true, record_number(result, c));
 }
 
-void record_declare(FILE *out, bool outcome)
+double *record_of_program(struct exec_program *program, const struct record_column *column)
+{
+    size_t breakdown = offsetof(struct scenario_result, exec.breakdown),
+           memory = offsetof(struct scenario_result, exec.memory);
+    bool of_time = column->offset >= breakdown && column->offset < breakdown + sizeof program->breakdown;
+    unsigned char *base = of_time ? (unsigned char *)&program->breakdown : (unsigned char *)&program->memory;
+    return (double *)(void *)(base + column->offset - (of_time ? breakdown : memory));
+}
+
+void record_declare(FILE *out, enum record_table table)
 {
     for (const struct record_column *c = record_columns; c < record_columns + n_record_columns; c++)
-        if (!outcome || c->outcome)
-            fprintf(out, "  %s %s,%s%s\n", c->name, outcome ? "REAL NOT NULL" : c->sql, c->about ? " -- " : "",
-                c->about ? c->about : "");
+        if (table == RECORD_POINT || (table == RECORD_PROGRAM ? c->program : c->outcome))
+            fprintf(out, "  %s %s,%s%s\n", c->name, table == RECORD_POINT ? c->sql : "REAL NOT NULL",
+                c->about ? " -- " : "", c->about ? c->about : "");
 }
 
 /* ---- bands and deviations ---- */

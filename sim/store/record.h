@@ -66,7 +66,8 @@ struct record_column {
     struct record_cell (*get)(const struct record_source *source, struct record *record); /* or makes it; NULL */
     bool (*known)(const struct record_source *source); /* else NULL; of a double. NULL: always */
     bool kept_only;                                    /* in the database, not in CSV and JSON */
-    bool outcome;                                      /* also in table outcome, 0 where not known */
+    bool program; /* also in table program: a member of exec_breakdown or exec_memory */
+    bool outcome; /* also in table outcome, 0 where not known */
     struct {
         const char *heading, *unit; /* heading NULL: not in the table for people */
         double scale;               /* from the value to what people see */
@@ -90,8 +91,11 @@ void record_fill(struct record *out, const struct scenario_point *point, const s
 /* For the database: all columns; those of table outcome. */
 void record_fill_kept(struct record *out, const struct scenario_point *point, const struct scenario_result *result);
 void record_fill_outcome(struct record *out, const struct scenario_result *result);
-/* The columns as lines of a CREATE TABLE. */
-void record_declare(FILE *out, bool outcome);
+/* The columns of a table as lines of its CREATE TABLE. */
+enum record_table { RECORD_POINT, RECORD_PROGRAM, RECORD_OUTCOME };
+void record_declare(FILE *out, enum record_table table);
+/* Of one that is in table program: where it is. */
+double *record_of_program(struct exec_program *program, const struct record_column *column);
 
 /* How sure it is, where it was sampled (scenario/sample.h): the number of samples that ran, then of each sampled
  * quantity 5, 50 and 95 % ("tflops_per_gpu_p05" ...) and the ends of the band that what the model leaves out widens

@@ -1,5 +1,5 @@
 -- A flopcast database: all its tables and views. Times in seconds, sizes in bytes, rates per second, fractions as fractions.
--- NULL: not applicable (an OOM point has no step time) or not given. @point, @outcome: the columns of sim/store/record.c.
+-- NULL: not applicable (an OOM point has no step time) or not given. @point, @program, @outcome: the columns of sim/store/record.c.
 
 -- One row for each scenario file that was run. Nothing is ever deleted; the views show the newest run of each scenario.
 CREATE TABLE run (
@@ -47,23 +47,12 @@ CREATE TABLE point (
 CREATE INDEX point_by_identity ON point(identity) WHERE identity IS NOT NULL;
 
 -- Jobs whose ranks run several programs (pipeline stages, nodes of two kinds): time and memory of each of them. A job of one
--- program has no row here: its numbers are the point's.
+-- program has no row here: its numbers are the point's. Means over a program's ranks and measured steps.
 CREATE TABLE program (
   point_id INTEGER NOT NULL REFERENCES point ON DELETE CASCADE,
   program INTEGER NOT NULL,
   fullest INTEGER NOT NULL CHECK (fullest IN (0, 1)), -- 1: its memory is the point's
-  compute_s REAL NOT NULL,                            -- means over its ranks and measured steps
-  contention_s REAL NOT NULL,
-  exposed_comm_s REAL NOT NULL,
-  host_bound_s REAL NOT NULL,
-  other_idle_s REAL NOT NULL,
-  comm_s REAL NOT NULL,
-  comm_latency_s REAL NOT NULL,
-  comm_wait_s REAL NOT NULL,
-  peak_allocated_bytes REAL NOT NULL,
-  peak_reserved_bytes REAL NOT NULL,
-  bubble_s REAL NOT NULL,
-  stage_wait_s REAL NOT NULL,
+  @program
   PRIMARY KEY (point_id, program)
 ) STRICT, WITHOUT ROWID;
 

@@ -92,19 +92,21 @@ static enum status read_version(struct store *store, int *version, struct diag *
 /* schema.sql with the columns of store/record.h; for free(). */
 static char *schema_text(void)
 {
-    static const char point[] = "  @point\n", outcome[] = "  @outcome\n";
-    const char *at = strstr(schema_sql, point), *rest = strstr(schema_sql, outcome);
-    BUG_IF(!at || !rest || rest < at, "schema.sql has no %s or %s", point, outcome);
+    static const char *const marks[] = {
+        [RECORD_POINT] = "  @point\n", [RECORD_PROGRAM] = "  @program\n", [RECORD_OUTCOME] = "  @outcome\n"};
+    const char *rest = schema_sql;
     char *text = NULL;
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
     BUG_IF(!out, "open_memstream failed");
-    fwrite(schema_sql, 1, (size_t)(at - schema_sql), out);
-    record_declare(out, false);
-    at += strlen(point);
-    fwrite(at, 1, (size_t)(rest - at), out);
-    record_declare(out, true);
-    fputs(rest + strlen(outcome), out);
+    for (int table = RECORD_POINT; table <= RECORD_OUTCOME; table++) {
+        const char *at = strstr(rest, marks[table]);
+        BUG_IF(!at, "schema.sql has no %s", marks[table]);
+        fwrite(rest, 1, (size_t)(at - rest), out);
+        record_declare(out, (enum record_table)table);
+        rest = at + strlen(marks[table]);
+    }
+    fputs(rest, out);
     fclose(out);
     return text;
 }

@@ -7,7 +7,7 @@
 
 static const char what[] = "store the results";
 
-enum { ADDED = 2, MOST_CELLS = 32 };
+enum { ADDED = 2, MOST_CELLS = 40 };
 
 static enum status put_rows(struct store *store, const struct store_study *study, struct diag *diag)
 {
@@ -19,7 +19,10 @@ static enum status put_rows(struct store *store, const struct store_study *study
     cells[0] = cell_text("version", FLOPCAST_VERSION);
     memcpy(&cells[1], study->head, (size_t)study->n_head * sizeof *cells);
     enum status status = insert_row(store, &head, cells, study->n_head + 1, what, diag);
-    cells[0] = cell_int(id_name, sqlite3_last_insert_rowid(store->db));
+    int64_t id = sqlite3_last_insert_rowid(store->db);
+    if (study->id)
+        *study->id = id;
+    cells[0] = cell_int(id_name, id);
     for (int i = 0; i < study->n_rows && status == STATUS_OK; i++) {
         cells[1] = cell_int("position", i);
         memcpy(&cells[ADDED], &study->cells[(ptrdiff_t)i * study->n_cells], (size_t)study->n_cells * sizeof *cells);

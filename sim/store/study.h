@@ -11,6 +11,7 @@ struct store_study {
     const struct record_cell *head;
     const struct record_cell *cells;
     int n_head, n_cells, n_rows;
+    int64_t *id; /* gets that of the head; NULL: nobody wants it */
 };
 
 /* In one transaction. The version, the rows' TABLE_id and their position are added. */

@@ -1,11 +1,9 @@
 #include "store/validation.h"
 
 #include "store/database.h"
-#include "store/insert.h"
+#include "store/study.h"
 
 #include <math.h>
-
-static const char what[] = "store the validation";
 
 void validation_record(struct record_cell cells[VALIDATION_CELLS], const struct validate_row *row)
 {
@@ -55,21 +53,22 @@ void validation_record(struct record_cell cells[VALIDATION_CELLS], const struct 
 enum status store_put_validation(
     struct store *store, const struct validate_table *table, const char *file, struct diag *diag)
 {
-    enum status status = database_exec(store, "BEGIN IMMEDIATE", what, diag);
-    if (status != STATUS_OK)
-        return status;
-    struct insert head = {.table = "validation"}, rows = {.table = "validation_row"};
-    struct record_cell cells[] = {cell_text("version", FLOPCAST_VERSION), cell_text("file", file)};
-    status = insert_row(store, &head, cells, sizeof cells / sizeof *cells, what, diag);
-    int64_t id = sqlite3_last_insert_rowid(store->db);
-    for (int i = 0; i < table->rows.n && status == STATUS_OK; i++) {
-        struct record_cell row[2 + VALIDATION_CELLS] = {cell_int("validation_id", id), cell_int("position", i)};
-        validation_record(row + 2, &table->rows.at[i]);
-        status = insert_row(store, &rows, row, 2 + VALIDATION_CELLS, what, diag);
-    }
-    sqlite3_finalize(head.statement);
-    sqlite3_finalize(rows.statement);
-    return database_end(store, status, what, diag);
+    struct arena arena = ARENA_INIT;
+    int n = table->rows.n;
+    struct record_cell *cells = ARENA_ARRAY(&arena, struct record_cell, VALIDATION_CELLS * n + 1);
+    const struct record_cell head[] = {cell_text("file", file)};
+    for (int i = 0; i < n; i++)
+        validation_record(&cells[(ptrdiff_t)i * VALIDATION_CELLS], &table->rows.at[i]);
+    const struct store_study study = {.table = "validation",
+        .rows_table = "validation_row",
+        .head = head,
+        .n_head = 1,
+        .cells = cells,
+        .n_cells = VALIDATION_CELLS,
+        .n_rows = n};
+    enum status status = store_put_study(store, &study, diag);
+    arena_release(&arena);
+    return status;
 }
 
 /* ---- rows of a CSV by SQL ---- */

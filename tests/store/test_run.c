@@ -4,7 +4,6 @@
 #include "sample.h"
 
 #include "store/database.h"
-#include "store/fetch.h"
 #include "store/record.h"
 
 struct held {
@@ -65,8 +64,10 @@ static void number_all(struct sample *sample, int i)
     result->exec.n_programs = 2;
     result->exec.programs = programs;
     result->exec.fullest = 1;
-    for (int n = 0; n < 2 * FETCH_PROGRAM_REALS; n++)
-        *fetch_program_real(&programs[n / FETCH_PROGRAM_REALS], n % FETCH_PROGRAM_REALS) = n + 1.0 / 7;
+    for (int p = 0, n = 0; p < 2; p++)
+        for (int c = 0; c < n_record_columns; c++)
+            if (record_columns[c].program)
+                *record_of_program(&programs[p], &record_columns[c]) = n++ + 1.0 / 7;
 }
 
 static void assert_alike(const struct sample *sample, int i, const struct scenario_result *got)
@@ -93,8 +94,9 @@ static void assert_alike(const struct sample *sample, int i, const struct scenar
     assert_int_equal(got->exec.n_programs, stored->n_programs);
     assert_int_equal(got->exec.fullest, stored->fullest);
     for (int p = 0; p < stored->n_programs; p++)
-        for (int n = 0; n < FETCH_PROGRAM_REALS; n++)
-            assert_true(*fetch_program_real(&got->exec.programs[p], n) == *fetch_program_real(&stored->programs[p], n));
+        for (const struct record_column *c = record_columns; c < record_columns + n_record_columns; c++)
+            assert_true(!c->program ||
+                        *record_of_program(&got->exec.programs[p], c) == *record_of_program(&stored->programs[p], c));
 }
 
 static void what_was_stored_comes_back(void **state)
