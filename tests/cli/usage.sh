@@ -75,7 +75,7 @@ says err "a figure is missing"
 expect 2 "$FLOPCAST" plot one two
 expect 2 "$FLOPCAST" calibrate guess
 expect 2 "$FLOPCAST" calibrate fit guess
-says err "'guess' is nothing to fit; 'nccl', 'training', 'cluster', 'kernels', 'overlap', 'measure FILE', or nothing for the GPUs"
+says err "'guess' is nothing to fit; 'nccl', 'training', 'cluster', 'kernels', 'overlap', 'direct', 'measure FILE', or nothing for the GPUs"
 expect 2 "$FLOPCAST" calibrate fit --correlations
 says err "--correlations is for: calibrate fit nccl, and training"
 expect 2 "$FLOPCAST" calibrate fit nccl --cross-validate

@@ -41,7 +41,7 @@ static const struct digests want = {
         [MODEL_VIT] = UINT64_C(0x3c2bf631150f9efe),
         [MODEL_CONVNET] = UINT64_C(0xa12a5c524812a629),
         [MODEL_DHEN] = UINT64_C(0x2845c1d4453095d1)},
-    .cluster = {UINT64_C(0xd816abb85d3dc32a), UINT64_C(0xfe62161f19af85fd), UINT64_C(0x06b964efc8ad29fd)},
+    .cluster = {UINT64_C(0x8936161baa4006ae), UINT64_C(0x11b596292e861ed9), UINT64_C(0xd48c3c6c84048bc8)},
 };
 
 static uint64_t digest_real(uint64_t digest, double value)
