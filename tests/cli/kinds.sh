@@ -17,8 +17,8 @@ both=(--set "cluster.batch_split=[equal, by_speed]")
 "$FLOPCAST" run two.yaml "${both[@]}" --db two.db >out
 [[ $(sed -n 2p out) == "H100-80GB, 8 x 400 Gb/s, and nodes of a second kind: DGX-A100-80GB-like" ]] || fail "heading: $(<out)"
 grep -q "^by kind of GPU:" out || fail "parts: $(<out)"
-grep -q "batch_split by_speed, 16 GPUs  H100-SXM5-80GB (fullest)      5 " out || fail "5 samples on H100: $(<out)"
-grep -q "batch_split by_speed, 16 GPUs  A100-SXM4-80GB                3 " out || fail "3 samples on A100: $(<out)"
+grep -q "^16 GPUs, .*batch_split by_speed  H100-SXM5-80GB (fullest)      5 " out || fail "5 samples on H100: $(<out)"
+grep -q "^16 GPUs, .*batch_split by_speed  A100-SXM4-80GB                3 " out || fail "3 samples on A100: $(<out)"
 
 # The same from the database, where nothing is simulated anew.
 "$FLOPCAST" run two.yaml "${both[@]}" --db two.db >again

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# flopcast memory and fit: the figures that courses teach come out, in every format; wrong usage ends with exit status 2.
+# flopcast memory and capacity: the figures that courses teach come out, in every format; wrong usage ends with exit status 2.
 set -euo pipefail
 failed=0
 models=$FLOPCAST_SOURCE_DIR/scenarios/models
@@ -191,7 +191,7 @@ refused "--dtype: error: DeepSpeed keeps 16-bit weights" 1B --strategy zero1 --d
 refused "fp8_mixed multiplies in fp8, which GPU 'T4-16GB' cannot; it can in" "$models/gpt2.yaml" --dtype fp8_mixed \
     --gpu "$FLOPCAST_SOURCE_DIR/topologies/gpus/t4-16gb.yaml"
 refused "LOMO steps on the GPU" 1B --strategy fsdp --optimizer lomo --offload
-command=fit
+command=capacity
 refused "bf16_mixed multiplies in bf16" "$models/gpt2.yaml" --gpu "$FLOPCAST_SOURCE_DIR/topologies/gpus/v100-sxm2-32gb.yaml" --seq-len 128
 refused "--gpu is missing" "$models/llama2-7b.yaml" --seq-len 2048
 refused "leave --checkpointing out" "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --checkpointing full
@@ -223,5 +223,5 @@ grep -qE "^ +8 +[1-9]" out || { cat out; failed=1; }
     failed=1
 grep -qF "a card of 24GiB: fits; 11.9 GB of 25.8 GB, 0.5 GB of them CUDA context, 13.8 GB to spare" out || failed=1
 "$FLOPCAST" capacity "$models/llama2-7b.yaml" --lora 16 --qlora --seq-len 2048 --gpu "24 GB" --gpus 1 >out || failed=1
-grep -qF "llama2-7b on a card of 24 GB: 24.0 GB, less 0.5 GB" out || failed=1
+grep -qF "llama2-7b on a card of 24 GB: 22.4 GiB, less 0.5 GiB" out || failed=1
 exit $failed
