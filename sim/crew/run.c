@@ -191,11 +191,18 @@ static void serve_ranks(struct owner *owner)
     }
 }
 
+#ifdef _OPENMP
+static int threads_for(const struct owner *owner)
+{
+    int jobs = owner->last - owner->first, threads = threads_count();
+    return threads < jobs ? threads : jobs > 0 ? jobs : 1;
+}
+#endif
+
 static void run_here(struct owner *owner, bool with_ranks)
 {
 #ifdef _OPENMP
-    int jobs = owner->last - owner->first, threads = threads_count();
-#pragma omp parallel num_threads((threads < jobs ? threads : jobs > 0 ? jobs : 1) + with_ranks)
+#pragma omp parallel num_threads(threads_for(owner) + with_ranks)
 #endif
     {
         if (with_ranks && thread_number() == 0)

@@ -38,8 +38,8 @@ static const struct table tables[CLASS_COUNT] = {
 /* kernel: how it begins; of a cast, the op. every: shapes to one that is kept. */
 struct direct_pick {
     enum direct_class table;
-    const char *gpu, *file_gpu, *software, *kernel, *dtype, *regime;
     int every;
+    const char *gpu, *file_gpu, *software, *kernel, *dtype, *regime;
 };
 #define TRT "TRTLLM 1.3.0rc20"
 #define VLLM "VLLM 0.24.0"
@@ -52,41 +52,41 @@ struct direct_pick {
 #define GB200 "gb200", "gb200-186gb"
 #define GB300 "gb300", "gb300-288gb"
 #define CASTS(gpu)                                                                                                     \
-    {CAST, gpu, TRT, "scale_matrix", "fp8", "short", 3}, {CAST, gpu, TRT, "compute_scale", "fp8", "short", 3},         \
+    {CAST, 3, gpu, TRT, "scale_matrix", "fp8", "short"}, {CAST, 3, gpu, TRT, "compute_scale", "fp8", "short"},         \
     {                                                                                                                  \
-        CAST, gpu, VLLM, "scale_matrix", "fp8", "short", 3                                                             \
+        CAST, 3, gpu, VLLM, "scale_matrix", "fp8", "short"                                                             \
     }
 static const struct direct_pick direct_picks[] = {
-    {PRODUCT, A100, "SGLang 0.5.10", "sglang", "bfloat16", "short", 12},
-    {PRODUCT, H100, VLLM, LINEAR, "bfloat16", "short", 12},
-    {PRODUCT, H100, TRT, "torch_flow", "fp8", "short", 12},
-    {PRODUCT, H200, "VLLM 0.22.0", "vllm_default", "bfloat16", "settled", 12},
-    {PRODUCT, B200, VLLM, LINEAR, "bfloat16", "short", 12},
-    {PRODUCT, B200, TRT, "torch_flow", "bfloat16", "short", 12},
-    {PRODUCT, B200, TRT, "torch_flow", "fp8", "short", 12},
-    {PRODUCT, B200, "VLLM 0.22.0", "vllm_default", "bfloat16", "settled", 12},
-    {PRODUCT, GB200, "TRTLLM 1.3.0rc17", "torch_flow", "bfloat16", "short", 12},
-    {PRODUCT, GB200, "TRTLLM 1.3.0rc17", "torch_flow", "fp8", "short", 12},
-    {PRODUCT, GB300, VLLM, LINEAR, "bfloat16", "short", 12},
+    {PRODUCT, 12, A100, "SGLang 0.5.10", "sglang", "bfloat16", "short"},
+    {PRODUCT, 12, H100, VLLM, LINEAR, "bfloat16", "short"},
+    {PRODUCT, 12, H100, TRT, "torch_flow", "fp8", "short"},
+    {PRODUCT, 12, H200, "VLLM 0.22.0", "vllm_default", "bfloat16", "settled"},
+    {PRODUCT, 12, B200, VLLM, LINEAR, "bfloat16", "short"},
+    {PRODUCT, 12, B200, TRT, "torch_flow", "bfloat16", "short"},
+    {PRODUCT, 12, B200, TRT, "torch_flow", "fp8", "short"},
+    {PRODUCT, 12, B200, "VLLM 0.22.0", "vllm_default", "bfloat16", "settled"},
+    {PRODUCT, 12, GB200, "TRTLLM 1.3.0rc17", "torch_flow", "bfloat16", "short"},
+    {PRODUCT, 12, GB200, "TRTLLM 1.3.0rc17", "torch_flow", "fp8", "short"},
+    {PRODUCT, 12, GB300, VLLM, LINEAR, "bfloat16", "short"},
     CASTS(H100),
     CASTS(H200),
     CASTS(B200),
     CASTS(B300),
     CASTS(GB200),
     CASTS(GB300),
-    {ATTENTION, A100, "SGLang 0.5.10", "flash_attention", "bfloat16", "short", 6},
-    {ATTENTION, H100, VLLM, "vllm_flash_attn_fa3", "bfloat16", "short", 6},
-    {ATTENTION, B200, TRT, "torch_flow", "bfloat16", "short", 12},
-    {ATTENTION, GB200, TRT, "torch_flow", "bfloat16", "short", 12},
-    {ATTENTION, GB300, TRT, "torch_flow", "bfloat16", "short", 12},
-    {TRAINED_ATTENTION, "NVIDIA H200", "h200-sxm-141gb", "cudnn-frontend", "cudnn", "bfloat16", "short", 1},
-    {TRAINED_ATTENTION, "NVIDIA GB200", "gb200-186gb", "cudnn-frontend", "cudnn", "bfloat16", "short", 1},
-    {TRAINED_ATTENTION, "NVIDIA GB300", "gb300-288gb", "cudnn-frontend", "cudnn", "bfloat16", "short", 1},
-    {EXPERTS, H100, TRT, "moe_torch_flow_cutlass", "bfloat16", "short", 3},
-    {EXPERTS, H100, TRT, "moe_torch_flow_cutlass", "fp8", "short", 3},
-    {EXPERTS, B200, TRT, "moe_torch_flow_cutlass", "bfloat16", "short", 3},
-    {EXPERTS, B200, TRT, "moe_torch_flow_cutlass", "fp8", "short", 3},
-    {EXPERTS, GB200, TRT, "moe_torch_flow_cutlass", "bfloat16", "short", 3},
+    {ATTENTION, 6, A100, "SGLang 0.5.10", "flash_attention", "bfloat16", "short"},
+    {ATTENTION, 6, H100, VLLM, "vllm_flash_attn_fa3", "bfloat16", "short"},
+    {ATTENTION, 12, B200, TRT, "torch_flow", "bfloat16", "short"},
+    {ATTENTION, 12, GB200, TRT, "torch_flow", "bfloat16", "short"},
+    {ATTENTION, 12, GB300, TRT, "torch_flow", "bfloat16", "short"},
+    {TRAINED_ATTENTION, 1, "NVIDIA H200", "h200-sxm-141gb", "cudnn-frontend", "cudnn", "bfloat16", "short"},
+    {TRAINED_ATTENTION, 1, "NVIDIA GB200", "gb200-186gb", "cudnn-frontend", "cudnn", "bfloat16", "short"},
+    {TRAINED_ATTENTION, 1, "NVIDIA GB300", "gb300-288gb", "cudnn-frontend", "cudnn", "bfloat16", "short"},
+    {EXPERTS, 3, H100, TRT, "moe_torch_flow_cutlass", "bfloat16", "short"},
+    {EXPERTS, 3, H100, TRT, "moe_torch_flow_cutlass", "fp8", "short"},
+    {EXPERTS, 3, B200, TRT, "moe_torch_flow_cutlass", "bfloat16", "short"},
+    {EXPERTS, 3, B200, TRT, "moe_torch_flow_cutlass", "fp8", "short"},
+    {EXPERTS, 3, GB200, TRT, "moe_torch_flow_cutlass", "bfloat16", "short"},
 };
 enum { PICKS = sizeof direct_picks / sizeof *direct_picks };
 
