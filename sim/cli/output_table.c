@@ -128,7 +128,7 @@ static void add_shown(struct view *view, struct table *table, const struct recor
         value /= source->result->exec.step_time_s;
     int digits = column->shown.digits;
     struct arena *arena = &table->numbers;
-    sure_cell(table, heading, column->shown.unit, column->shown.spare, !column->known || column->known(source),
+    sure_cell(table, heading, column->shown.unit, (int)column->shown.spare, !column->known || column->known(source),
         column->shown.sure ? sure_number(arena, regime, value, digits) : arena_printf(arena, "%.*f", digits, value));
 }
 
