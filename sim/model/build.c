@@ -103,7 +103,7 @@ void model_build(struct model *out, const struct model_shape *shape, struct aren
         .tensors = ARENA_ARRAY(arena, struct model_tensor, builder.tensors.n),
         .n_tensors = builder.tensors.n,
         .tables = {.name = "tables",
-            .rows = (int64_t)(shape->dhen.tables.params / (double)shape->d_model),
+            .rows = shape->d_model > 0 ? (int64_t)(shape->dhen.tables.params / (double)shape->d_model) : 0,
             .cols = shape->d_model,
             .numel = (int64_t)shape->dhen.tables.params,
             .split = AXES_DP,
