@@ -14,14 +14,9 @@
 #include <cmocka.h>
 
 #include "../near.h"
+#include "steady.h"
 
 #define SCENARIOS FLOPCAST_SOURCE_DIR "/scenarios/"
-#define STEADY                                                                                                         \
-    {"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"}, {"noise.network_jitter", "0"},                      \
-        {"noise.host_jitter", "0"}, {"run.steps", "1"},                                                                \
-    {                                                                                                                  \
-        "run.warmup_steps", "4"                                                                                        \
-    }
 #define OVERRIDES(list) (list), (int)(sizeof(list) / sizeof *(list))
 
 static const double ns = 1e-9; /* a trace's times are cut to nanoseconds: an activity is at most so much longer */

@@ -14,14 +14,9 @@
 
 #include "../near.h"
 #include "../point.h"
+#include "steady.h"
 
 #define SCENARIOS FLOPCAST_SOURCE_DIR "/scenarios/"
-#define STEADY                                                                                                         \
-    {"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"}, {"noise.network_jitter", "0"},                      \
-        {"noise.host_jitter", "0"}, {"run.steps", "1"},                                                                \
-    {                                                                                                                  \
-        "run.warmup_steps", "4"                                                                                        \
-    }
 
 struct traced_job {
     const char *scenario;
