@@ -62,7 +62,7 @@ static bool available(enum coll_protocol protocol, int nodes, const struct hw *h
     return nodes == 1 || (left != HW_PROTOCOLS_SIMPLE && left != without[protocol]);
 }
 
-static double bus_factor(enum coll_kind kind, double n)
+double coll_bus_factor(enum coll_kind kind, double n)
 {
     switch (kind) {
     case COLL_ALL_REDUCE:
@@ -90,21 +90,9 @@ double coll_staged_bytes(enum coll_protocol protocol)
 /* The first and the last step of a ring, which are not like the others: the rank's own part is read, and written. */
 static double ends(enum coll_kind kind, double ranks)
 {
-    switch (kind) {
-    case COLL_ALL_REDUCE:
-        return 1 / (ranks - 1);
-    case COLL_ALL_GATHER:
-    case COLL_REDUCE_SCATTER:
-        return 2 / (ranks - 1);
-    case COLL_ALL_TO_ALL:
-    case COLL_BROADCAST:
-    case COLL_REDUCE:
-    case COLL_SEND_RECV:
-    case COLL_PEER_COPY:
-    case COLL_KIND_COUNT:
-        break;
-    }
-    return 0;
+    static const double parts[COLL_KIND_COUNT] = {
+        [COLL_ALL_REDUCE] = 1, [COLL_ALL_GATHER] = 2, [COLL_REDUCE_SCATTER] = 2};
+    return parts[kind] / (ranks - 1);
 }
 
 /* By bus byte: see coll_cost.hbm_bytes. */
@@ -126,7 +114,7 @@ bool coll_cost(struct coll_cost *out, enum coll_kind kind, enum coll_algorithm a
     BUG_IF(!(bytes > 0), "%s of %g bytes", coll_kind_names[kind], bytes);
     if (!available(protocol, shape.nodes, hw))
         return false;
-    out->bus_bytes = bus_factor(kind, shape.ranks) * bytes;
+    out->bus_bytes = coll_bus_factor(kind, shape.ranks) * bytes;
     out->gpu_out_factor = shape.per_node > 1 ? 1 : 0;
     /* Each ring leaves a node once, over one NIC; with R rings of 1/R of the bytes a node sends as many bytes as one
      * rank. */

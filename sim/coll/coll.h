@@ -241,6 +241,9 @@ struct coll_cost coll_of(enum coll_kind kind, double bytes, const struct coll_ro
 /* latency_s + bus_bytes / max_rate_Bps. */
 double coll_isolated_s(struct coll_cost cost);
 
+/* Bus bytes a byte of the collective's size, as nccl-tests counts busbw. */
+double coll_bus_factor(enum coll_kind kind, double ranks);
+
 /* Written to and read from a staging buffer, by byte of data: LL stores 4 bytes of flag beside 4 of data, LL128 8
  * beside 120. */
 double coll_staged_bytes(enum coll_protocol protocol);

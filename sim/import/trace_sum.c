@@ -166,22 +166,7 @@ void trace_sum_free(struct trace_sum *sum)
 
 double trace_bus_bytes(const struct trace_group *group)
 {
-    double ranks = group->ranks;
     if (group->ranks < 2 || group->kind == TRACE_UNKNOWN_KIND)
         return 0;
-    switch ((enum coll_kind)group->kind) {
-    case COLL_ALL_REDUCE:
-        return group->bytes * 2 * (ranks - 1) / ranks;
-    case COLL_ALL_GATHER:
-    case COLL_REDUCE_SCATTER:
-    case COLL_ALL_TO_ALL:
-        return group->bytes * (ranks - 1) / ranks;
-    case COLL_BROADCAST:
-    case COLL_REDUCE:
-    case COLL_SEND_RECV:
-    case COLL_PEER_COPY:
-    case COLL_KIND_COUNT:
-        break;
-    }
-    return group->bytes;
+    return group->bytes * coll_bus_factor((enum coll_kind)group->kind, group->ranks);
 }
