@@ -215,32 +215,3 @@ int scenario_import(int argc, char **argv)
     arena_release(&import.arena);
     return cli_report(&diag);
 }
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    if (key == ARGP_KEY_ARG && strcmp(arg, "import") == 0) {
-        char whole[] = "flopcast scenario import";
-        int first = state->next - 1; /* the action's name is its argv[0] */
-        state->argv[first] = whole;
-        *(int *)state->input = scenario_import(state->argc - first, state->argv + first);
-        state->next = state->argc;
-        return 0;
-    }
-    if (key == ARGP_KEY_ARG)
-        argp_error(state, "'%s' is nothing to do; there is: import", arg);
-    if (key == ARGP_KEY_NO_ARGS)
-        argp_error(state, "what to do is missing; there is: import");
-    return ARGP_ERR_UNKNOWN;
-}
-
-int cmd_scenario(int argc, char **argv)
-{
-    const struct argp argp = {.parser = parse,
-        .args_doc = "import [ARGUMENT...]",
-        .doc = "Work with scenario files.\v"
-               "  import      make one of a configuration of DeepSpeed, accelerate, torchtitan or Megatron-LM\n\n"
-               "'flopcast scenario import --help' explains it."};
-    int status = CLI_OK;
-    arguments_parse(&argp, argc, argv, ARGP_IN_ORDER, &status);
-    return status;
-}

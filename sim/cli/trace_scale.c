@@ -366,33 +366,3 @@ int trace_scale(int argc, char **argv)
     arena_release(&arena);
     return cli_report(&diag);
 }
-
-/* ---- flopcast trace ---- */
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    char whole[] = "flopcast trace scale";
-    if (key == ARGP_KEY_NO_ARGS)
-        argp_error(state, "what to do with it is missing: scale");
-    if (key != ARGP_KEY_ARG)
-        return ARGP_ERR_UNKNOWN;
-    if (strcmp(arg, "scale") != 0)
-        argp_error(state, "there is no 'trace %s', but 'trace scale'", arg);
-    int first = state->next - 1;
-    state->argv[first] = whole;
-    *(int *)state->input = trace_scale(state->argc - first, state->argv + first);
-    state->next = state->argc;
-    return 0;
-}
-
-int cmd_trace(int argc, char **argv)
-{
-    const struct argp argp = {.parser = parse,
-        .args_doc = "scale [ARGUMENT...]",
-        .doc = "Work with a trace of a real step.\v"
-               "  scale       run it on any number of GPUs of a cluster\n\n"
-               "'flopcast trace scale --help' explains it."};
-    int status = CLI_OK;
-    arguments_parse(&argp, argc, argv, ARGP_IN_ORDER, &status);
-    return status;
-}

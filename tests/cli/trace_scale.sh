@@ -100,4 +100,4 @@ refused "a trace is missing"
 expect 2 "$FLOPCAST" trace scale r0.json
 says err "--topology NAME is needed"
 expect 2 "$FLOPCAST" trace shrink r0.json
-says err "there is no 'trace shrink'"
+says err "'shrink' is nothing to do; there is: scale"
