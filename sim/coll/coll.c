@@ -62,15 +62,15 @@ static bool available(enum coll_protocol protocol, int nodes, const struct hw *h
     return nodes == 1 || (left != HW_PROTOCOLS_SIMPLE && left != without[protocol]);
 }
 
-double coll_bus_factor(enum coll_kind kind, double n)
+double coll_bus_factor(enum coll_kind kind, double ranks)
 {
     switch (kind) {
     case COLL_ALL_REDUCE:
-        return 2 * (n - 1) / n;
+        return 2 * (ranks - 1) / ranks;
     case COLL_ALL_GATHER:
     case COLL_REDUCE_SCATTER:
     case COLL_ALL_TO_ALL:
-        return (n - 1) / n;
+        return (ranks - 1) / ranks;
     case COLL_BROADCAST:
     case COLL_REDUCE:
     case COLL_SEND_RECV:
@@ -90,7 +90,7 @@ double coll_staged_bytes(enum coll_protocol protocol)
 /* The first and the last step of a ring, which are not like the others: the rank's own part is read, and written. */
 static double ends(enum coll_kind kind, double ranks)
 {
-    static const double parts[COLL_KIND_COUNT] = {
+    static const double parts[COLL_KIND_COUNT + 1] = {
         [COLL_ALL_REDUCE] = 1, [COLL_ALL_GATHER] = 2, [COLL_REDUCE_SCATTER] = 2};
     return parts[kind] / (ranks - 1);
 }
