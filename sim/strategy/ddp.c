@@ -21,13 +21,7 @@
  * - zero_grad false: a training loop that never calls it adds each step's gradients to those before it.
  *
  * Ignored: find_unused_parameters, static_graph, zero_grad(set_to_none=False). */
-#include "strategy/emit.h"
-
-/* A bucket on its way: tensors of ddp.sent from there to the next one's. */
-struct bucket {
-    int first;
-    plan_wait reduced;
-};
+#include "strategy/buckets.h"
 
 struct ddp {
     struct emit *emit;
@@ -35,13 +29,10 @@ struct ddp {
     int group;
     struct optimizer_tensor *tensors; /* that are trained */
     int n_tensors;
-    int64_t bucket_bytes;       /* in the bucket that is filling */
-    VEC(struct bucket) buckets; /* of the step, in the order in which they were sent */
-    VEC(int) sent;              /* tensors in the order in which they came into buckets */
-    int filling;                /* the first of those in the bucket that is filling */
-    int *casts;                 /* by layer: autocast's copies of its weights, or PLAN_NO_OP */
-    bool reducer;               /* there is one */
-    bool views;                 /* gradients live in the buckets */
+    struct buckets buckets; /* in bytes */
+    int *casts;             /* by layer: autocast's copies of its weights, or PLAN_NO_OP */
+    bool reducer;           /* there is one */
+    bool views;             /* gradients live in the buckets */
 };
 
 /* A collective of DDP's; one rank has the host's part of it. */
@@ -63,19 +54,16 @@ static void stream_kernel(
         kernel_stream(kind, reads, writes, 0), emit->options->host.backward_issue_s);
 }
 
-static void send_bucket(struct ddp *ddp)
+static plan_wait reduce(struct emit *emit, const int *tensors, int n, int64_t bytes)
 {
-    struct emit *emit = ddp->emit;
-    if (ddp->bucket_bytes == 0)
-        return;
+    struct ddp *ddp = emit->state;
+    (void)tensors;
+    (void)n;
     if (ddp->options->divide_buckets)
-        stream_kernel(ddp, KERNEL_ELEMENTWISE, "bucket", "div_", (double)ddp->bucket_bytes, (double)ddp->bucket_bytes);
+        stream_kernel(ddp, KERNEL_ELEMENTWISE, "bucket", "div_", (double)bytes, (double)bytes);
     plan_host(&emit->builder, "bucket_hook", emit->options->host.unit_hook_s);
-    plan_wait reduced = collective(ddp, arena_printf(emit->arena, "bucket.%d/all_reduce", ddp->buckets.n),
-        COLL_ALL_REDUCE, (double)ddp->bucket_bytes);
-    vec_push(&ddp->buckets, ((struct bucket){ddp->filling, reduced}));
-    ddp->filling = ddp->sent.n;
-    ddp->bucket_bytes = 0;
+    return collective(
+        ddp, arena_printf(emit->arena, "bucket.%d/all_reduce", ddp->buckets.sent.n), COLL_ALL_REDUCE, (double)bytes);
 }
 
 static void grad_begins(struct emit *emit, int tensor)
@@ -117,11 +105,10 @@ static void grad_ready(struct emit *emit, int tensor)
     stream_kernel(ddp, KERNEL_COPY, at->name, "copy_to_bucket", (double)bytes, (double)bytes);
     if (ddp->views)
         emit_free(emit, &emit->grads[tensor], PLAN_NO_OP);
-    ddp->bucket_bytes += bytes;
-    vec_push(&ddp->sent, tensor);
-    double cap = ddp->buckets.n == 0 ? ddp->options->first_bucket_bytes : ddp->options->bucket_cap_bytes;
-    if ((double)ddp->bucket_bytes >= cap)
-        send_bucket(ddp);
+    buckets_add(&ddp->buckets, tensor, bytes);
+    double cap = ddp->buckets.sent.n == 0 ? ddp->options->first_bucket_bytes : ddp->options->bucket_cap_bytes;
+    if ((double)ddp->buckets.size >= cap)
+        buckets_send(emit, &ddp->buckets);
 }
 
 /* n tensors of one format, `bytes` in all: joined, sent, copied out. */
@@ -167,14 +154,13 @@ static void after_backward(struct emit *emit, int segment)
 static void finish_backward(struct ddp *ddp)
 {
     struct emit *emit = ddp->emit;
-    if (!ddp->reducer)
-        return;
-    send_bucket(ddp);
-    for (int b = 0; b < ddp->buckets.n; b++) {
-        int end = b + 1 < ddp->buckets.n ? ddp->buckets.at[b + 1].first : ddp->sent.n;
-        plan_stream_wait(&emit->builder, STREAM_COMPUTE, ddp->buckets.at[b].reduced);
-        for (int i = ddp->buckets.at[b].first; i < end && !ddp->views; i++) {
-            const struct model_tensor *tensor = &emit->model->tensors[ddp->sent.at[i]];
+    struct buckets *all = &ddp->buckets;
+    buckets_send(emit, all);
+    for (int b = 0; b < all->sent.n; b++) {
+        int end = b + 1 < all->sent.n ? all->sent.at[b + 1].first : all->tensors.n;
+        plan_stream_wait(&emit->builder, STREAM_COMPUTE, all->sent.at[b].reduced);
+        for (int i = all->sent.at[b].first; i < end && !ddp->views; i++) {
+            const struct model_tensor *tensor = &emit->model->tensors[all->tensors.at[i]];
             double bytes = (double)(tensor->numel * emit->master_bytes);
             stream_kernel(ddp, KERNEL_COPY, tensor->name, "copy_from_bucket", bytes, bytes);
         }
@@ -202,6 +188,7 @@ static void setup_single_device(struct emit *emit)
     struct ddp *ddp = emit->state;
     ddp->emit = emit;
     ddp->options = &emit->options->ddp;
+    ddp->buckets.reduce = reduce;
     ddp->casts = ARENA_ARRAY(emit->arena, int, emit->model->n_layers);
     ddp->tensors = ARENA_ARRAY(emit->arena, struct optimizer_tensor, emit->model->n_tensors);
     ddp->group = emit_group(emit, "world", AXES_DENSE);
@@ -222,8 +209,7 @@ static void step_ends(struct emit *emit)
     finish_backward(ddp);
     emit_first_state(emit, ddp->tensors, ddp->n_tensors);
     emit_optimizer(emit, ddp->tensors, ddp->n_tensors);
-    vec_free(&ddp->buckets);
-    vec_free(&ddp->sent);
+    buckets_free(&ddp->buckets);
 }
 
 const struct data_parallel ddp_hooks = {.state_size = sizeof(struct ddp),

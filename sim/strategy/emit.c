@@ -36,6 +36,20 @@ void emit_stream_kernel(
         &emit->builder, stream, name, kernel_stream(kind, reads, writes, 0), emit->options->host.kernel_issue_s);
 }
 
+void emit_tensor_kernel(struct emit *emit, int tensor, enum kernel_kind kind, const char *name, int64_t reads,
+    int64_t writes, double issue_s)
+{
+    const struct model_tensor *at = &emit->model->tensors[tensor];
+    plan_kernel(&emit->builder, STREAM_COMPUTE, arena_printf(emit->arena, "%s/%s", at->name, name),
+        kernel_stream(kind, (double)(reads * at->numel), (double)(writes * at->numel), 0), issue_s);
+}
+
+void emit_accumulate_grad(struct emit *emit, int tensor, double issue_s)
+{
+    emit_tensor_kernel(
+        emit, tensor, KERNEL_ELEMENTWISE, "accumulate_grad", 2 * emit->param_bytes, emit->param_bytes, issue_s);
+}
+
 static bool is_nf4(const struct emit *emit, const struct model_tensor *tensor)
 {
     return emit->workload.nf4 && tensor->frozen && model_is_block_matrix(emit->model, tensor);
@@ -105,6 +119,11 @@ void emit_alloc_grad(struct emit *emit, int tensor, int64_t bytes, enum hbm_cate
     if (emit->grads[tensor] == PLAN_NO_OP)
         emit->grads[tensor] =
             plan_alloc(&emit->builder, STREAM_COMPUTE, emit->model->tensors[tensor].name, bytes, category);
+}
+
+void emit_begin_grad(struct emit *emit, int tensor)
+{
+    emit_alloc_grad(emit, tensor, emit->model->tensors[tensor].numel * emit->param_bytes, HBM_GRADIENTS);
 }
 
 /* Blocks of its model chunk up to this one. */

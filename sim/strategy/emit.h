@@ -144,6 +144,8 @@ void emit_free(struct emit *emit, int *buffer, plan_wait last_use);
 
 /* For a tensor that has none: emit->grads[tensor]. */
 void emit_alloc_grad(struct emit *emit, int tensor, int64_t bytes, enum hbm_category category);
+/* The same in the format of the weights, as kernels see them: a grad_begins hook. */
+void emit_begin_grad(struct emit *emit, int tensor);
 
 /* The model's outputs go out of scope: past_key_values are freed. */
 void emit_drop_outputs(struct emit *emit);
@@ -155,6 +157,11 @@ int64_t emit_used_bytes(const struct emit *emit, const struct model_tensor *tens
 /* A kernel that streams; name as it is. */
 void emit_stream_kernel(
     struct emit *emit, int stream, enum kernel_kind kind, const char *name, double reads, double writes);
+/* A kernel of the compute stream over a tensor, "tensor/name"; bytes an element. */
+void emit_tensor_kernel(struct emit *emit, int tensor, enum kernel_kind kind, const char *name, int64_t reads,
+    int64_t writes, double issue_s);
+/* autograd adds a gradient to the one of the micro-batches before. */
+void emit_accumulate_grad(struct emit *emit, int tensor, double issue_s);
 /* "encoder.block.3/wi", made once. what: a literal or a string of the model, compared by its address. */
 const char *emit_name(struct emit *emit, int layer, const char *what);
 

@@ -15,22 +15,20 @@
  * boundary, one root in eight, the next one is near; that is ignored.
  *   One program stands for all ranks: its optimizer steps on the largest part, which is what the others wait for.
  * Ignored: tensor, pipeline and sequence parallelism, groups of parameters by their format, loss scaling. */
-#include "strategy/emit.h"
+#include "strategy/buckets.h"
 
 struct internevo {
     struct emit *emit;
     const struct internevo_options *options;
-    int ranks;           /* all */
-    int world, zero1;    /* groups */
-    int *segment;        /* by tensor: whose backward pass completes its gradient */
-    int *owner;          /* by tensor */
-    int64_t *owned;      /* elements, by rank of the zero1 group */
-    int n_owners;        /* the ranks after these own nothing */
-    plan_wait *arrivals; /* by owner: its broadcast; PLAN_NO_OP once compute has waited for it */
-    int64_t largest;     /* part */
-    int64_t bucket_elements;
-    int buckets;
-    plan_wait reduced; /* the copy out of the last bucket */
+    int ranks;              /* all */
+    int world, zero1;       /* groups */
+    int *segment;           /* by tensor: whose backward pass completes its gradient */
+    int *owner;             /* by tensor */
+    int64_t *owned;         /* elements, by rank of the zero1 group */
+    int n_owners;           /* the ranks after these own nothing */
+    plan_wait *arrivals;    /* by owner: its broadcast; PLAN_NO_OP once compute has waited for it */
+    int64_t largest;        /* part */
+    struct buckets buckets; /* in elements; reduced: the copy out of one */
 };
 
 /* ---- who owns what ---- */
@@ -120,46 +118,40 @@ static void before_forward(struct emit *emit, int segment)
 
 /* ---- gradients ---- */
 
-static void send_bucket(struct internevo *self)
+static plan_wait reduce(struct emit *emit, const int *tensors, int n, int64_t elements)
 {
-    struct emit *emit = self->emit;
+    struct internevo *self = emit->state;
     struct plan_builder *builder = &emit->builder;
-    double bytes = (double)(self->bucket_elements * emit->param_bytes);
-    if (self->bucket_elements == 0)
-        return;
-    plan_host_wait(builder, "comm_stream.synchronize", self->reduced, emit->options->host.unit_hook_s);
-    int flat = plan_alloc(builder, STREAM_POST, "bucket/flat", self->bucket_elements * emit->param_bytes, HBM_BUFFERS);
+    double bytes = (double)(elements * emit->param_bytes);
+    (void)tensors;
+    (void)n;
+    plan_host_wait(builder, "comm_stream.synchronize", buckets_last(&self->buckets), emit->options->host.unit_hook_s);
+    int flat = plan_alloc(builder, STREAM_POST, "bucket/flat", elements * emit->param_bytes, HBM_BUFFERS);
     plan_stream_wait(builder, STREAM_POST, plan_last_op(builder, STREAM_COMPUTE));
     emit_stream_kernel(emit, STREAM_POST, KERNEL_COPY, "bucket/flatten", bytes, bytes);
     plan_stream_wait(builder, STREAM_POST,
         emit_collective(emit, STREAM_COMM, plan_last_op(builder, STREAM_POST),
-            arena_printf(emit->arena, "bucket.%d/all_reduce", self->buckets++), COLL_ALL_REDUCE, bytes, self->world));
+            arena_printf(emit->arena, "bucket.%d/all_reduce", self->buckets.sent.n), COLL_ALL_REDUCE, bytes,
+            self->world));
     emit_stream_kernel(emit, STREAM_POST, KERNEL_COPY, "bucket/unflatten_and_copy", bytes, bytes);
-    self->reduced = plan_last_op(builder, STREAM_POST);
+    plan_wait reduced = plan_last_op(builder, STREAM_POST);
     plan_free(builder, flat, PLAN_NO_OP);
     if (!self->options->overlap_sync_grad)
-        plan_stream_wait(builder, STREAM_COMPUTE, self->reduced);
-    self->bucket_elements = 0;
-}
-
-static void grad_begins(struct emit *emit, int tensor)
-{
-    emit_alloc_grad(emit, tensor, emit->model->tensors[tensor].numel * emit->param_bytes, HBM_GRADIENTS);
+        plan_stream_wait(builder, STREAM_COMPUTE, reduced);
+    return reduced;
 }
 
 static void grad_ready(struct emit *emit, int tensor)
 {
     struct internevo *self = emit->state;
-    const struct model_tensor *at = &emit->model->tensors[tensor];
-    double bytes = (double)(at->numel * emit->param_bytes);
+    int64_t numel = emit->model->tensors[tensor].numel;
     if (!emit->on_first)
-        emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE,
-            arena_printf(emit->arena, "%s/accumulate_grad", at->name), 2 * bytes, bytes);
+        emit_accumulate_grad(emit, tensor, emit->options->host.kernel_issue_s);
     if (self->ranks == 1 || !emit->on_last)
         return;
-    if (self->bucket_elements + at->numel > self->options->reduce_bucket_size)
-        send_bucket(self);
-    self->bucket_elements += at->numel;
+    if (self->buckets.size + numel > self->options->reduce_bucket_size)
+        buckets_send(emit, &self->buckets);
+    buckets_add(&self->buckets, tensor, numel);
 }
 
 /* ---- the step ---- */
@@ -170,9 +162,9 @@ static void step_ends(struct emit *emit)
     struct internevo *self = emit->state;
     struct plan_builder *builder = &emit->builder;
     struct optimizer_tensor part = {self->largest, 1};
-    send_bucket(self);
+    buckets_send(emit, &self->buckets);
     builder->phase = PHASE_OPTIMIZER;
-    plan_stream_wait(builder, STREAM_COMPUTE, self->reduced);
+    plan_stream_wait(builder, STREAM_COMPUTE, buckets_last(&self->buckets));
     emit_stream_kernel(
         emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "grad_norm", (double)(self->largest * emit->param_bytes), 0);
     plan_wait norm = plan_last_op(builder, STREAM_COMPUTE);
@@ -181,6 +173,7 @@ static void step_ends(struct emit *emit)
     plan_host_wait(builder, "grad_norm.item", sum == PLAN_NO_OP ? norm : sum, 0);
     emit_optimizer(emit, &part, 1);
     emit_link_steps(emit, plan_last_op(builder, STREAM_COMPUTE));
+    buckets_free(&self->buckets);
 }
 
 static void setup(struct emit *emit)
@@ -197,7 +190,7 @@ static void setup(struct emit *emit)
         .owner = ARENA_ARRAY(emit->arena, int, n),
         .owned = ARENA_ARRAY(emit->arena, int64_t, owners),
         .arrivals = ARENA_ARRAY(emit->arena, plan_wait, owners),
-        .reduced = PLAN_NO_OP};
+        .buckets = {.reduce = reduce}};
     find_segments(self);
     if (self->options->overlap_sync_param)
         share_in_order(self, owners);
@@ -229,5 +222,5 @@ const struct data_parallel internevo_hooks = {.state_size = sizeof(struct intern
     .step_begins = step_begins,
     .before_forward = before_forward,
     .step_ends = step_ends,
-    .grad_begins = grad_begins,
+    .grad_begins = emit_begin_grad,
     .grad_ready = grad_ready};

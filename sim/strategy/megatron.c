@@ -251,17 +251,15 @@ static void grad_begins(struct emit *emit, int tensor)
 {
     struct megatron *self = emit->state;
     if (!self->fused[tensor])
-        emit_alloc_grad(emit, tensor, emit->model->tensors[tensor].numel * emit->param_bytes, HBM_GRADIENTS);
+        emit_begin_grad(emit, tensor);
 }
 
 static void grad_ready(struct emit *emit, int tensor)
 {
     struct megatron *self = emit->state;
-    const struct model_tensor *at = &emit->model->tensors[tensor];
     if (!self->fused[tensor]) {
-        double main_grad = (double)(at->numel * self->grad_bytes), grad = (double)(at->numel * emit->param_bytes);
-        plan_kernel(&emit->builder, STREAM_COMPUTE, arena_printf(emit->arena, "%s/main_grad.add_", at->name),
-            kernel_stream(KERNEL_ELEMENTWISE, main_grad + grad, main_grad, 0), emit->options->host.backward_issue_s);
+        emit_tensor_kernel(emit, tensor, KERNEL_ELEMENTWISE, "main_grad.add_", self->grad_bytes + emit->param_bytes,
+            self->grad_bytes, emit->options->host.backward_issue_s);
         emit_free(emit, &emit->grads[tensor], PLAN_NO_OP);
     }
     struct bucket *bucket = &self->buckets.at[self->bucket[tensor]];

@@ -22,7 +22,7 @@
  * group; the first two steps, in which buckets are laid out; that the norm is added up
  * over TP and PP in one all_reduce, not two; that slices of a parameter differ by one element; kernels
  * of a rank's slices are one kernel here, at the host's price of all. */
-#include "strategy/emit.h"
+#include "strategy/buckets.h"
 
 #include <math.h>
 
@@ -36,64 +36,39 @@ struct nanotron {
     int64_t elements; /* on this rank, that are trained */
     int tensors;      /* the same */
     bool ddp;
-    VEC(int) ready;      /* tensors whose gradients of this micro-batch are not added yet */
-    VEC(int) sent;       /* tensors in the order in which they came into buckets */
-    int filling;         /* the first of those in the bucket that is filling */
-    double bucket_bytes; /* in it */
-    int buckets;         /* sent */
-    plan_wait reduced;   /* the last of them */
+    VEC(int) ready;         /* tensors whose gradients of this micro-batch are not added yet */
+    struct buckets buckets; /* in bytes */
 };
 
 /* ---- gradients ---- */
 
-static void launch(
-    struct emit *emit, int tensor, const char *name, enum kernel_kind kind, double reads, double writes, double issue_s)
-{
-    const struct model_tensor *at = &emit->model->tensors[tensor];
-    double numel = (double)at->numel;
-    plan_kernel(&emit->builder, STREAM_COMPUTE, arena_printf(emit->arena, "%s/%s", at->name, name),
-        kernel_stream(kind, reads * numel, writes * numel, 0), issue_s);
-}
-
 /* Python, in the loop after backward or in DDP's hook. */
 static void add_to_fp32(struct emit *emit, int tensor)
 {
-    launch(emit, tensor, "fp32_grad.add_", KERNEL_ELEMENTWISE, (double)emit->param_bytes + FLOAT_BYTES, FLOAT_BYTES,
+    emit_tensor_kernel(emit, tensor, KERNEL_ELEMENTWISE, "fp32_grad.add_", emit->param_bytes + FLOAT_BYTES, FLOAT_BYTES,
         emit->options->host.kernel_issue_s);
 }
 
 static void copy_for_ddp(struct emit *emit, int tensor, const char *name)
 {
-    launch(emit, tensor, name, KERNEL_COPY, (double)emit->param_bytes, (double)emit->param_bytes,
-        emit->options->host.backward_issue_s);
+    emit_tensor_kernel(
+        emit, tensor, KERNEL_COPY, name, emit->param_bytes, emit->param_bytes, emit->options->host.backward_issue_s);
 }
 
-static void send_bucket(struct nanotron *self)
+static plan_wait reduce(struct emit *emit, const int *tensors, int n, int64_t bytes)
 {
-    struct emit *emit = self->emit;
+    struct nanotron *self = emit->state;
     struct plan_builder *builder = &emit->builder;
-    int64_t elements = 0;
-    if (self->filling == self->sent.n)
-        return;
+    int64_t reduced_bytes = bytes / emit->param_bytes * FLOAT_BYTES;
     plan_host(builder, "bucket_hook", emit->options->host.unit_hook_s);
-    for (int i = self->filling; i < self->sent.n; i++) {
-        add_to_fp32(emit, self->sent.at[i]);
-        elements += emit->model->tensors[self->sent.at[i]].numel;
-    }
-    plan_wait before = self->reduced;
-    self->reduced = emit_collective(emit, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE),
-        arena_printf(emit->arena, "bucket.%d/all_reduce", self->buckets), COLL_ALL_REDUCE,
-        (double)(elements * FLOAT_BYTES), self->group);
+    for (int i = 0; i < n; i++)
+        add_to_fp32(emit, tensors[i]);
+    plan_wait reduced = emit_collective(emit, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE),
+        arena_printf(emit->arena, "bucket.%d/all_reduce", self->buckets.sent.n), COLL_ALL_REDUCE, (double)reduced_bytes,
+        self->group);
     if (self->options->cuda_device_max_connections == 1)
-        plan_stream_wait(builder, STREAM_COMPUTE, before);
-    self->buckets++;
-    self->filling = self->sent.n;
-    self->bucket_bytes = 0;
-}
-
-static void grad_begins(struct emit *emit, int tensor)
-{
-    emit_alloc_grad(emit, tensor, emit->model->tensors[tensor].numel * emit->param_bytes, HBM_GRADIENTS);
+        plan_stream_wait(builder, STREAM_COMPUTE, buckets_last(&self->buckets));
+    return reduced;
 }
 
 static void grad_ready(struct emit *emit, int tensor)
@@ -104,10 +79,10 @@ static void grad_ready(struct emit *emit, int tensor)
         return;
     }
     copy_for_ddp(emit, tensor, "copy_to_bucket");
-    vec_push(&self->sent, tensor);
-    self->bucket_bytes += (double)(emit->model->tensors[tensor].numel * emit->param_bytes);
-    if (self->bucket_bytes >= (self->buckets == 0 ? FIRST_BUCKET_BYTES : self->options->ddp_bucket_cap_bytes))
-        send_bucket(self);
+    buckets_add(&self->buckets, tensor, emit->model->tensors[tensor].numel * emit->param_bytes);
+    double cap = self->buckets.sent.n == 0 ? FIRST_BUCKET_BYTES : self->options->ddp_bucket_cap_bytes;
+    if ((double)self->buckets.size >= cap)
+        buckets_send(emit, &self->buckets);
 }
 
 static void backward_ends(struct emit *emit)
@@ -131,10 +106,10 @@ static void reduce_gradients(struct nanotron *self)
             emit, "fp32_grads/all_reduce", (double)(self->elements * FLOAT_BYTES), self->group, PARALLEL_DATA);
         return;
     }
-    send_bucket(self);
-    for (int i = 0; i < self->sent.n; i++)
-        copy_for_ddp(emit, self->sent.at[i], "copy_from_bucket");
-    plan_stream_wait(&emit->builder, STREAM_COMPUTE, self->reduced);
+    buckets_send(emit, &self->buckets);
+    for (int i = 0; i < self->buckets.tensors.n; i++)
+        copy_for_ddp(emit, self->buckets.tensors.at[i], "copy_from_bucket");
+    plan_stream_wait(&emit->builder, STREAM_COMPUTE, buckets_last(&self->buckets));
 }
 
 /* ---- the step ---- */
@@ -152,13 +127,13 @@ static void clip(struct nanotron *self)
     double issue_s = emit->options->host.kernel_issue_s, norms = (double)(self->tensors * FLOAT_BYTES);
     for (int t = 0; t < emit->model->n_tensors; t++)
         if (!emit->model->tensors[t].frozen)
-            launch(emit, t, "grad_norm", KERNEL_NORM, FLOAT_BYTES, 0, issue_s);
+            emit_tensor_kernel(emit, t, KERNEL_NORM, "grad_norm", FLOAT_BYTES, 0, issue_s);
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "grad_norm/stack", norms, norms);
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_NORM, "grad_norm/norm", norms, 0);
     emit_add_over_model(emit, "grad_norm", FLOAT_BYTES);
     for (int t = 0; t < emit->model->n_tensors; t++)
         if (!emit->model->tensors[t].frozen)
-            launch(emit, t, "grad_norm/mul_", KERNEL_ELEMENTWISE, FLOAT_BYTES, FLOAT_BYTES, issue_s);
+            emit_tensor_kernel(emit, t, KERNEL_ELEMENTWISE, "grad_norm/mul_", FLOAT_BYTES, FLOAT_BYTES, issue_s);
 }
 
 static void optimizer_step(struct nanotron *self)
@@ -239,7 +214,7 @@ static void step_ends(struct emit *emit)
     plan_stream_wait(&emit->builder, STREAM_COMPUTE, loss);
     meet(emit);
     vec_free(&self->ready);
-    vec_free(&self->sent);
+    buckets_free(&self->buckets);
 }
 
 static void keep(struct emit *emit, const char *name, int64_t bytes, enum hbm_category category)
@@ -256,7 +231,7 @@ static void setup(struct emit *emit)
         .group = emit_group(emit, "dp", AXES_DENSE),
         .ranks = ranks,
         .ddp = ranks > 1 && emit->options->nanotron.zero_stage == 0,
-        .reduced = PLAN_NO_OP};
+        .buckets = {.reduce = reduce}};
     for (int t = 0; t < emit->model->n_tensors; t++) {
         const struct model_tensor *at = &emit->model->tensors[t];
         struct optimizer_tensor slice = {owned(self, at->numel), 1};
@@ -283,5 +258,5 @@ const struct data_parallel nanotron_hooks = {.state_size = sizeof(struct nanotro
     .setup = setup,
     .backward_ends = backward_ends,
     .step_ends = step_ends,
-    .grad_begins = grad_begins,
+    .grad_begins = emit_begin_grad,
     .grad_ready = grad_ready};

@@ -82,7 +82,7 @@ static plan_wait reduce(struct zero *zero, int64_t elements, int n)
     if (zero->ranks > 1)
         joined = sharded ? cut_gradients(zero, elements, n) : divide_bucket(zero, elements);
     const char *name =
-        arena_printf(emit->arena, all ? "bucket.%d/all_reduce" : "bucket.%d/reduce_scatter", zero->buckets++);
+        arena_printf(emit->arena, all ? "bucket.%d/all_reduce" : "bucket.%d/reduce_scatter", zero->reduced++);
     plan_wait op = emit_collective(
         emit, STREAM_COMM, PLAN_NO_OP, name, all ? COLL_ALL_REDUCE : COLL_REDUCE_SCATTER, bytes, zero->group);
     if (op != PLAN_NO_OP && !sharded) {
@@ -109,29 +109,20 @@ static bool is_copied(const struct zero *zero, int tensor)
     return zero->emit->model->tensors[tensor].numel <= zero->options->reduce_bucket_size;
 }
 
-static void send_bucket(struct zero *zero)
-{
-    struct emit *emit = zero->emit;
-    plan_wait op = PLAN_NO_OP;
-    if (zero->bucket_elements == 0)
-        return;
-    plan_host(&emit->builder, "reduce_ipg_grads", emit->options->host.unit_hook_s);
-    for (int i = 0; i < zero->in_bucket.n && zero_blocks(zero); i++)
-        op = reduce(zero, emit->model->tensors[zero->in_bucket.at[i]].numel, 1);
-    if (!zero_blocks(zero))
-        op = reduce(zero, zero->bucket_elements, zero->in_bucket.n);
-    if (zero->options->stage == 3 && !zero_blocks(zero))
-        zero_keep_ongoing(zero, &zero->reductions, "param_reduce_events", op);
-    for (int i = 0; i < zero->in_bucket.n && zero->options->stage >= 2; i++) /* those too large for the bucket */
-        emit_free(emit, &emit->grads[zero->in_bucket.at[i]], op);
-    zero->in_bucket.n = 0;
-    zero->bucket_elements = 0;
-}
-
-static void grad_begins(struct emit *emit, int tensor)
+static plan_wait reduce_bucket(struct emit *emit, const int *tensors, int n, int64_t elements)
 {
     struct zero *zero = emit->state;
-    emit_alloc_grad(emit, tensor, zero_weight_bytes(zero, tensor), HBM_GRADIENTS);
+    plan_wait op = PLAN_NO_OP;
+    plan_host(&emit->builder, "reduce_ipg_grads", emit->options->host.unit_hook_s);
+    for (int i = 0; i < n && zero_blocks(zero); i++)
+        op = reduce(zero, emit->model->tensors[tensors[i]].numel, 1);
+    if (!zero_blocks(zero))
+        op = reduce(zero, elements, n);
+    if (zero->options->stage == 3 && !zero_blocks(zero))
+        zero_keep_ongoing(zero, &zero->reductions, "param_reduce_events", op);
+    for (int i = 0; i < n && zero->options->stage >= 2; i++) /* those too large for the bucket */
+        emit_free(emit, &emit->grads[tensors[i]], op);
+    return op;
 }
 
 /* contiguous_gradients: the gradient is given up for its place in the bucket. */
@@ -149,12 +140,11 @@ static void copy_to_bucket(struct zero *zero, int tensor, double bytes)
 static void to_bucket(struct zero *zero, int tensor)
 {
     int64_t numel = zero->emit->model->tensors[tensor].numel;
-    if (zero->bucket_elements + numel > zero->options->reduce_bucket_size)
-        send_bucket(zero);
+    if (zero->buckets.size + numel > zero->options->reduce_bucket_size)
+        buckets_send(zero->emit, &zero->buckets);
     if (is_copied(zero, tensor))
         copy_to_bucket(zero, tensor, (double)zero_weight_bytes(zero, tensor));
-    zero->bucket_elements += numel;
-    vec_push(&zero->in_bucket, tensor);
+    buckets_add(&zero->buckets, tensor, numel);
 }
 
 /* Stage 1 without overlap_comm, or in a pipeline, has no hooks: it goes through all gradients after backward
@@ -180,10 +170,8 @@ static bool reduces(const struct zero *zero)
 static void grad_ready(struct emit *emit, int tensor)
 {
     struct zero *zero = emit->state;
-    double bytes = (double)zero_weight_bytes(zero, tensor);
     if (adds_whole_gradients(zero) && !emit->on_first)
-        emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE,
-            arena_printf(emit->arena, "%s/accumulate_grad", emit->model->tensors[tensor].name), 2 * bytes, bytes);
+        emit_accumulate_grad(emit, tensor, emit->options->host.kernel_issue_s);
     if (reduces(zero) && has_hooks(zero))
         to_bucket(zero, tensor);
 }
@@ -317,6 +305,7 @@ static void setup(struct emit *emit)
         .overlaps =
             options->overlap_comm == OVERLAP_TRUE || (options->overlap_comm == OVERLAP_NULL && options->stage == 3),
         .weights = ARENA_ARRAY(emit->arena, struct gathered, emit->model->n_tensors),
+        .buckets = {.reduce = reduce_bucket},
         .owned_grads = PLAN_NO_OP};
     setup_memory(zero);
 }
@@ -346,7 +335,7 @@ static void finish_reductions(struct zero *zero)
     for (int t = 0; t < emit->model->n_tensors && reduces(zero) && !has_hooks(zero); t++)
         if (!emit->model->tensors[t].frozen)
             to_bucket(zero, t);
-    send_bucket(zero);
+    buckets_send(emit, &zero->buckets);
     /* independent_gradient_partition_epilogue */
     if (reduces(zero) && (zero->overlaps || zero->options->stage == 3))
         zero_synchronize(zero);
@@ -388,7 +377,7 @@ static void step_ends(struct emit *emit)
     if (is_piped(zero))
         zero_aggregate_loss(emit, zero->group);
     emit_link_steps(emit, plan_last_op(builder, zero->options->stage == 3 ? STREAM_COMPUTE : STREAM_COMM));
-    vec_free(&zero->in_bucket);
+    buckets_free(&zero->buckets);
     vec_free(&zero->uses);
 }
 
@@ -421,5 +410,5 @@ const struct data_parallel zero_hooks = {.state_size = sizeof(struct zero),
     .step_ends = step_ends,
     .param_needed = zero_param_needed,
     .param_used = zero_param_used,
-    .grad_begins = grad_begins,
+    .grad_begins = emit_begin_grad,
     .grad_ready = grad_ready};

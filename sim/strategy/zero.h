@@ -4,7 +4,7 @@
 #ifndef FLOPCAST_STRATEGY_ZERO_H
 #define FLOPCAST_STRATEGY_ZERO_H
 
-#include "strategy/emit.h"
+#include "strategy/buckets.h"
 
 struct gathered {
     int buffer;         /* or PLAN_NO_OP */
@@ -26,10 +26,9 @@ struct zero {
     int group, ranks; /* all ranks */
     int64_t owned;    /* elements of this rank's part of everything */
     bool overlaps;
-    int64_t bucket_elements; /* in the bucket that is filling */
-    VEC(int) in_bucket;      /* tensors */
-    int owned_grads;         /* buffer of the owned part of the gradients, or PLAN_NO_OP */
-    int buckets;
+    struct buckets buckets; /* in elements */
+    int owned_grads;        /* buffer of the owned part of the gradients, or PLAN_NO_OP */
+    int reduced;            /* of buckets, or of gradients where each is reduced alone */
     /* stage 3 */
     struct gathered *weights; /* by tensor */
     VEC(int) uses;            /* tensors in the order in which kernels of a micro-step use them */

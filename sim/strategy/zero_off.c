@@ -35,34 +35,13 @@ static bool is_trained(const struct emit *emit, int tensor)
     return !emit->model->tensors[tensor].frozen;
 }
 
-static double numel_of(const struct emit *emit, int tensor)
-{
-    return (double)emit->model->tensors[tensor].numel;
-}
-
 /* ---- gradients ---- */
-
-/* A kernel of one tensor; reads and writes in bytes an element. */
-static void launch(struct emit *emit, int tensor, const char *name, enum kernel_kind kind, double reads, double writes)
-{
-    double numel = numel_of(emit, tensor);
-    emit_stream_kernel(emit, STREAM_COMPUTE, kind,
-        arena_printf(emit->arena, "%s/%s", emit->model->tensors[tensor].name, name), reads * numel, writes * numel);
-}
-
-static void grad_begins(struct emit *emit, int tensor)
-{
-    emit_alloc_grad(emit, tensor, emit->model->tensors[tensor].numel * emit->param_bytes, HBM_GRADIENTS);
-}
 
 static void grad_ready(struct emit *emit, int tensor)
 {
     const struct zero_off *self = emit->state;
-    double bytes = numel_of(emit, tensor) * (double)emit->param_bytes;
     if (!self->bf16 && !emit->on_first)
-        plan_kernel(&emit->builder, STREAM_COMPUTE,
-            arena_printf(emit->arena, "%s/accumulate_grad", emit->model->tensors[tensor].name),
-            kernel_stream(KERNEL_ELEMENTWISE, 2 * bytes, bytes, 0), emit->options->host.backward_issue_s);
+        emit_accumulate_grad(emit, tensor, emit->options->host.backward_issue_s);
 }
 
 /* update_hp_grads */
@@ -72,7 +51,8 @@ static void backward_ends(struct emit *emit)
     for (int t = 0; t < emit->model->n_tensors && self->bf16; t++) {
         if (!is_trained(emit, t) || emit->grads[t] == PLAN_NO_OP)
             continue;
-        launch(emit, t, "fp32_grad.add_", KERNEL_ELEMENTWISE, (double)emit->param_bytes + FLOAT_BYTES, FLOAT_BYTES);
+        emit_tensor_kernel(emit, t, KERNEL_ELEMENTWISE, "fp32_grad.add_", emit->param_bytes + FLOAT_BYTES, FLOAT_BYTES,
+            emit->options->host.kernel_issue_s);
         emit_free(emit, &emit->grads[t], PLAN_NO_OP);
     }
 }
@@ -139,12 +119,12 @@ static void add_up(struct emit *emit, const char *what)
 }
 
 /* A number of each gradient, which the host reads: its norm, or whether all of it is finite. */
-static void look_at_each(struct emit *emit, const char *name, double reads)
+static void look_at_each(struct emit *emit, const char *name, int64_t reads)
 {
     for (int t = 0; t < emit->model->n_tensors; t++) {
         if (!is_trained(emit, t))
             continue;
-        launch(emit, t, name, KERNEL_NORM, reads, 0);
+        emit_tensor_kernel(emit, t, KERNEL_NORM, name, reads, 0, emit->options->host.kernel_issue_s);
         host_reads(emit, "item");
     }
 }
@@ -157,7 +137,7 @@ static void clip(struct zero_off *self)
     if (self->bf16) {
         look_at_each(emit, "grad_norm", FLOAT_BYTES);
     } else {
-        look_at_each(emit, "overflow", (double)emit->param_bytes);
+        look_at_each(emit, "overflow", emit->param_bytes);
         add_up(emit, "overflow");
         if (emit->param_bytes != emit->master_bytes)
             emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "optimizer/grads_to_fp32",
@@ -251,5 +231,5 @@ const struct data_parallel zero_off_hooks = {.state_size = sizeof(struct zero_of
     .setup = setup,
     .backward_ends = backward_ends,
     .step_ends = step_ends,
-    .grad_begins = grad_begins,
+    .grad_begins = emit_begin_grad,
     .grad_ready = grad_ready};
