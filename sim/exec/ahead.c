@@ -69,7 +69,8 @@ void ahead_settle(struct sim *sim, int rank_index)
 {
     struct rank *rank = &sim->ranks[rank_index];
     const struct queue *queue = &rank->queues[STREAM_COMPUTE];
-    while (rank->ahead.at < rank->ahead.event && queue->state == QUEUE_RUNNING && queue->end <= sim->engine->now) {
+    while (
+        rank->ahead.at < rank->ahead.event && queue->state == QUEUE_RUNNING && queue->end <= sim->machine->engine.now) {
         queue_count(sim, rank, STREAM_COMPUTE, queue->end);
         begin_next(sim, rank);
     }

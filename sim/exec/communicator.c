@@ -27,21 +27,21 @@ static struct party party_of(const struct sim *sim, const struct communicator *c
         const struct program_tables *tables = sim->ranks[rank].tables;
         return (struct party){rank, (i == 0 ? tables->send_queue : tables->recv_queue)[comm->channel]};
     }
-    int rank = sim->folded     ? comm->programs[i]
+    int rank = sim->fold.on    ? comm->programs[i]
                : comm->parties ? comm->parties[i]
                                : comm->members.first + i * comm->members.stride;
     return (struct party){rank, sim->ranks[rank].tables->group_queue[comm->group]};
 }
 
-/* FOLD_SLOWEST: of the links in sim->uses those of the watched nodes; others are loaded alike. */
+/* FOLD_SLOWEST: of the links in `uses` those of the watched nodes; others are loaded alike. */
 static int keep_watched(struct sim *sim, int n)
 {
     int kept = 0;
     for (int i = 0; i < n; i++) {
-        int link = sim->uses[i].link, first = sim->fabric.first_nic;
+        int link = sim->meetings.uses[i].link, first = sim->fabric.first_nic;
         int node = link < first ? link / sim->fabric.gpus : (link - first) / (2 * sim->fabric.nics);
-        if (sim->watched[node])
-            sim->uses[kept++] = sim->uses[i];
+        if (sim->fold.watched[node])
+            sim->meetings.uses[kept++] = sim->meetings.uses[i];
     }
     return kept;
 }
@@ -52,16 +52,16 @@ static void set_uses(struct sim *sim, struct communicator *comm)
     const struct coll_cost *cost = &comm->cost;
     if (comm->room_uses > 0 && (is_message(comm) || fabric_weights_alike(&comm->uses_of, cost)))
         return;
-    uint64_t key = (uint64_t)(comm - sim->communicators);
+    uint64_t key = (uint64_t)(comm - sim->meetings.all);
     struct coll_group sender = {comm->from, 1, 1}; /* a message stays on the NICs near its sender */
-    int n = is_message(comm) ? fabric_message(sim->uses, &sim->fabric, sender, comm->from, comm->to, key)
-                             : fabric_weights(sim->uses, &sim->fabric, comm->members, cost, key);
-    n = sim->index_of ? keep_watched(sim, n) : n;
+    int n = is_message(comm) ? fabric_message(sim->meetings.uses, &sim->fabric, sender, comm->from, comm->to, key)
+                             : fabric_weights(sim->meetings.uses, &sim->fabric, comm->members, cost, key);
+    n = sim->fold.index_of ? keep_watched(sim, n) : n;
     if (n > comm->room_uses) {
         comm->uses = ARENA_ARRAY(sim->arena, struct link_weight, n);
         comm->room_uses = n;
     }
-    memcpy(comm->uses, sim->uses, sizeof *sim->uses * (size_t)n);
+    memcpy(comm->uses, sim->meetings.uses, sizeof *sim->meetings.uses * (size_t)n);
     comm->n_uses = n;
     comm->uses_of = *cost;
 }
@@ -70,18 +70,18 @@ static void set_uses(struct sim *sim, struct communicator *comm)
 void communicator_on_links(void *self, const struct event *event)
 {
     struct sim *sim = self;
-    if (sim->step_ranks[sim->total_steps - 1] == sim->n_ranks)
+    if (sim->measure.step_ranks[sim->total_steps - 1] == sim->n_ranks)
         return; /* the job has ended */
     fabric_set_time(&sim->fabric, &sim->options->link_events, event->time);
     for (int l = 0; l < sim->fabric.n_links; l++)
-        net_set_capacity(sim->net, l, sim->fabric.capacity_Bps[l]);
-    for (int i = 0; i < sim->n_communicators; i++) {
-        struct communicator *comm = &sim->communicators[i];
+        net_set_capacity(&sim->machine->net, l, sim->fabric.capacity_Bps[l]);
+    for (int i = 0; i < sim->meetings.n; i++) {
+        struct communicator *comm = &sim->meetings.all[i];
         comm->room_uses = 0; /* the flow still has the old ones */
-        if (!sim->net->flows.at[comm->flow].active)
+        if (!sim->machine->net.flows.at[comm->flow].active)
             continue;
         set_uses(sim, comm);
-        net_reroute(sim->net, comm->flow, comm->uses, comm->n_uses);
+        net_reroute(&sim->machine->net, comm->flow, comm->uses, comm->n_uses);
     }
 }
 
@@ -91,18 +91,18 @@ static void count_communicators(struct sim *sim)
 {
     const struct plan *plan = sim->plan;
     int total = 0;
-    sim->group_first = ARENA_ARRAY(sim->arena, int, plan->groups.n + 1);
-    sim->channel_first = ARENA_ARRAY(sim->arena, int, plan->channels.n + 1);
-    sim->group_meets_stages = ARENA_ARRAY(sim->arena, bool, plan->groups.n + 1);
+    sim->meetings.group_first = ARENA_ARRAY(sim->arena, int, plan->groups.n + 1);
+    sim->meetings.channel_first = ARENA_ARRAY(sim->arena, int, plan->channels.n + 1);
+    sim->meetings.group_meets_stages = ARENA_ARRAY(sim->arena, bool, plan->groups.n + 1);
     for (int g = 0; g < plan->groups.n; g++) {
-        sim->group_first[g] = total;
+        sim->meetings.group_first[g] = total;
         total += mesh_group_instances(&plan->groups.at[g].ranks, plan->mesh.ranks);
     }
-    sim->group_first[plan->groups.n] = total;
+    sim->meetings.group_first[plan->groups.n] = total;
     for (int c = 0; c < plan->channels.n; c++, total += plan->mesh.ranks)
-        sim->channel_first[c] = total;
-    sim->n_communicators = total;
-    sim->communicators = ARENA_ARRAY(sim->arena, struct communicator, total);
+        sim->meetings.channel_first[c] = total;
+    sim->meetings.n = total;
+    sim->meetings.all = ARENA_ARRAY(sim->arena, struct communicator, total);
 }
 
 static void set_parties(struct sim *sim, struct communicator *comm)
@@ -112,7 +112,7 @@ static void set_parties(struct sim *sim, struct communicator *comm)
     for (int m = 0; m < comm->members.size; m++) {
         int number = comm->members.first + m * comm->members.stride;
         if (is_simulated(sim, number))
-            comm->parties[comm->n_parties++] = sim->index_of[number];
+            comm->parties[comm->n_parties++] = sim->fold.index_of[number];
     }
 }
 
@@ -120,31 +120,31 @@ static void set_parties(struct sim *sim, struct communicator *comm)
 static uint8_t kind_of(const struct sim *sim, int lowest, int highest)
 {
     int first = plan_program_of(sim->plan, lowest), last = plan_program_of(sim->plan, highest);
-    return (uint8_t)(sim->n_kinds == 1 ? KIND_FIRST : first == last ? first : KIND_BOTH);
+    return (uint8_t)(sim->costs.n_kinds == 1 ? KIND_FIRST : first == last ? first : KIND_BOTH);
 }
 
 static void setup_group(struct sim *sim, int g)
 {
     const struct mesh_group *ranks = &sim->plan->groups.at[g].ranks;
     int first = mesh_group_first(ranks, 0);
-    for (int i = 1; i < ranks->size && sim->n_kinds == 1; i++)
-        sim->group_meets_stages[g] |=
+    for (int i = 1; i < ranks->size && sim->costs.n_kinds == 1; i++)
+        sim->meetings.group_meets_stages[g] |=
             plan_program_of(sim->plan, first + i * ranks->stride) != plan_program_of(sim->plan, first);
-    for (int i = sim->group_first[g]; i < sim->group_first[g + 1]; i++) {
-        struct communicator *comm = &sim->communicators[i];
+    for (int i = sim->meetings.group_first[g]; i < sim->meetings.group_first[g + 1]; i++) {
+        struct communicator *comm = &sim->meetings.all[i];
         *comm = (struct communicator){.group = g,
             .channel = -1,
-            .members = {mesh_group_first(ranks, i - sim->group_first[g]), ranks->stride, ranks->size},
-            .n_parties = sim->folded ? 0 : ranks->size};
+            .members = {mesh_group_first(ranks, i - sim->meetings.group_first[g]), ranks->stride, ranks->size},
+            .n_parties = sim->fold.on ? 0 : ranks->size};
         comm->kind = kind_of(sim, comm->members.first, comm->members.first + (ranks->size - 1) * ranks->stride);
-        if (sim->index_of)
+        if (sim->fold.index_of)
             set_parties(sim, comm);
     }
-    for (int p = 0; p < sim->plan->n_programs && sim->folded; p++) {
+    for (int p = 0; p < sim->plan->n_programs && sim->fold.on; p++) {
         int instance = mesh_group_instance(ranks, plan_first_rank(sim->plan, p));
         if (instance < 0)
             continue;
-        struct communicator *comm = &sim->communicators[sim->group_first[g] + instance];
+        struct communicator *comm = &sim->meetings.all[sim->meetings.group_first[g] + instance];
         if (!comm->programs)
             comm->programs = ARENA_ARRAY(sim->arena, int, sim->plan->n_programs);
         comm->programs[comm->n_parties++] = p;
@@ -156,7 +156,7 @@ static void setup_channel(struct sim *sim, int c)
     const struct plan_channel *channel = &sim->plan->channels.at[c];
     for (int r = 0; r < sim->plan->mesh.ranks; r++) {
         int to = mesh_neighbour(&sim->plan->mesh, r, channel->axis, channel->delta);
-        sim->communicators[sim->channel_first[c] + r] = (struct communicator){.group = -1,
+        sim->meetings.all[sim->meetings.channel_first[c] + r] = (struct communicator){.group = -1,
             .channel = c,
             .from = r,
             .to = to,
@@ -189,9 +189,9 @@ static void setup_costs_on(struct sim *sim, const struct machine_pair *on, struc
     const struct plan *plan = sim->plan;
     for (int c = 0; c < plan->collectives.n; c++) {
         const struct plan_collective *collective = &plan->collectives.at[c];
-        struct coll_group members = sim->communicators[sim->group_first[collective->group]].members;
+        struct coll_group members = sim->meetings.all[sim->meetings.group_first[collective->group]].members;
         of_collectives[c] = cost_of(sim, on, collective->kind, collective->bytes, collective->routing,
-            coll_shape(members, hw_gpus_per_node(sim->hw)));
+            coll_shape(members, hw_gpus_per_node(sim->costs.hw)));
     }
     for (int m = 0; m < plan->messages.n; m++)
         for (int nodes = 1; nodes <= 2; nodes++) {
@@ -207,15 +207,16 @@ static void setup_costs(struct sim *sim)
     const struct plan *plan = sim->plan;
     const struct hw *chosen_on = sim->options->chosen_on;
     int collectives = plan->collectives.n, messages = plan->messages.n;
-    sim->coll_costs = ARENA_ARRAY(sim->arena, struct coll_cost, sim->n_kinds * collectives);
-    sim->message_costs = arena_alloc(sim->arena, sizeof *sim->message_costs * (size_t)(sim->n_kinds * messages + 1));
-    for (int k = 0; k < sim->n_kinds; k++) {
+    sim->costs.collectives = ARENA_ARRAY(sim->arena, struct coll_cost, sim->costs.n_kinds * collectives);
+    sim->costs.messages =
+        arena_alloc(sim->arena, sizeof *sim->costs.messages * (size_t)(sim->costs.n_kinds * messages + 1));
+    for (int k = 0; k < sim->costs.n_kinds; k++) {
         struct hw chosen;
         if (chosen_on)
             chosen = k == KIND_SECOND ? hw_of_second(chosen_on) : k == KIND_BOTH ? hw_of_both(chosen_on) : *chosen_on;
-        const struct machine_pair on = {sim->kinds[k], chosen_on ? &chosen : sim->kinds[k]};
-        setup_costs_on(
-            sim, &on, sim->coll_costs + (ptrdiff_t)k * collectives, sim->message_costs + (ptrdiff_t)k * messages);
+        const struct machine_pair on = {sim->costs.kinds[k], chosen_on ? &chosen : sim->costs.kinds[k]};
+        setup_costs_on(sim, &on, sim->costs.collectives + (ptrdiff_t)k * collectives,
+            sim->costs.messages + (ptrdiff_t)k * messages);
     }
 }
 
@@ -227,7 +228,7 @@ static int program_of(const struct sim *sim, const struct communicator *comm)
 
 static bool is_watched(const struct sim *sim, int rank)
 {
-    return !sim->watched || sim->watched[rank / sim->fabric.gpus];
+    return !sim->fold.watched || sim->fold.watched[rank / sim->fabric.gpus];
 }
 
 static bool touches_watched(const struct sim *sim, const struct communicator *comm)
@@ -248,19 +249,19 @@ static void find_watched(struct sim *sim)
 {
     if (sim->fabric.first_leaf < sim->fabric.n_links)
         return;
-    sim->watched = ARENA_ARRAY(sim->arena, bool, sim->fabric.nodes);
+    sim->fold.watched = ARENA_ARRAY(sim->arena, bool, sim->fabric.nodes);
     for (int p = 0; p < sim->plan->n_programs; p++)
-        sim->watched[plan_first_rank(sim->plan, p) / sim->fabric.gpus] = true;
+        sim->fold.watched[plan_first_rank(sim->plan, p) / sim->fabric.gpus] = true;
 }
 
 /* The communicators of a program in a group or channel, from the first to the last. */
 static void link_siblings(struct sim *sim, int thing, int first, int end)
 {
-    int *heads = sim->first_sibling + (ptrdiff_t)thing * sim->plan->n_programs;
+    int *heads = sim->fold.first_sibling + (ptrdiff_t)thing * sim->plan->n_programs;
     for (int p = 0; p < sim->plan->n_programs; p++)
         heads[p] = -1;
     for (int i = end - 1; i >= first; i--) {
-        struct communicator *comm = &sim->communicators[i];
+        struct communicator *comm = &sim->meetings.all[i];
         int program = program_of(sim, comm);
         if (!touches_watched(sim, comm))
             continue;
@@ -280,40 +281,41 @@ static int leader_of(const struct sim *sim, const struct communicator *comm)
         number = number_of(sim, index);
         int instance =
             is_message(comm) ? number : mesh_group_instance(&sim->plan->groups.at[comm->group].ranks, number);
-        return instance < 0
-                   ? -1
-                   : instance + (is_message(comm) ? sim->channel_first[comm->channel] : sim->group_first[comm->group]);
+        return instance < 0 ? -1
+                            : instance + (is_message(comm) ? sim->meetings.channel_first[comm->channel]
+                                                           : sim->meetings.group_first[comm->group]);
     }
     return -1;
 }
 
 static void link_followers(struct sim *sim)
 {
-    for (int i = 0; i < sim->n_communicators; i++)
-        sim->communicators[i].sibling = -1;
-    for (int i = sim->n_communicators - 1; i >= 0; i--) {
-        struct communicator *comm = &sim->communicators[i];
+    for (int i = 0; i < sim->meetings.n; i++)
+        sim->meetings.all[i].sibling = -1;
+    for (int i = sim->meetings.n - 1; i >= 0; i--) {
+        struct communicator *comm = &sim->meetings.all[i];
         int leader = comm->n_parties == 0 && touches_watched(sim, comm) ? leader_of(sim, comm) : -1;
         if (leader < 0)
             continue;
-        comm->sibling = sim->communicators[leader].sibling;
-        sim->communicators[leader].sibling = i;
+        comm->sibling = sim->meetings.all[leader].sibling;
+        sim->meetings.all[leader].sibling = i;
     }
 }
 
 static void setup_siblings(struct sim *sim)
 {
     const struct plan *plan = sim->plan;
-    if (sim->index_of)
+    if (sim->fold.index_of)
         link_followers(sim);
-    if (!sim->folded)
+    if (!sim->fold.on)
         return;
     find_watched(sim);
-    sim->first_sibling = ARENA_ARRAY(sim->arena, int, (plan->groups.n + plan->channels.n) * plan->n_programs);
+    sim->fold.first_sibling = ARENA_ARRAY(sim->arena, int, (plan->groups.n + plan->channels.n) * plan->n_programs);
     for (int g = 0; g < plan->groups.n; g++)
-        link_siblings(sim, g, sim->group_first[g], sim->group_first[g + 1]);
+        link_siblings(sim, g, sim->meetings.group_first[g], sim->meetings.group_first[g + 1]);
     for (int c = 0; c < plan->channels.n; c++)
-        link_siblings(sim, plan->groups.n + c, sim->channel_first[c], sim->channel_first[c] + plan->mesh.ranks);
+        link_siblings(
+            sim, plan->groups.n + c, sim->meetings.channel_first[c], sim->meetings.channel_first[c] + plan->mesh.ranks);
 }
 
 void communicator_setup(struct sim *sim)
@@ -323,9 +325,9 @@ void communicator_setup(struct sim *sim)
         setup_group(sim, g);
     for (int c = 0; c < sim->plan->channels.n; c++)
         setup_channel(sim, c);
-    for (int i = 0; i < sim->n_communicators; i++) {
-        sim->communicators[i].flow = net_add_flow(sim->net);
-        sim->communicators[i].noise = rng_stream((uint64_t)sim->options->seed, ENTITY_COLLECTIVE, (uint64_t)i);
+    for (int i = 0; i < sim->meetings.n; i++) {
+        sim->meetings.all[i].flow = net_add_flow(&sim->machine->net);
+        sim->meetings.all[i].noise = rng_stream((uint64_t)sim->options->seed, ENTITY_COLLECTIVE, (uint64_t)i);
     }
     setup_siblings(sim);
     setup_costs(sim);
@@ -346,16 +348,16 @@ static void hold(struct sim *sim, struct party party, double sms, double hbm_Bps
 
 static void begin(struct sim *sim, struct communicator *comm)
 {
-    comm->start = sim->engine->now;
+    comm->start = sim->machine->engine.now;
     comm->busy = true;
     double sigma = sim->options->noise.network_jitter;
     double links =
-        is_message(comm) ? 1 : coll_links(coll_shape(comm->members, sim->fabric.gpus), sim->kinds[comm->kind]);
+        is_message(comm) ? 1 : coll_links(coll_shape(comm->members, sim->fabric.gpus), sim->costs.kinds[comm->kind]);
     double jitter = sigma > 0 ? rng_lognormal_max(&comm->noise, sigma, links) : 1;
     comm->cost.latency_s *= jitter;
     comm->cost.max_rate_Bps /= jitter;
-    engine_at(sim->engine, sim->engine->now + ps_from_s(comm->cost.latency_s), sim->ev_latency,
-        (uint32_t)(comm - sim->communicators), 0);
+    engine_at(&sim->machine->engine, sim->machine->engine.now + ps_from_s(comm->cost.latency_s), sim->events.latency,
+        (uint32_t)(comm - sim->meetings.all), 0);
 }
 
 static void begin_next(struct sim *sim, struct communicator *sibling)
@@ -371,11 +373,11 @@ static void begin_next(struct sim *sim, struct communicator *sibling)
 static void begin_siblings(struct sim *sim, const struct communicator *comm)
 {
     int thing = is_message(comm) ? sim->plan->groups.n + comm->channel : comm->group;
-    int first = sim->index_of ? (int)(comm - sim->communicators)
-                              : sim->first_sibling[thing * sim->plan->n_programs + program_of(sim, comm)];
+    int first = sim->fold.index_of ? (int)(comm - sim->meetings.all)
+                                   : sim->fold.first_sibling[thing * sim->plan->n_programs + program_of(sim, comm)];
     const struct coll_cost cost = comm->cost;
-    for (int i = first; i >= 0; i = sim->communicators[i].sibling) {
-        struct communicator *sibling = &sim->communicators[i];
+    for (int i = first; i >= 0; i = sim->meetings.all[i].sibling) {
+        struct communicator *sibling = &sim->meetings.all[i];
         sibling->next = cost;
         sibling->follows = true;
         if (!sibling->busy)
@@ -389,13 +391,13 @@ static struct communicator *find(const struct sim *sim, const struct rank *rank,
     if (op->kind == OP_COLLECTIVE) {
         int group = plan->collectives.at[op->index].group;
         int instance = mesh_group_instance(&plan->groups.at[group].ranks, rank->number);
-        return &sim->communicators[sim->group_first[group] + instance];
+        return &sim->meetings.all[sim->meetings.group_first[group] + instance];
     }
     int c = plan->messages.at[op->index].channel, from = rank->number;
     if (op->kind == OP_RECV)
         from = mesh_neighbour(&plan->mesh, from, plan->channels.at[c].axis, -plan->channels.at[c].delta);
     from = number_of(sim, representative(sim, from));
-    return &sim->communicators[sim->channel_first[c] + from];
+    return &sim->meetings.all[sim->meetings.channel_first[c] + from];
 }
 
 /* What a member's op costs in this communicator. */
@@ -403,9 +405,9 @@ static const struct coll_cost *cost_here(const struct sim *sim, const struct com
 {
     const struct plan *plan = sim->plan;
     if (!is_message(comm))
-        return &sim->coll_costs[comm->kind * plan->collectives.n + index];
-    return &sim->message_costs[comm->kind * plan->messages.n + index]
-                              [comm->from / sim->fabric.gpus != comm->to / sim->fabric.gpus];
+        return &sim->costs.collectives[comm->kind * plan->collectives.n + index];
+    return &sim->costs.messages[comm->kind * plan->messages.n + index]
+                               [comm->from / sim->fabric.gpus != comm->to / sim->fabric.gpus];
 }
 
 void communicator_arrive(struct sim *sim, int rank_index, int32_t op_index)
@@ -420,7 +422,7 @@ void communicator_arrive(struct sim *sim, int rank_index, int32_t op_index)
     hold(sim, party, cost->sms, 0);
     if (comm->arrived < comm->n_parties)
         return;
-    if (sim->index_of || (sim->folded && sim->siblings))
+    if (sim->fold.index_of || (sim->fold.on && sim->fold.siblings))
         begin_siblings(sim, comm);
     else
         begin(sim, comm);
@@ -429,12 +431,12 @@ void communicator_arrive(struct sim *sim, int rank_index, int32_t op_index)
 void communicator_on_latency(void *self, const struct event *event)
 {
     struct sim *sim = self;
-    struct communicator *comm = &sim->communicators[event->target];
+    struct communicator *comm = &sim->meetings.all[event->target];
     for (int i = 0; i < comm->n_parties; i++)
         hold(sim, party_of(sim, comm, i), comm->cost.sms, coll_hbm_Bps(comm->cost));
     set_uses(sim, comm);
-    net_start(sim->net, comm->flow, comm->cost.bus_bytes, comm->cost.max_rate_Bps, comm->uses, comm->n_uses,
-        (struct net_listener){sim->ev_comm_end, event->target});
+    net_start(&sim->machine->net, comm->flow, comm->cost.bus_bytes, comm->cost.max_rate_Bps, comm->uses, comm->n_uses,
+        (struct net_listener){sim->events.comm_end, event->target});
 }
 
 /* What has limited a collective, which took so long from its last arrival on. */
@@ -457,7 +459,7 @@ static void finish(struct sim *sim, const struct communicator *comm, struct part
 {
     struct rank *rank = &sim->ranks[party.rank];
     struct queue *queue = &rank->queues[party.queue];
-    double moving_s = s_from_ps(sim->engine->now - comm->start);
+    double moving_s = s_from_ps(sim->machine->engine.now - comm->start);
     queue->last_moved = comm->start;
     if (measuring(sim, queue->step)) {
         const struct plan_op *op = queue_op(rank, queue);
@@ -483,7 +485,7 @@ static void finish(struct sim *sim, const struct communicator *comm, struct part
 void communicator_on_end(void *self, const struct event *event)
 {
     struct sim *sim = self;
-    struct communicator *comm = &sim->communicators[event->target];
+    struct communicator *comm = &sim->meetings.all[event->target];
     comm->busy = false;
     if (comm->follows)
         begin_next(sim, comm);

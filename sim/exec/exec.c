@@ -22,19 +22,19 @@ bool exec_noise_is_on(const struct noise_options *noise)
 /* No GPU or host differs from another. */
 static bool alike(const struct sim *sim)
 {
-    return !exec_noise_is_on(&sim->options->noise) && !sim->uneven;
+    return !exec_noise_is_on(&sim->options->noise) && !sim->fold.uneven;
 }
 
 static void setup_links(struct sim *sim)
 {
-    int gpus = sim->place ? sim->place->cluster_nodes * hw_gpus_per_node(sim->hw) : sim->plan->mesh.ranks;
-    fabric_build(&sim->fabric, sim->hw, gpus, &sim->options->link_events, sim->arena);
+    int gpus = sim->place ? sim->place->cluster_nodes * hw_gpus_per_node(sim->costs.hw) : sim->plan->mesh.ranks;
+    fabric_build(&sim->fabric, sim->costs.hw, gpus, &sim->options->link_events, sim->arena);
     sim->fabric.node_at = sim->place ? sim->place->nodes : NULL;
-    for (int l = sim->net->links.n; l < sim->fabric.n_links; l++)
-        net_add_link(sim->net, sim->fabric.capacity_Bps[l]); /* the first job's are those of all */
-    sim->uneven = degrade_uneven(&sim->options->gpu_events, sim->plan->mesh.ranks);
-    sim->uses = ARENA_ARRAY(sim->arena, struct link_weight, sim->fabric.n_links);
-    sim->carried_before = ARENA_ARRAY(sim->arena, double, sim->fabric.n_links);
+    for (int l = sim->machine->net.links.n; l < sim->fabric.n_links; l++)
+        net_add_link(&sim->machine->net, sim->fabric.capacity_Bps[l]); /* the first job's are those of all */
+    sim->fold.uneven = degrade_uneven(&sim->options->gpu_events, sim->plan->mesh.ranks);
+    sim->meetings.uses = ARENA_ARRAY(sim->arena, struct link_weight, sim->fabric.n_links);
+    sim->measure.carried_before = ARENA_ARRAY(sim->arena, double, sim->fabric.n_links);
 }
 
 /* Whether one rank can stand for all of its program: every communicator must meet links like those of its siblings. */
@@ -59,16 +59,16 @@ static void setup_kernels(struct sim *sim)
 {
     const struct plan *plan = sim->plan;
     struct sm_state free = {0, ARENA_ARRAY(sim->arena, double, plan->kernels.n)};
-    sim->kernel_costs = ARENA_ARRAY(sim->arena, struct kernel_cost, plan->kernels.n);
+    sim->costs.kernels = ARENA_ARRAY(sim->arena, struct kernel_cost, plan->kernels.n);
     for (int k = 0; k < plan->kernels.n; k++) {
         const struct hw_gpu *gpu = kernel_gpu(sim, k);
         struct kernel_time time = kernel_time(&plan->kernels.at[k], gpu, kernel_whole_gpu(gpu));
         free.compute_s[k] = time.compute_s;
         bool limited = kernel_power_limited(&plan->kernels.at[k], gpu);
-        sim->kernel_costs[k] =
+        sim->costs.kernels[k] =
             (struct kernel_cost){time.memory_s, time.floor_s, time.start_s, limited ? SPEED_LIMITED : SPEED_BELOW};
     }
-    vec_push(&sim->sm_states, free);
+    vec_push(&sim->costs.sm_states, free);
 }
 
 static void setup_host(struct sim *sim, struct program_tables *tables)
@@ -146,7 +146,7 @@ static void setup_rank(struct sim *sim, int r, struct gpu_speeds speeds)
         rank->drawn.of[s] = fmax(SLOWEST_SPEED, speeds.of[s]);
     rank->share = 1;
     rank->memory_slowdown = rank->traffic = 1;
-    rank->compute_s = sim->sm_states.at[0].compute_s;
+    rank->compute_s = sim->costs.sm_states.at[0].compute_s;
     rank->queues = sim->queues + (ptrdiff_t)r * sim->n_queues;
     for (int q = 0; q < sim->n_queues; q++) {
         const plan_numbers *ops = &rank->tables->program->queue_ops.at[q];
@@ -183,7 +183,7 @@ static void setup_ranks(struct sim *sim, const struct gpu_speeds *speeds)
 static void on_slow(void *self, const struct event *now)
 {
     struct sim *sim = self;
-    if (sim->step_ranks[sim->total_steps - 1] == sim->n_ranks)
+    if (sim->measure.step_ranks[sim->total_steps - 1] == sim->n_ranks)
         return; /* the job has ended */
     for (int i = 0; i < sim->options->gpu_events.n; i++) {
         const struct degrade_event *event = &sim->options->gpu_events.list[i];
@@ -200,14 +200,14 @@ static void schedule(struct sim *sim, const struct degrade_events *events, uint3
     for (int i = 0; i < events->n; i++)
         if (events->list[i].at > last) {
             last = events->list[i].at;
-            engine_at(sim->engine, last, handler, 0, 0);
+            engine_at(&sim->machine->engine, last, handler, 0, 0);
         }
 }
 
 /* Nothing is left to happen, yet the plan has not ended: say where rank 0 stands. Only a wrong plan comes here. */
 static void check_ended(const struct sim *sim)
 {
-    if (sim->step_ranks[sim->total_steps - 1] == sim->n_ranks)
+    if (sim->measure.step_ranks[sim->total_steps - 1] == sim->n_ranks)
         return;
     for (int r = 0; r < sim->n_ranks; r++)
         for (int q = 0; q < sim->n_queues; q++) {
@@ -226,60 +226,60 @@ static void check_ended(const struct sim *sim)
 /* Other ranks would meet links as theirs, and are never waited for. */
 static bool by_slowest(const struct sim *sim, const struct gpu_speeds *speeds)
 {
-    return sim->options->fold == FOLD_SLOWEST && !sim->folded && !sim->place && speeds && !sim->uneven &&
-           sim->n_kinds == 1 && fabric_is_uniform(&sim->fabric) && sim->fabric.first_leaf == sim->fabric.n_links;
+    return sim->options->fold == FOLD_SLOWEST && !sim->fold.on && !sim->place && speeds && !sim->fold.uneven &&
+           sim->costs.n_kinds == 1 && fabric_is_uniform(&sim->fabric) && sim->fabric.first_leaf == sim->fabric.n_links;
 }
 
 void sim_begin(struct sim *sim, bool keeps_ledgers)
 {
     struct gpu_speeds *speeds = speeds_draw(sim);
-    sim->n_ranks = sim->folded ? sim->plan->n_programs : sim->plan->mesh.ranks;
+    sim->n_ranks = sim->fold.on ? sim->plan->n_programs : sim->plan->mesh.ranks;
     if (by_slowest(sim, speeds))
         slowest_choose(sim, speeds);
     setup_programs(sim);
     communicator_setup(sim);
     setup_kernels(sim);
     setup_ranks(sim, speeds);
-    sim->step_end = ARENA_ARRAY(sim->arena, ps_t, sim->total_steps);
-    sim->step_ranks = ARENA_ARRAY(sim->arena, int, sim->total_steps);
+    sim->measure.step_end = ARENA_ARRAY(sim->arena, ps_t, sim->total_steps);
+    sim->measure.step_ranks = ARENA_ARRAY(sim->arena, int, sim->total_steps);
     if (keeps_ledgers)
         ledger_setup(sim);
     trace_setup(sim);
-    if (sim->out_of_memory)
+    if (sim->memory.out_of_memory)
         return;
     for (int r = 0; r < sim->n_ranks; r++)
         host_begin_step(sim, r);
-    schedule(sim, &sim->options->link_events, sim->ev_links);
-    schedule(sim, &sim->options->gpu_events, sim->ev_slow);
+    schedule(sim, &sim->options->link_events, sim->events.links);
+    schedule(sim, &sim->options->gpu_events, sim->events.slow);
 }
 
 void sim_end(struct sim *sim)
 {
-    sim->result->overlong = sim->engine->overlong;
-    if (sim->engine->overlong)
+    sim->result->overlong = sim->machine->engine.overlong;
+    if (sim->machine->engine.overlong)
         return;
-    if (!sim->out_of_memory) {
+    if (!sim->memory.out_of_memory) {
         check_ended(sim);
         if (!sim->place)
             timing_result(sim);
         trace_result(sim);
     }
-    if (sim->ledgers)
+    if (sim->memory.ledgers)
         ledger_result(sim);
-    sim->result->digest = sim->engine->digest;
-    sim->result->events = (double)sim->engine->events;
+    sim->result->digest = sim->machine->engine.digest;
+    sim->result->events = (double)sim->machine->engine.events;
     sim->result->ranks_simulated = sim->n_ranks;
-    sim->result->folded = sim->folded;
+    sim->result->folded = sim->fold.on;
     sim->result->program_stride = sim->plan->mesh.stride[sim->plan->program_axis];
-    if (sim->n_kinds > 1 && sim->folded)
+    if (sim->costs.n_kinds > 1 && sim->fold.on)
         sim->result->stands_for = kinds_first_ranks(sim);
 }
 
 static void simulate(struct sim *sim, bool keeps_ledgers)
 {
     sim_begin(sim, keeps_ledgers);
-    if (!sim->out_of_memory)
-        engine_run(sim->engine);
+    if (!sim->memory.out_of_memory)
+        engine_run(&sim->machine->engine);
     sim_end(sim);
 }
 
@@ -310,20 +310,18 @@ struct sim *sim_open(struct exec_result *out, const struct plan *plan, const str
     kinds_set(sim, hw);
     sim->result = out;
     sim->n_queues = plan->queues.n;
-    sim->host_factor = sim->simulated_share = 1;
+    sim->fold.host_factor = sim->fold.simulated_share = 1;
     BUG_IF(sim->n_queues > EXEC_MAX_QUEUES, "%d queues", sim->n_queues);
     sim->total_steps = (int32_t)(options->steps + options->warmup_steps);
     sim->place = place;
     sim->machine = machine;
-    sim->engine = &machine->engine;
-    sim->net = &machine->net;
-    sim->ev_queue = engine_register(sim->engine, queue_on_event, sim);
-    engine_prepare(sim->engine, sim->ev_queue, queue_prepare);
-    sim->ev_host = engine_register(sim->engine, host_on_event, sim);
-    sim->ev_latency = engine_register(sim->engine, communicator_on_latency, sim);
-    sim->ev_comm_end = engine_register(sim->engine, communicator_on_end, sim);
-    sim->ev_links = engine_register(sim->engine, communicator_on_links, sim);
-    sim->ev_slow = engine_register(sim->engine, on_slow, sim);
+    sim->events.queue = engine_register(&sim->machine->engine, queue_on_event, sim);
+    engine_prepare(&sim->machine->engine, sim->events.queue, queue_prepare);
+    sim->events.host = engine_register(&sim->machine->engine, host_on_event, sim);
+    sim->events.latency = engine_register(&sim->machine->engine, communicator_on_latency, sim);
+    sim->events.comm_end = engine_register(&sim->machine->engine, communicator_on_end, sim);
+    sim->events.links = engine_register(&sim->machine->engine, communicator_on_links, sim);
+    sim->events.slow = engine_register(&sim->machine->engine, on_slow, sim);
     setup_links(sim);
     return sim;
 }
@@ -331,17 +329,17 @@ struct sim *sim_open(struct exec_result *out, const struct plan *plan, const str
 void sim_close(struct sim *sim)
 {
     ledger_release(sim);
-    vec_free(&sim->sm_states);
-    vec_free(&sim->spans);
-    vec_free(&sim->host_spans);
+    vec_free(&sim->costs.sm_states);
+    vec_free(&sim->measure.spans);
+    vec_free(&sim->measure.host_spans);
     free(sim);
 }
 
 static bool ever_drained(const struct sim *sim)
 {
     for (int r = 0; r < sim->n_ranks; r++)
-        for (int i = 0; i < sim->ledgers[r].stops.n; i++)
-            if (sim->ledgers[r].stops.at[i].drains)
+        for (int i = 0; i < sim->memory.ledgers[r].stops.n; i++)
+            if (sim->memory.ledgers[r].stops.at[i].drains)
                 return true;
     return false;
 }
@@ -352,13 +350,13 @@ struct sim *sim_reference(const struct sim *all, struct exec_options *quiet, str
     *quiet = *all->options;
     quiet->noise = (struct noise_options){0};
     quiet->n_trace_ranks = 0;
-    if (all->uneven)
+    if (all->fold.uneven)
         quiet->gpu_events.n = 0;
     struct machine machine;
     machine_open(&machine);
-    struct sim *sim = sim_open(out, all->plan, all->hw, quiet, NULL, &machine, all->arena);
-    sim->folded = true;
-    sim->siblings = can_fold(sim);
+    struct sim *sim = sim_open(out, all->plan, all->costs.hw, quiet, NULL, &machine, all->arena);
+    sim->fold.on = true;
+    sim->fold.siblings = can_fold(sim);
     simulate(sim, true);
     machine_close(&machine);
     return sim;
@@ -371,24 +369,24 @@ static const double HOSTS_MATTER = 0.02;
 static void simulate_ranks(struct sim *sim)
 {
     struct exec_options quiet;
-    sim->hosts_matter = true; /* without a look at it */
+    sim->fold.hosts_matter = true; /* without a look at it */
     if (sim->options->no_memory) {
         simulate(sim, false);
         return;
     }
     struct sim *one = sim_reference(sim, &quiet, sim->result);
-    sim->before = one->ledgers; /* of each program */
-    sim->hosts_matter = one->result->breakdown.host_bound_s > HOSTS_MATTER * one->result->step_time_s;
-    if (!one->out_of_memory && !one->result->overlong)
+    sim->memory.before = one->memory.ledgers; /* of each program */
+    sim->fold.hosts_matter = one->result->breakdown.host_bound_s > HOSTS_MATTER * one->result->step_time_s;
+    if (!one->memory.out_of_memory && !one->result->overlong)
         simulate(sim, !alike(sim) && ever_drained(one));
     sim_close(one);
 }
 
 static bool folds(struct sim *sim)
 {
-    sim->siblings = can_fold(sim);
-    sim->folded = sim->options->fold != FOLD_OFF && alike(sim) && sim->siblings;
-    return sim->folded;
+    sim->fold.siblings = can_fold(sim);
+    sim->fold.on = sim->options->fold != FOLD_OFF && alike(sim) && sim->fold.siblings;
+    return sim->fold.on;
 }
 
 void exec_run(struct exec_result *out, const struct plan *plan, const struct hw *hw, const struct exec_options *options,
@@ -434,7 +432,7 @@ bool exec_has_ledgers(const struct plan *plan, const struct hw *hw, const struct
     machine_open(&machine);
     struct sim *sim = sim_open(&none, plan, hw, options, NULL, &machine, &arena);
     struct sim *one = sim_reference(sim, &quiet, &none);
-    bool drained = !one->out_of_memory && !one->result->overlong && ever_drained(one);
+    bool drained = !one->memory.out_of_memory && !one->result->overlong && ever_drained(one);
     sim_close(one);
     sim_close(sim);
     machine_close(&machine);

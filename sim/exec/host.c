@@ -43,11 +43,11 @@ static int32_t queue_full_at(const struct rank *rank, int32_t end)
 static int32_t next_stop(const struct sim *sim, const struct rank *rank, int32_t from)
 {
     int32_t block = rank->tables->next_block[from];
-    if (sim->ledgers)
+    if (sim->memory.ledgers)
         return rank->tables->next_memory[from];
-    if (!sim->before || rank->next_stop == sim->before[rank->program].stops.n)
+    if (!sim->memory.before || rank->next_stop == sim->memory.before[rank->program].stops.n)
         return block;
-    const struct ledger_stop *stop = &sim->before[rank->program].stops.at[rank->next_stop];
+    const struct ledger_stop *stop = &sim->memory.before[rank->program].stops.at[rank->next_stop];
     return stop->step == rank->host_step && stop->op < block ? stop->op : block;
 }
 
@@ -59,23 +59,22 @@ static void reach(struct sim *sim, int rank_index, int32_t from)
     rank->host_end = full > from ? full : from;
     double work_s = rank->tables->host_prefix_s[rank->host_end] - rank->tables->host_prefix_s[rank->host_first];
     ps_t end = rank->host_base + ps_from_s(work_s * rank->host_factor);
-    engine_at(sim->engine, end, sim->ev_host, (uint32_t)rank_index, 0);
+    engine_at(&sim->machine->engine, end, sim->events.host, (uint32_t)rank_index, 0);
     queue_try_all(sim, rank_index);
 }
 
 void host_draw_pause(const struct sim *sim, struct rank *rank, ps_t after)
 {
     const struct noise_options *noise = &sim->options->noise;
-    rank->next_pause =
-        noise->host_pause_s > 0
-            ? after + ps_from_s(rng_exponential(&rank->pauses, noise->host_pause_interval_s * sim->simulated_share))
-            : PS_NEVER;
+    rank->next_pause = noise->host_pause_s > 0 ? after + ps_from_s(rng_exponential(&rank->pauses,
+                                                             noise->host_pause_interval_s * sim->fold.simulated_share))
+                                               : PS_NEVER;
 }
 
 /* When the host goes on that would now: after the pause that was due, if there was one. */
 static ps_t after_pause(const struct sim *sim, struct rank *rank)
 {
-    ps_t now = sim->engine->now;
+    ps_t now = sim->machine->engine.now;
     if (now < rank->next_pause)
         return now;
     ps_t end = now + ps_from_s(sim->options->noise.host_pause_s);
@@ -88,7 +87,7 @@ static void begin_segment(struct sim *sim, int rank_index, int32_t first, int32_
 {
     struct rank *rank = &sim->ranks[rank_index];
     double sigma = sim->options->noise.host_jitter;
-    rank->host_factor = (sigma > 0 ? rng_lognormal_mean1(&rank->host_noise, sigma) : 1) * sim->host_factor;
+    rank->host_factor = (sigma > 0 ? rng_lognormal_mean1(&rank->host_noise, sigma) : 1) * sim->fold.host_factor;
     rank->host_state = HOST_RUNNING;
     rank->host_base = after_pause(sim, rank);
     rank->host_first = first;
@@ -106,14 +105,14 @@ void host_begin_step(struct sim *sim, int rank)
 static void leave_allocator(struct sim *sim, int rank_index, int32_t at, ps_t since, ps_t calls)
 {
     struct rank *rank = &sim->ranks[rank_index];
-    ps_t stood = sim->engine->now - since + calls;
-    if (sim->out_of_memory)
+    ps_t stood = sim->machine->engine.now - since + calls;
+    if (sim->memory.out_of_memory)
         return;
-    if (sim->ledgers && measuring(sim, rank->host_step))
-        sim->ledgers[rank_index].stall += stood;
+    if (sim->memory.ledgers && measuring(sim, rank->host_step))
+        sim->memory.ledgers[rank_index].stall += stood;
     if (stood > 0) {
-        trace_host_segment(sim, rank_index, HOST_ALLOCATES, sim->engine->now + calls);
-        rank->host_base = sim->engine->now + calls;
+        trace_host_segment(sim, rank_index, HOST_ALLOCATES, sim->machine->engine.now + calls);
+        rank->host_base = sim->machine->engine.now + calls;
         rank->host_first = at;
     }
     rank->host_state = HOST_RUNNING;
@@ -142,17 +141,17 @@ static bool goes_on(const struct rank *rank, int32_t at)
 static void call_allocator(struct sim *sim, int rank_index)
 {
     struct rank *rank = &sim->ranks[rank_index];
-    bool in_a_row = sim->ledgers && !sim->folded;
+    bool in_a_row = sim->memory.ledgers && !sim->fold.on;
     ps_t calls = 0;
     while (ledger_op(sim, rank_index, rank->host_end, false, &calls)) {
-        if (!in_a_row || calls > 0 || sim->out_of_memory || !goes_on(rank, rank->host_end)) {
-            leave_allocator(sim, rank_index, rank->host_end, sim->engine->now, calls);
+        if (!in_a_row || calls > 0 || sim->memory.out_of_memory || !goes_on(rank, rank->host_end)) {
+            leave_allocator(sim, rank_index, rank->host_end, sim->machine->engine.now, calls);
             return;
         }
         rank->host_end++;
     }
     rank->host_state = HOST_DRAINING;
-    rank->drain_since = sim->engine->now;
+    rank->drain_since = sim->machine->engine.now;
     retry_when_drained(sim, rank_index);
 }
 
@@ -167,7 +166,7 @@ void host_check(struct sim *sim, int rank_index)
     if (rank->host_state == HOST_DRAINING)
         retry_when_drained(sim, rank_index);
     if (rank->host_state == HOST_QUEUE_FULL && outstanding(rank, rank->host_end) <= LAUNCH_QUEUE / 2) {
-        trace_host_segment(sim, rank_index, HOST_FULL_QUEUE, sim->engine->now);
+        trace_host_segment(sim, rank_index, HOST_FULL_QUEUE, sim->machine->engine.now);
         begin_segment(sim, rank_index, rank->host_end, rank->host_end);
     }
     if (rank->host_state != HOST_BLOCKED)
@@ -175,7 +174,7 @@ void host_check(struct sim *sim, int rank_index)
     const struct plan_op *op = op_of(rank, rank->host_end);
     if (!wait_satisfied(rank, rank->tables->waits[op->first_wait], rank->host_step))
         return;
-    trace_host_segment(sim, rank_index, HOST_WAITS, sim->engine->now);
+    trace_host_segment(sim, rank_index, HOST_WAITS, sim->machine->engine.now);
     begin_segment(sim, rank_index, rank->host_end, rank->host_end + 1);
 }
 
@@ -187,7 +186,7 @@ void host_on_event(void *self, const struct event *event)
     int32_t at = rank->host_end;
     ahead_settle(sim, rank_index);
     if (at == rank->tables->n_ops) {
-        trace_host_segment(sim, rank_index, HOST_WORK, sim->engine->now);
+        trace_host_segment(sim, rank_index, HOST_WORK, sim->machine->engine.now);
         if (sim_is_over(sim, rank->host_step + 1)) {
             rank->host_state = HOST_DONE;
             return;

@@ -4,7 +4,7 @@
 
 ps_t idle_in_collectives(const struct sim *sim, const struct rank *rank)
 {
-    return rank->comm_total + (rank->in_collective ? sim->engine->now - rank->comm_since : 0);
+    return rank->comm_total + (rank->in_collective ? sim->machine->engine.now - rank->comm_since : 0);
 }
 
 enum plan_parallelism idle_serves(const struct sim *sim, const struct plan_op *op)
@@ -19,7 +19,7 @@ bool idle_meets_stages(const struct sim *sim, const struct plan_op *op)
 {
     const struct plan *plan = sim->plan;
     if (op->kind == OP_COLLECTIVE)
-        return sim->group_meets_stages[plan->collectives.at[op->index].group];
+        return sim->meetings.group_meets_stages[plan->collectives.at[op->index].group];
     return plan->n_programs > 1 && plan->channels.at[plan->messages.at[op->index].channel].axis == plan->program_axis;
 }
 
@@ -84,7 +84,7 @@ static const struct queue *blocked_for(const struct rank *rank)
  * themselves, as the sharded gradients' casts do for the reduce-scatter. */
 void idle_account(struct sim *sim, struct rank *rank, const struct queue *queue, const struct plan_op *op)
 {
-    ps_t now = sim->engine->now, idle = now - queue->idle_since;
+    ps_t now = sim->machine->engine.now, idle = now - queue->idle_since;
     if (idle == 0)
         return;
     ps_t host = queue->issue > queue->idle_since ? queue->issue - queue->idle_since : 0;

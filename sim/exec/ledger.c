@@ -19,13 +19,13 @@ static int64_t fixed_bytes(const struct sim *sim, int program)
 static void fail(struct sim *sim, int rank, const struct plan_buffer *buffer)
 {
     struct exec_memory *memory = &sim->result->memory;
-    sim->out_of_memory = true;
-    sim->oom_program = sim->ranks[rank].program;
+    sim->memory.out_of_memory = true;
+    sim->memory.oom_program = sim->ranks[rank].program;
     sim->result->status = EXEC_OOM;
     memory->oom_op = buffer->name;
     memory->oom_category = buffer->category;
     memory->oom_request_bytes = (double)buffer->bytes;
-    engine_stop(sim->engine);
+    engine_stop(&sim->machine->engine);
 }
 
 /* Over the last step, of the first rank of each program. */
@@ -34,9 +34,9 @@ static void sample(struct sim *sim, int rank)
     const struct rank *at = &sim->ranks[rank];
     if (at->number != plan_first_rank(sim->plan, at->program) || at->host_step + 1 != sim->total_steps)
         return;
-    struct ledger *ledger = &sim->ledgers[rank];
+    struct ledger *ledger = &sim->memory.ledgers[rank];
     struct exec_memory_sample row = {
-        .time_s = s_from_ps(sim->engine->now), .reserved_bytes = (double)ledger->hbm.reserved};
+        .time_s = s_from_ps(sim->machine->engine.now), .reserved_bytes = (double)ledger->hbm.reserved};
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
         row.category_bytes[c] = (double)ledger->hbm.by_category[c];
     vec_push(&ledger->timeline, row);
@@ -45,7 +45,7 @@ static void sample(struct sim *sim, int rank)
 /* Blocks whose last use on another stream has passed come back. */
 static void collect_pending(struct sim *sim, int rank)
 {
-    struct ledger *ledger = &sim->ledgers[rank];
+    struct ledger *ledger = &sim->memory.ledgers[rank];
     int kept = 0;
     for (int i = 0; i < ledger->pending.n; i++) {
         struct pending_free pending = ledger->pending.at[i];
@@ -61,7 +61,7 @@ static void collect_pending(struct sim *sim, int rank)
 static bool allocate(struct sim *sim, int rank, int32_t index, bool drained)
 {
     const struct plan_buffer *buffer = &program_of(sim, rank)->buffers.at[index];
-    struct ledger *ledger = &sim->ledgers[rank];
+    struct ledger *ledger = &sim->memory.ledgers[rank];
     int category = buffer->category, stream = buffer->stream;
     int32_t block = drained ? hbm_reclaim(&ledger->hbm, buffer->bytes, category, stream) : -1;
     if (block < 0)
@@ -81,13 +81,13 @@ static bool makes_in_first_step(const struct sim *sim)
 static void setup_buffer(struct sim *sim, int rank, int32_t index)
 {
     /* nothing is free yet that a retry could release */
-    if (!sim->out_of_memory && !allocate(sim, rank, index, false))
+    if (!sim->memory.out_of_memory && !allocate(sim, rank, index, false))
         fail(sim, rank, &program_of(sim, rank)->buffers.at[index]);
 }
 
 static void setup_one(struct sim *sim, int rank)
 {
-    struct ledger *ledger = &sim->ledgers[rank];
+    struct ledger *ledger = &sim->memory.ledgers[rank];
     const struct plan_program *program = program_of(sim, rank);
     hbm_init(&ledger->hbm, (int64_t)program_hw(sim, sim->ranks[rank].program)->gpu.hbm_capacity.value,
         fixed_bytes(sim, sim->ranks[rank].program), &sim->options->allocator);
@@ -102,25 +102,25 @@ static void setup_one(struct sim *sim, int rank)
 
 void ledger_setup(struct sim *sim)
 {
-    sim->ledgers = ARENA_ARRAY(sim->arena, struct ledger, sim->n_ranks);
+    sim->memory.ledgers = ARENA_ARRAY(sim->arena, struct ledger, sim->n_ranks);
     for (int r = 0; r < sim->n_ranks; r++)
         setup_one(sim, r);
 }
 
 void ledger_release(struct sim *sim)
 {
-    for (int r = 0; sim->ledgers && r < sim->n_ranks; r++) {
-        hbm_release(&sim->ledgers[r].hbm);
-        vec_free(&sim->ledgers[r].pending);
-        vec_free(&sim->ledgers[r].stops);
-        vec_free(&sim->ledgers[r].timeline);
+    for (int r = 0; sim->memory.ledgers && r < sim->n_ranks; r++) {
+        hbm_release(&sim->memory.ledgers[r].hbm);
+        vec_free(&sim->memory.ledgers[r].pending);
+        vec_free(&sim->memory.ledgers[r].stops);
+        vec_free(&sim->memory.ledgers[r].timeline);
     }
 }
 
 static void give_back(struct sim *sim, int rank, const struct plan_op *op)
 {
     const struct plan_buffer *buffer = &program_of(sim, rank)->buffers.at[op->index];
-    struct ledger *ledger = &sim->ledgers[rank];
+    struct ledger *ledger = &sim->memory.ledgers[rank];
     int32_t block = ledger->blocks[op->index];
     hbm_free(&ledger->hbm, block, buffer->category);
     if (op->n_waits > 0)
@@ -133,7 +133,7 @@ static void give_back(struct sim *sim, int rank, const struct plan_op *op)
 static ps_t calls_of(const struct sim *sim, int rank)
 {
     const struct hw_gpu *gpu = &program_hw(sim, sim->ranks[rank].program)->gpu;
-    struct hbm *hbm = &sim->ledgers[rank].hbm;
+    struct hbm *hbm = &sim->memory.ledgers[rank].hbm;
     double spent_s = (double)hbm->mallocs * gpu->cuda_malloc.value + (double)hbm->frees * gpu->cuda_free.value;
     hbm->mallocs = hbm->frees = 0;
     return ps_from_s(spent_s);
@@ -152,10 +152,10 @@ static bool follow(const struct ledger *before, struct rank *rank, bool drained,
 
 bool ledger_op(struct sim *sim, int rank, int32_t op_index, bool drained, ps_t *calls)
 {
-    if (!sim->ledgers)
-        return follow(&sim->before[sim->ranks[rank].program], &sim->ranks[rank], drained, calls);
+    if (!sim->memory.ledgers)
+        return follow(&sim->memory.before[sim->ranks[rank].program], &sim->ranks[rank], drained, calls);
     const struct plan_op *op = op_of(&sim->ranks[rank], op_index);
-    struct ledger *ledger = &sim->ledgers[rank];
+    struct ledger *ledger = &sim->memory.ledgers[rank];
     int32_t step = sim->ranks[rank].host_step;
     int64_t retries = ledger->hbm.retries;
     bool found = true;
@@ -180,7 +180,7 @@ static void timeline_result(const struct sim *sim, const struct ledger *ledger, 
 {
     enum { MOST_ROWS = 400 };
     int n = ledger->timeline.n, rows = n < MOST_ROWS ? n : MOST_ROWS;
-    double began = sim->total_steps > 1 ? s_from_ps(sim->step_end[sim->total_steps - 2]) : 0;
+    double began = sim->total_steps > 1 ? s_from_ps(sim->measure.step_end[sim->total_steps - 2]) : 0;
     program->timeline = ARENA_ARRAY(sim->arena, struct exec_memory_sample, rows);
     program->n_timeline = rows;
     for (int row = 0; row < rows; row++) {
@@ -203,10 +203,10 @@ static void timeline_result(const struct sim *sim, const struct ledger *ledger, 
 /* Of the ranks of a program the first of those whose host stood longest for its allocator; the others wait for it. */
 static const struct ledger *slowest(const struct sim *sim, int p)
 {
-    const struct ledger *found = &sim->ledgers[stand_in(sim, plan_first_rank(sim->plan, p))];
+    const struct ledger *found = &sim->memory.ledgers[stand_in(sim, plan_first_rank(sim->plan, p))];
     for (int r = 0; r < sim->n_ranks; r++)
-        if (sim->ranks[r].program == p && sim->ledgers[r].stall > found->stall)
-            found = &sim->ledgers[r];
+        if (sim->ranks[r].program == p && sim->memory.ledgers[r].stall > found->stall)
+            found = &sim->memory.ledgers[r];
     return found;
 }
 
@@ -214,7 +214,7 @@ static void program_result(const struct sim *sim, int p)
 {
     struct exec_memory *memory = &sim->result->programs[p].memory;
     const struct ledger *ledger = slowest(sim, p);
-    const struct ledger *first = &sim->ledgers[stand_in(sim, plan_first_rank(sim->plan, p))];
+    const struct ledger *first = &sim->memory.ledgers[stand_in(sim, plan_first_rank(sim->plan, p))];
     memory->capacity_bytes = program_hw(sim, p)->gpu.hbm_capacity.value;
     memory->peak_allocated_bytes = (double)ledger->hbm.peak_allocated;
     memory->peak_reserved_bytes = (double)ledger->hbm.peak_reserved;
@@ -224,7 +224,7 @@ static void program_result(const struct sim *sim, int p)
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
         memory->peak_category_bytes[c] = (double)ledger->hbm.at_peak[c];
     exec_fixed_memory(memory->peak_category_bytes, sim->plan, p, program_hw(sim, p));
-    if (!sim->out_of_memory) {
+    if (!sim->memory.out_of_memory) {
         timeline_result(sim, first, &sim->result->programs[p]);
         return;
     }
@@ -247,7 +247,7 @@ static int fullest(const struct sim *sim)
     for (int p = 1; p < sim->plan->n_programs; p++)
         if (left_bytes(sim, p) < left_bytes(sim, most))
             most = p;
-    return sim->out_of_memory ? sim->oom_program : most;
+    return sim->memory.out_of_memory ? sim->memory.oom_program : most;
 }
 
 void ledger_result(struct sim *sim)
@@ -258,7 +258,7 @@ void ledger_result(struct sim *sim)
         program_result(sim, p);
     result->fullest = fullest(sim);
     struct exec_memory *memory = &result->programs[result->fullest].memory;
-    if (sim->out_of_memory) {
+    if (sim->memory.out_of_memory) {
         memory->oom_op = failed.oom_op;
         memory->oom_category = failed.oom_category;
         memory->oom_request_bytes = failed.oom_request_bytes;

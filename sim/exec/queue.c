@@ -5,7 +5,7 @@
 
 void queue_arm(struct sim *sim, int rank_index, int queue_index, ps_t end)
 {
-    engine_at(sim->engine, end, sim->ev_queue, (uint32_t)(rank_index * sim->n_queues + queue_index),
+    engine_at(&sim->machine->engine, end, sim->events.queue, (uint32_t)(rank_index * sim->n_queues + queue_index),
         ++sim->ranks[rank_index].queues[queue_index].epoch);
 }
 
@@ -23,7 +23,7 @@ static void start_kernel(struct sim *sim, int rank_index, int queue_index, const
     queue->state = QUEUE_RUNNING;
     rank->waiting &= ~queue_bit(queue_index);
     rank->running |= queue_bit(queue_index);
-    queue->started = sim->engine->now;
+    queue->started = sim->machine->engine.now;
     queue->left = 1;
     queue->spent_ps = 0;
     double alone_ps = queue_isolated_ps(sim, rank, op->index, queue->jitter);
@@ -54,9 +54,9 @@ static void start_comm(struct sim *sim, int rank_index, int queue_index, int32_t
     struct queue *queue = &rank->queues[queue_index];
     queue->state = QUEUE_IN_COMM;
     rank->waiting &= ~queue_bit(queue_index);
-    queue->started = sim->engine->now;
+    queue->started = sim->machine->engine.now;
     if (rank->in_collective++ == 0)
-        rank->comm_since = sim->engine->now;
+        rank->comm_since = sim->machine->engine.now;
     communicator_arrive(sim, rank_index, op_index);
 }
 
@@ -103,7 +103,7 @@ static void try_start(struct sim *sim, int rank_index, int queue_index)
     ps_t issue = issue_of_next(rank, queue, op_index);
     if (issue == PS_NEVER)
         return;
-    if (issue > sim->engine->now) {
+    if (issue > sim->machine->engine.now) {
         if (!queue->wake_pending)
             queue_arm(sim, rank_index, queue_index, issue);
         queue->wake_pending = true;
@@ -136,21 +136,21 @@ static void end_measuring(struct sim *sim)
 {
     timing_result(sim);
     if (--sim->machine->unfinished == 0)
-        engine_stop(sim->engine);
+        engine_stop(&sim->machine->engine);
 }
 
 static void end_step(struct sim *sim, int32_t step)
 {
     if (step >= sim->total_steps)
         return;
-    sim->step_end[step] = sim->engine->now; /* the last rank to come here leaves the latest time */
-    sim->step_ranks[step]++;
-    if (step + 1 == sim->options->warmup_steps && sim->step_ranks[step] == sim->n_ranks) {
-        sim->measure_from = sim->engine->now;
-        for (int l = 0; l < sim->net->capacity.n; l++)
-            sim->carried_before[l] = net_carried(sim->net, l);
+    sim->measure.step_end[step] = sim->machine->engine.now; /* the last rank to come here leaves the latest time */
+    sim->measure.step_ranks[step]++;
+    if (step + 1 == sim->options->warmup_steps && sim->measure.step_ranks[step] == sim->n_ranks) {
+        sim->measure.from = sim->machine->engine.now;
+        for (int l = 0; l < sim->machine->net.capacity.n; l++)
+            sim->measure.carried_before[l] = net_carried(&sim->machine->net, l);
     }
-    if (sim->place && step + 1 == sim->total_steps && sim->step_ranks[step] == sim->n_ranks)
+    if (sim->place && step + 1 == sim->total_steps && sim->measure.step_ranks[step] == sim->n_ranks)
         end_measuring(sim);
 }
 
@@ -159,16 +159,16 @@ void queue_finish(struct sim *sim, int rank_index, int queue_index)
     struct rank *rank = &sim->ranks[rank_index];
     struct queue *queue = &rank->queues[queue_index];
     ahead_settle(sim, rank_index);
-    queue_count(sim, rank, queue_index, sim->engine->now);
+    queue_count(sim, rank, queue_index, sim->machine->engine.now);
     if (queue_index == STREAM_COMPUTE && ahead_finish(sim, rank_index))
         return;
     if (queue->state == QUEUE_IN_COMM && --rank->in_collective == 0)
-        rank->comm_total += sim->engine->now - rank->comm_since;
+        rank->comm_total += sim->machine->engine.now - rank->comm_since;
     queue->state = QUEUE_WAITING;
     rank->waiting |= queue_bit(queue_index);
     rank->running &= ~queue_bit(queue_index);
     unblock(rank, queue);
-    queue->idle_since = sim->engine->now;
+    queue->idle_since = sim->machine->engine.now;
     queue->idle_comm = idle_in_collectives(sim, rank);
     queue->issue_known = false;
     queue->last_op = queue->ops[queue->position];
@@ -228,14 +228,14 @@ void queue_prepare(const void *self, const struct event *event)
  * ask for the same. */
 static double memory_slowdown(struct sim *sim, const struct rank *rank, double hbm_Bps)
 {
-    struct slowdown *last = &sim->last_slowdown;
+    struct slowdown *last = &sim->costs.last_slowdown;
     const struct hw_gpu *gpu = &program_hw(sim, rank->program)->gpu;
     if (last->gpu == gpu && last->sm_state == rank->sm_state && last->hbm_Bps == hbm_Bps)
         return last->factor;
     struct kernel_share share = kernel_whole_gpu(gpu);
     struct kernel_work byte = kernel_stream(KERNEL_COPY, 1e9, 0, 0); /* any size: only the ratio counts */
     double alone_s = kernel_time(&byte, gpu, share).memory_s;
-    share.sms = fmax(1, share.sms - sim->sm_states.at[rank->sm_state].sms);
+    share.sms = fmax(1, share.sms - sim->costs.sm_states.at[rank->sm_state].sms);
     share.hbm_Bps = hbm_Bps;
     *last = (struct slowdown){gpu, rank->sm_state, hbm_Bps, kernel_time(&byte, gpu, share).memory_s / alone_s};
     return last->factor;
@@ -244,8 +244,8 @@ static double memory_slowdown(struct sim *sim, const struct rank *rank, double h
 /* The state of a GPU on which collectives hold this number of SMs, met now or before. */
 static int find_state(struct sim *sim, double sms)
 {
-    for (int s = 1; s < sim->sm_states.n; s++)
-        if (sim->sm_states.at[s].sms == sms)
+    for (int s = 1; s < sim->costs.sm_states.n; s++)
+        if (sim->costs.sm_states.at[s].sms == sms)
             return s;
     struct sm_state state = {sms, ARENA_ARRAY(sim->arena, double, sim->plan->kernels.n)};
     for (int k = 0; k < sim->plan->kernels.n; k++) {
@@ -254,8 +254,8 @@ static int find_state(struct sim *sim, double sms)
         share.sms = fmax(1, share.sms - sms);
         state.compute_s[k] = kernel_time(&sim->plan->kernels.at[k], gpu, share).compute_s;
     }
-    vec_push(&sim->sm_states, state);
-    return sim->sm_states.n - 1;
+    vec_push(&sim->costs.sm_states, state);
+    return sim->costs.sm_states.n - 1;
 }
 
 /* Summed anew in the order of queues, as adding and taking away would leave rounding. */
@@ -270,7 +270,7 @@ static void set_sm_state(struct sim *sim, struct rank *rank)
         }
     rank->sm_state = sms > 0 ? find_state(sim, sms) : 0;
     bool slowed = rank->sm_state && !sim->options->no_contention;
-    rank->compute_s = sim->sm_states.at[slowed ? rank->sm_state : 0].compute_s;
+    rank->compute_s = sim->costs.sm_states.at[slowed ? rank->sm_state : 0].compute_s;
     rank->memory_slowdown = slowed ? memory_slowdown(sim, rank, hbm_Bps) : 1;
     rank->traffic = slowed ? kernel_traffic(&program_hw(sim, rank->program)->gpu, hbm_Bps) : 1;
     rank->slows_starts = slowed;
@@ -286,10 +286,10 @@ static void account_progress(struct sim *sim, int rank_index)
         EACH_QUEUE(q, rank->running)
         {
             struct queue *queue = &rank->queues[q];
-            double elapsed = (double)(sim->engine->now - queue->started);
+            double elapsed = (double)(sim->machine->engine.now - queue->started);
             queue->left = fmax(0, queue->left - elapsed / running_ps(sim, rank, queue));
             queue->spent_ps += elapsed;
-            queue->started = sim->engine->now;
+            queue->started = sim->machine->engine.now;
         }
 }
 
@@ -300,7 +300,7 @@ static void schedule_ends(struct sim *sim, int rank_index)
         EACH_QUEUE(q, rank->running)
         {
             struct queue *queue = &rank->queues[q];
-            queue->end = sim->engine->now + ps_round(queue->left * running_ps(sim, rank, queue));
+            queue->end = sim->machine->engine.now + ps_round(queue->left * running_ps(sim, rank, queue));
             queue_arm(sim, rank_index, (int)q, queue->end);
         }
 }

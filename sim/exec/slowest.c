@@ -80,7 +80,7 @@ static struct parts parts_of(const struct sim *sim)
 static int watch(struct sim *sim, const struct parts *parts, const struct gpu_speeds *speeds)
 {
     int nodes = sim->fabric.nodes, taken = 0;
-    int least = sim->hosts_matter ? LEAST_RANKS_BY_HOSTS : LEAST_RANKS;
+    int least = sim->fold.hosts_matter ? LEAST_RANKS_BY_HOSTS : LEAST_RANKS;
     double *slowest = ARENA_ARRAY(sim->arena, double, nodes);
     int *ranks_of = ARENA_ARRAY(sim->arena, int, nodes);
     size_t *order = ARENA_ARRAY(sim->arena, size_t, nodes);
@@ -92,13 +92,13 @@ static int watch(struct sim *sim, const struct parts *parts, const struct gpu_sp
         ranks_of[unit]++;
     }
     gsl_sort_index(order, slowest, 1, (size_t)nodes);
-    sim->watched = ARENA_ARRAY(sim->arena, bool, nodes);
+    sim->fold.watched = ARENA_ARRAY(sim->arena, bool, nodes);
     for (int i = 0, n = 0; i < nodes && (n < LEAST_UNITS || taken < least); i++) {
         int unit = (int)order[i];
         n += ranks_of[unit] > 0;
         taken += ranks_of[unit];
         for (int node = 0; node < nodes && ranks_of[unit] > 0; node++)
-            sim->watched[node] |= parts->unit_of[node] == unit;
+            sim->fold.watched[node] |= parts->unit_of[node] == unit;
     }
     return taken;
 }
@@ -128,7 +128,7 @@ int stand_in(const struct sim *sim, int number)
 {
     int index = representative(sim, number), program = plan_program_of(sim->plan, number);
     if (index < 0)
-        for (index = 0; plan_program_of(sim->plan, sim->numbers[index]) != program;)
+        for (index = 0; plan_program_of(sim->plan, sim->fold.numbers[index]) != program;)
             index++;
     return index;
 }
@@ -138,24 +138,24 @@ void slowest_choose(struct sim *sim, struct gpu_speeds *speeds)
     int ranks = sim->plan->mesh.ranks, n = 0;
     struct parts parts = parts_of(sim);
     int watched = watch(sim, &parts, speeds);
-    sim->numbers = ARENA_ARRAY(sim->arena, int, watched);
-    sim->index_of = ARENA_ARRAY(sim->arena, int, ranks);
+    sim->fold.numbers = ARENA_ARRAY(sim->arena, int, watched);
+    sim->fold.index_of = ARENA_ARRAY(sim->arena, int, ranks);
     for (int r = 0; r < ranks; r++) {
-        int first = sim->hosts_matter ? r : parts.set_of[r];
-        sim->index_of[r] = -1;
-        if (!sim->watched[r / sim->fabric.gpus])
+        int first = sim->fold.hosts_matter ? r : parts.set_of[r];
+        sim->fold.index_of[r] = -1;
+        if (!sim->fold.watched[r / sim->fabric.gpus])
             continue;
         if (first == r)
-            sim->numbers[n++] = r;
-        sim->index_of[r] = first == r ? n - 1 : sim->index_of[first];
+            sim->fold.numbers[n++] = r;
+        sim->fold.index_of[r] = first == r ? n - 1 : sim->fold.index_of[first];
         for (int s = 0; s < SPEED_COUNT; s++)
             speeds[first].of[s] = fmin(speeds[first].of[s], speeds[r].of[s]);
     }
     sim->n_ranks = n;
     int *stands_for = ARENA_ARRAY(sim->arena, int, ranks);
     for (int r = 0; r < ranks; r++)
-        stands_for[r] = sim->numbers[stand_in(sim, r)];
+        stands_for[r] = sim->fold.numbers[stand_in(sim, r)];
     sim->result->stands_for = stands_for;
-    sim->simulated_share = (double)watched / ranks;
-    sim->host_factor = slower_hosts(sim, watched);
+    sim->fold.simulated_share = (double)watched / ranks;
+    sim->fold.host_factor = slower_hosts(sim, watched);
 }

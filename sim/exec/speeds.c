@@ -58,7 +58,7 @@ struct gpu_speeds *speeds_draw(const struct sim *sim)
     const struct noise_options *noise = &sim->options->noise;
     if (!(noise->gpu_speed_spread > 0))
         return NULL;
-    int n = sim->plan->mesh.ranks, in_node = hw_gpus_per_node(sim->hw);
+    int n = sim->plan->mesh.ranks, in_node = hw_gpus_per_node(sim->costs.hw);
     struct nodes nodes = {.n = (n + in_node - 1) / in_node, .gpus = in_node};
     nodes.slow = ARENA_ARRAY(sim->arena, bool, nodes.n);
     BUG_IF(noise->slow_nodes > nodes.n, "%lld slow nodes of %d", (long long)noise->slow_nodes, nodes.n);

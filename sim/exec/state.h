@@ -128,7 +128,7 @@ struct rank {
     double host_factor;      /* jitter of the host burst */
     struct gpu_speeds drawn; /* by noise, persistent */
     double share;            /* what is left of it at the moment, where the GPU is slow */
-    int sm_state;            /* of sim->sm_states: by what the collectives on the GPU hold together */
+    int sm_state;            /* of costs.sm_states: by what the collectives on the GPU hold together */
     int in_collective;       /* queues that are in one, to the end of its last event */
     ps_t comm_since;         /* in_collective: since when */
     ps_t comm_total;         /* in collectives before that */
@@ -208,59 +208,81 @@ struct machine {
  * process groups with ranks on both, hw_of_both(). A program's kind is its number. */
 enum { KIND_FIRST, KIND_SECOND, KIND_BOTH, KIND_COUNT };
 
-struct sim {
-    const struct plan *plan;
-    const struct hw *hw;                /* of the cluster; its first kind of node */
-    const struct hw *kinds[KIND_COUNT]; /* n_kinds of them, the first is hw */
-    const struct exec_options *options;
-    struct arena *arena;
-    struct machine *machine;
-    struct engine *engine; /* the machine's */
-    struct net *net;
-    const struct exec_place *place; /* beside other jobs; NULL: the job is alone */
-    uint32_t ev_queue, ev_host, ev_latency, ev_comm_end, ev_links, ev_slow;
-    int32_t total_steps; /* beside other jobs the rank goes on after them, and nothing of that is measured */
-    int n_kinds;         /* KIND_FIRST only: 1; else KIND_COUNT */
-    int n_queues;
-    int n_ranks;             /* simulated: all, or one for each program when folded, or: */
-    int *numbers, *index_of; /* FOLD_SLOWEST: those that are simulated; place there of each rank, -1: none. NULL: all */
-    double host_factor;      /* FOLD_SLOWEST: of host bursts, as hosts of others may be slower; else 1 */
-    double simulated_share;  /* FOLD_SLOWEST: of the ranks; else 1 */
-    bool hosts_matter;       /* FOLD_SLOWEST: a step waits for hosts, so every rank of a set in lockstep is simulated */
-    bool folded;
-    bool siblings; /* folded: the communicators of other ranks of a program do as those of its first rank */
-    bool *watched; /* folded: nodes of the programs' first ranks, by whose links the rates are decided; FOLD_SLOWEST: of
+/* Whether all ranks are simulated, and which stand for the others. */
+struct representatives {
+    bool on;       /* one rank for each program, the first */
+    bool siblings; /* on: the communicators of other ranks of a program do as those of its first rank */
+    bool uneven;   /* at some time some GPU is slower than another */
+    /* FOLD_SLOWEST: */
+    int *numbers, *index_of; /* those that are simulated; place there of each rank, -1: none. NULL: all */
+    double host_factor;      /* of host bursts, as hosts of others may be slower; else 1 */
+    double simulated_share;  /* of the ranks; else 1 */
+    bool hosts_matter;       /* a step waits for hosts, so every rank of a set in lockstep is simulated */
+    bool *watched; /* on: nodes of the programs' first ranks, by whose links the rates are decided; FOLD_SLOWEST: of
                     * the simulated ones; NULL: all nodes */
-    int *first_sibling;            /* folded: by group or channel, then program; -1: none */
-    struct program_tables *tables; /* by program */
-    struct rank *ranks;
-    struct queue *queues;               /* of all ranks, n_queues each */
-    struct communicator *communicators; /* of groups, then of channels (by sender) */
-    int n_communicators;
+    int *first_sibling; /* on: by group or channel, then program; -1: none */
+};
+
+/* Where ranks meet. */
+struct meetings {
+    struct communicator *all; /* of groups, then of channels (by sender) */
+    int n;
     int *group_first, *channel_first; /* their first communicators */
     bool *group_meets_stages;         /* by group: ranks of several programs are in it */
-    struct kernel_cost *kernel_costs;
+    struct link_weight *uses;         /* scratch: one for each link */
+};
+
+/* What a kernel, a collective or a message takes alone. */
+struct costs {
+    const struct hw *hw;                /* of the cluster; its first kind of node */
+    const struct hw *kinds[KIND_COUNT]; /* n_kinds of them, the first is hw */
+    int n_kinds;                        /* KIND_FIRST only: 1; else KIND_COUNT */
+    struct kernel_cost *kernels;
     VEC(struct sm_state) sm_states;
     struct slowdown last_slowdown;
-    struct coll_cost *coll_costs;         /* of each kind, of each collective */
-    struct coll_cost (*message_costs)[2]; /* of each kind, of each message: inside a node, between two */
-    /* step ends */
+    struct coll_cost *collectives;   /* of each kind, of each collective */
+    struct coll_cost (*messages)[2]; /* of each kind, of each message: inside a node, between two */
+};
+
+/* What a run is asked for. */
+struct measure {
     ps_t *step_end;  /* latest over ranks */
     int *step_ranks; /* how many have ended it */
-    ps_t measure_from;
-    bool uneven; /* at some time some GPU is slower than another */
-    /* links */
-    struct fabric fabric;
-    struct link_weight *uses; /* scratch: one for each link */
-    double *carried_before;
-    /* HBM: of each rank a ledger, or NULL: replay the stops of the reference run */
+    ps_t from;
+    double *carried_before; /* by link */
+    bool *traced;           /* by rank; NULL: none */
+    VEC(struct exec_span) spans;
+    VEC(struct exec_host_span) host_spans;
+};
+
+/* HBM: of each rank a ledger, or NULL: replay the stops of the reference run. */
+struct memory {
     struct ledger *ledgers;
     const struct ledger *before; /* by program; NULL: memory is not followed */
     bool out_of_memory;
     int oom_program;
-    bool *traced; /* by rank; NULL: none */
-    VEC(struct exec_span) spans;
-    VEC(struct exec_host_span) host_spans;
+};
+
+struct sim {
+    const struct plan *plan;
+    const struct exec_options *options;
+    const struct exec_place *place; /* beside other jobs; NULL: the job is alone */
+    int32_t total_steps;            /* beside other jobs the rank goes on after them, and nothing of that is measured */
+    struct arena *arena;
+    struct machine *machine;
+    struct {
+        uint32_t queue, host, latency, comm_end, links, slow;
+    } events;
+    struct fabric fabric;
+    struct representatives fold;
+    struct program_tables *tables; /* by program */
+    int n_ranks, n_queues;         /* simulated: all, or those of fold; of each */
+    struct rank *ranks;
+    struct queue *queues; /* of all ranks, n_queues each */
+    struct meetings meetings;
+    struct costs costs;
+    struct memory memory;
+    struct measure measure;
     struct exec_result *result;
 };
 
@@ -276,7 +298,7 @@ static inline const struct plan_op *queue_op(const struct rank *rank, const stru
 
 static inline const struct hw *program_hw(const struct sim *sim, int program)
 {
-    return sim->kinds[sim->n_kinds > 1 ? program : KIND_FIRST];
+    return sim->costs.kinds[sim->costs.n_kinds > 1 ? program : KIND_FIRST];
 }
 /* Programs do not share kernels in a job of two kinds. */
 static inline const struct hw_gpu *kernel_gpu(const struct sim *sim, int kernel)
@@ -287,15 +309,15 @@ static inline const struct hw_gpu *kernel_gpu(const struct sim *sim, int kernel)
 /* The place among the simulated ranks of the one that stands for a rank of the job; -1: none does. */
 static inline int representative(const struct sim *sim, int number)
 {
-    if (sim->index_of)
-        return sim->index_of[number];
-    return sim->folded ? plan_program_of(sim->plan, number) : number;
+    if (sim->fold.index_of)
+        return sim->fold.index_of[number];
+    return sim->fold.on ? plan_program_of(sim->plan, number) : number;
 }
 static inline int number_of(const struct sim *sim, int index)
 {
-    if (sim->numbers)
-        return sim->numbers[index];
-    return sim->folded ? plan_first_rank(sim->plan, index) : index;
+    if (sim->fold.numbers)
+        return sim->fold.numbers[index];
+    return sim->fold.on ? plan_first_rank(sim->plan, index) : index;
 }
 /* Whether it is simulated itself, and no other one for it. */
 static inline bool is_simulated(const struct sim *sim, int number)
@@ -376,7 +398,7 @@ static inline double queue_draw_jitter(const struct sim *sim, struct queue *queu
 /* What a kernel that starts on the rank as it is now takes longer for that. */
 static inline double queue_start_s(const struct sim *sim, const struct rank *rank, int kernel)
 {
-    return rank->slows_starts ? sim->kernel_costs[kernel].start_s : 0;
+    return rank->slows_starts ? sim->costs.kernels[kernel].start_s : 0;
 }
 static inline double queue_speed(const struct rank *rank, const struct kernel_cost *cost)
 {
@@ -386,7 +408,7 @@ static inline double queue_speed(const struct rank *rank, const struct kernel_co
 static inline double queue_kernel_ps(
     const struct sim *sim, const struct rank *rank, int kernel, double jitter, double start_s)
 {
-    const struct kernel_cost *cost = &sim->kernel_costs[kernel];
+    const struct kernel_cost *cost = &sim->costs.kernels[kernel];
     double compute_s = rank->compute_s[kernel] / queue_speed(rank, cost),
            memory_s = cost->memory_s * rank->memory_slowdown;
     double busy_s = kernel_busy_s(compute_s, memory_s) * rank->traffic;
@@ -395,8 +417,8 @@ static inline double queue_kernel_ps(
 /* The same as if no collective were there. */
 static inline double queue_isolated_ps(const struct sim *sim, const struct rank *rank, int kernel, double jitter)
 {
-    const struct kernel_cost *cost = &sim->kernel_costs[kernel];
-    double compute_s = sim->sm_states.at[0].compute_s[kernel] / queue_speed(rank, cost);
+    const struct kernel_cost *cost = &sim->costs.kernels[kernel];
+    double compute_s = sim->costs.sm_states.at[0].compute_s[kernel] / queue_speed(rank, cost);
     return (kernel_busy_s(compute_s, cost->memory_s) + cost->floor_s) * jitter * (double)PS_PER_S;
 }
 
@@ -473,13 +495,13 @@ void trace_host_segment(struct sim *sim, int rank, enum exec_host_kind blocked, 
 void trace_result(struct sim *sim);
 static inline bool tracing_host(const struct sim *sim, int rank)
 {
-    return __builtin_expect(sim->traced != NULL, 0) && sim->traced[rank] &&
+    return __builtin_expect(sim->measure.traced != NULL, 0) && sim->measure.traced[rank] &&
            sim->ranks[rank].host_step + 1 == sim->total_steps;
 }
 /* Whether the op that a queue of the rank is at belongs to the timeline. */
 static inline bool tracing(const struct sim *sim, int rank, int queue)
 {
-    return __builtin_expect(sim->traced != NULL, 0) && sim->traced[rank] &&
+    return __builtin_expect(sim->measure.traced != NULL, 0) && sim->measure.traced[rank] &&
            sim->ranks[rank].queues[queue].step + 1 == sim->total_steps;
 }
 

@@ -26,7 +26,7 @@ static const bool *our_nodes(const struct sim *sim)
 {
     int in_node = sim->fabric.gpus, nodes = (sim->plan->mesh.ranks + in_node - 1) / in_node;
     if (!sim->place)
-        return sim->watched;
+        return sim->fold.watched;
     bool *ours = ARENA_ARRAY(sim->arena, bool, sim->fabric.nodes);
     for (int n = 0; n < nodes; n++)
         ours[sim->place->nodes[n]] = true;
@@ -41,8 +41,8 @@ static double utilisation(struct sim *sim, const bool *nodes, int first, int end
     for (int l = first; l < end; l++) {
         if (nodes && !nodes[(l - first) / of_node])
             continue;
-        carried += net_carried(sim->net, l) - sim->carried_before[l];
-        capacity += sim->net->capacity.at[l];
+        carried += net_carried(&sim->machine->net, l) - sim->measure.carried_before[l];
+        capacity += sim->machine->net.capacity.at[l];
     }
     return capacity > 0 && span_s > 0 ? carried / (capacity * span_s) : 0;
 }
@@ -61,10 +61,10 @@ struct shares {
 };
 static struct shares shares_of(const struct sim *sim, int program, double steps)
 {
-    if (sim->n_kinds == 1)
+    if (sim->costs.n_kinds == 1)
         return (struct shares){1.0 / steps / sim->n_ranks, sim->plan->n_programs / steps / sim->n_ranks};
     int ranks = plan_program_ranks(sim->plan, program);
-    double stands_for = sim->folded ? ranks : 1;
+    double stands_for = sim->fold.on ? ranks : 1;
     return (struct shares){stands_for / steps / sim->plan->mesh.ranks, stands_for / steps / ranks};
 }
 
@@ -93,13 +93,13 @@ void timing_result(struct sim *sim)
     int32_t warmup = (int32_t)sim->options->warmup_steps, n = (int32_t)sim->options->steps;
     double *steps = ARENA_ARRAY(sim->arena, double, n);
     for (int32_t i = 0; i < n; i++) {
-        ps_t before = warmup + i > 0 ? sim->step_end[warmup + i - 1] : 0;
-        steps[i] = s_from_ps(sim->step_end[warmup + i] - before);
+        ps_t before = warmup + i > 0 ? sim->measure.step_end[warmup + i - 1] : 0;
+        steps[i] = s_from_ps(sim->measure.step_end[warmup + i] - before);
     }
     result->step_time_s = gsl_stats_mean(steps, 1, (size_t)n);
     result->step_time_sd_s = n > 1 ? gsl_stats_sd(steps, 1, (size_t)n) : 0;
     breakdown_result(sim);
-    double span_s = s_from_ps(sim->step_end[sim->total_steps - 1] - sim->measure_from);
+    double span_s = s_from_ps(sim->measure.step_end[sim->total_steps - 1] - sim->measure.from);
     const bool *ours = our_nodes(sim);
     result->nvlink_utilisation = utilisation(sim, ours, 0, sim->fabric.first_nic, span_s);
     result->nic_utilisation = utilisation(sim, ours, sim->fabric.first_nic, sim->fabric.first_leaf, span_s);

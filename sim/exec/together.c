@@ -63,12 +63,12 @@ static void open_party(struct party *party, const struct exec_job *job, struct m
     if (job->options->no_memory)
         return;
     party->alone = sim_reference(party->sim, &party->quiet, job->out);
-    party->sim->before = party->alone->ledgers;
+    party->sim->memory.before = party->alone->memory.ledgers;
 }
 
 static bool takes_part(const struct party *party)
 {
-    return !party->alone || (!party->alone->out_of_memory && !party->alone->result->overlong);
+    return !party->alone || (!party->alone->memory.out_of_memory && !party->alone->result->overlong);
 }
 
 static void close_party(struct party *party)

@@ -6,11 +6,11 @@ void trace_setup(struct sim *sim)
     const struct exec_options *options = sim->options;
     if (options->n_trace_ranks == 0)
         return;
-    sim->traced = ARENA_ARRAY(sim->arena, bool, sim->n_ranks);
+    sim->measure.traced = ARENA_ARRAY(sim->arena, bool, sim->n_ranks);
     for (int i = 0; i < options->n_trace_ranks; i++) {
         int rank = options->trace_ranks[i];
         BUG_IF(rank < 0 || rank >= sim->plan->mesh.ranks, "rank %d of %d", rank, sim->plan->mesh.ranks);
-        sim->traced[stand_in(sim, rank)] = true;
+        sim->measure.traced[stand_in(sim, rank)] = true;
     }
 }
 
@@ -48,7 +48,7 @@ void trace_record(struct sim *sim, int rank_index, int queue_index, struct exec_
     const struct rank *rank = &sim->ranks[rank_index];
     span.op = (int32_t)(queue_op(rank, &rank->queues[queue_index]) - rank->tables->ops);
     const struct plan_op *op = op_of(rank, span.op);
-    span.end = sim->engine->now;
+    span.end = sim->machine->engine.now;
     span.rank = rank_index;
     span.stream = op->stream;
     span.queue = sim->plan->queues.at[op->stream].name;
@@ -61,7 +61,7 @@ void trace_record(struct sim *sim, int rank_index, int queue_index, struct exec_
         span.kernel = (int)sim->plan->kernels.at[op->index].kind;
     else
         describe_comm(sim, op, &span);
-    vec_push(&sim->spans, span);
+    vec_push(&sim->measure.spans, span);
 }
 
 /* ---- the host ---- */
@@ -69,16 +69,17 @@ void trace_record(struct sim *sim, int rank_index, int queue_index, struct exec_
 void trace_host_step(struct sim *sim, int rank_index)
 {
     if (tracing_host(sim, rank_index))
-        vec_push(&sim->host_spans,
-            (struct exec_host_span){.start = sim->engine->now, .rank = rank_index, .op = -1, .kind = HOST_STEP});
+        vec_push(&sim->measure.host_spans,
+            (struct exec_host_span){
+                .start = sim->machine->engine.now, .rank = rank_index, .op = -1, .kind = HOST_STEP});
 }
 
 static void end_host_step(struct sim *sim, int rank_index)
 {
-    for (int i = 0; i < sim->host_spans.n; i++) {
-        struct exec_host_span *span = &sim->host_spans.at[i];
+    for (int i = 0; i < sim->measure.host_spans.n; i++) {
+        struct exec_host_span *span = &sim->measure.host_spans.at[i];
         if (span->rank == rank_index && span->kind == HOST_STEP)
-            span->end = sim->engine->now;
+            span->end = sim->machine->engine.now;
     }
 }
 
@@ -87,13 +88,13 @@ static void record_host_op(struct sim *sim, int rank_index, int32_t op_index, ps
     const struct plan_op *op = op_of(&sim->ranks[rank_index], op_index);
     bool issues = op->position >= 0;
     if (issues || end > start)
-        vec_push(&sim->host_spans, (struct exec_host_span){.start = start,
-                                       .end = end,
-                                       .rank = rank_index,
-                                       .op = op_index,
-                                       .kind = issues ? HOST_ISSUE : HOST_WORK,
-                                       .phase = op->phase,
-                                       .name = op->name});
+        vec_push(&sim->measure.host_spans, (struct exec_host_span){.start = start,
+                                               .end = end,
+                                               .rank = rank_index,
+                                               .op = op_index,
+                                               .kind = issues ? HOST_ISSUE : HOST_WORK,
+                                               .phase = op->phase,
+                                               .name = op->name});
 }
 
 void trace_host_segment(struct sim *sim, int rank_index, enum exec_host_kind blocked, ps_t until)
@@ -125,7 +126,7 @@ void trace_host_segment(struct sim *sim, int rank_index, enum exec_host_kind blo
         plan_wait wait = rank->tables->program->waits.at[op->first_wait];
         span.op = wait & PLAN_PREVIOUS_STEP ? -1 : wait;
     }
-    vec_push(&sim->host_spans, span);
+    vec_push(&sim->measure.host_spans, span);
 }
 
 /* ---- what a run leaves ---- */
@@ -147,12 +148,12 @@ void trace_host_segment(struct sim *sim, int rank_index, enum exec_host_kind blo
 void trace_result(struct sim *sim)
 {
     struct exec_result *result = sim->result;
-    result->last_step_start = sim->total_steps > 1 ? sim->step_end[sim->total_steps - 2] : 0;
-    result->last_step_end = sim->step_end[sim->total_steps - 1];
-    if (!sim->traced)
+    result->last_step_start = sim->total_steps > 1 ? sim->measure.step_end[sim->total_steps - 2] : 0;
+    result->last_step_end = sim->measure.step_end[sim->total_steps - 1];
+    if (!sim->measure.traced)
         return;
-    result->n_spans = sim->spans.n;
-    BY_RANK(sim, sim->spans, result->spans, struct exec_span);
-    result->n_host_spans = sim->host_spans.n;
-    BY_RANK(sim, sim->host_spans, result->host_spans, struct exec_host_span);
+    result->n_spans = sim->measure.spans.n;
+    BY_RANK(sim, sim->measure.spans, result->spans, struct exec_span);
+    result->n_host_spans = sim->measure.host_spans.n;
+    BY_RANK(sim, sim->measure.host_spans, result->host_spans, struct exec_host_span);
 }
