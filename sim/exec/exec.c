@@ -37,6 +37,20 @@ static void setup_links(struct sim *sim)
     sim->measure.carried_before = ARENA_ARRAY(sim->arena, double, sim->fabric.n_links);
 }
 
+/* Of each process group all instances have ranks of both kinds of node, or none has: one rank of each does for all. */
+static bool kinds_fold(const struct sim *sim)
+{
+    const struct plan *plan = sim->plan;
+    for (int g = 0; g < plan->groups.n && sim->costs.n_kinds > 1; g++) {
+        const struct mesh_group *ranks = &plan->groups.at[g].ranks;
+        bool all, both = plan_group_meets_kinds(plan, g, &all);
+        bool meet = mesh_group_instance(ranks, 0) == mesh_group_instance(ranks, plan->second_from);
+        if (both && !(all && meet))
+            return false;
+    }
+    return true;
+}
+
 /* Whether one rank can stand for all of its program: every communicator must meet links like those of its siblings. */
 static bool can_fold(const struct sim *sim)
 {
@@ -253,6 +267,15 @@ void sim_begin(struct sim *sim, bool keeps_ledgers)
     schedule(sim, &sim->options->gpu_events, sim->events.slow);
 }
 
+/* By rank the first of its kind of node. */
+static int *kinds_first_ranks(const struct sim *sim)
+{
+    int *stands_for = ARENA_ARRAY(sim->arena, int, sim->plan->mesh.ranks);
+    for (int r = 0; r < sim->plan->mesh.ranks; r++)
+        stands_for[r] = plan_first_rank(sim->plan, plan_program_of(sim->plan, r));
+    return stands_for;
+}
+
 void sim_end(struct sim *sim)
 {
     sim->result->overlong = sim->machine->engine.overlong;
@@ -296,6 +319,23 @@ void machine_close(struct machine *machine)
     engine_release(&machine->engine);
 }
 
+/* What runs on which hardware. */
+static void set_kinds(struct sim *sim, const struct hw *hw)
+{
+    BUG_IF(hw->second_from != sim->plan->second_from, "the second kind from rank %d and %d on", hw->second_from,
+        sim->plan->second_from);
+    sim->costs.hw = sim->costs.kinds[KIND_FIRST] = hw;
+    sim->costs.n_kinds = 1;
+    if (hw->second_from == 0)
+        return;
+    struct hw *others = arena_alloc(sim->arena, 2 * sizeof *others);
+    others[0] = hw_of_second(hw);
+    others[1] = hw_of_both(hw);
+    sim->costs.kinds[KIND_SECOND] = &others[0];
+    sim->costs.kinds[KIND_BOTH] = &others[1];
+    sim->costs.n_kinds = KIND_COUNT;
+}
+
 struct sim *sim_open(struct exec_result *out, const struct plan *plan, const struct hw *hw,
     const struct exec_options *options, const struct exec_place *place, struct machine *machine, struct arena *arena)
 {
@@ -307,7 +347,7 @@ struct sim *sim_open(struct exec_result *out, const struct plan *plan, const str
     sim->plan = plan;
     sim->options = options;
     sim->arena = arena;
-    kinds_set(sim, hw);
+    set_kinds(sim, hw);
     sim->result = out;
     sim->n_queues = plan->queues.n;
     sim->fold.host_factor = sim->fold.simulated_share = 1;

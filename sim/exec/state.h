@@ -422,12 +422,6 @@ static inline double queue_isolated_ps(const struct sim *sim, const struct rank 
     return (kernel_busy_s(compute_s, cost->memory_s) + cost->floor_s) * jitter * (double)PS_PER_S;
 }
 
-/* kinds.c: jobs on nodes of two kinds */
-void kinds_set(struct sim *sim, const struct hw *hw);
-/* Of each process group all instances have ranks of both kinds, or none has: one rank of each kind does for all. */
-bool kinds_fold(const struct sim *sim);
-int *kinds_first_ranks(const struct sim *sim); /* by rank the first of its kind */
-
 /* speeds.c: of each rank's GPU; NULL: GPUs are alike. */
 struct gpu_speeds *speeds_draw(const struct sim *sim);
 

@@ -130,7 +130,7 @@ int emit_degree(const struct emit *emit, unsigned axes);
  * first that one of its collectives was put on; `queue` where this is the first. */
 plan_wait emit_collective(
     struct emit *emit, int queue, plan_wait after, const char *name, enum coll_kind kind, double bytes, int group);
-/* An all_reduce that the compute stream waits for at once (strategy/emit_replicas.c, as are the next three). */
+/* An all_reduce that the compute stream waits for at once. */
 plan_wait emit_all_reduce(struct emit *emit, const char *name, double bytes, int group, enum plan_parallelism serves);
 /* Numbers of these bytes, added up over the ranks that share the model, first of tensor parallelism, then of the
  * pipeline. Returns the last all_reduce; PLAN_NO_OP: one rank has it all. */

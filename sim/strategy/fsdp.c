@@ -38,6 +38,160 @@
  * (reshard_after_forward), so that a unit is gathered once a step, too. */
 #include "strategy/fsdp.h"
 
+enum { FLOAT_BYTES = 4 };
+
+/* ---- the rate limiter ---- */
+
+static void limiter_all_gather(struct limiter *limiter, struct plan_builder *builder)
+{
+    /* Op 0 stands in for the one that limiter_resolve finds. */
+    int op = plan_host_wait(builder, "limit_all_gathers", 0, 0);
+    vec_push(&limiter->events, (struct limiter_event){op, false});
+}
+
+static void limiter_free(struct limiter *limiter, plan_wait last_use)
+{
+    vec_push(&limiter->events, (struct limiter_event){last_use, true});
+}
+
+/* An event in the FIFO: the op, and how many steps ago it was put there. */
+struct pending {
+    int32_t op, age;
+};
+
+/* The step is complete: each all-gather learns what it waits for once steps follow each other steadily. */
+static void limiter_resolve(struct limiter *limiter, struct plan_program *program, int64_t max_inflight)
+{
+    /* The length at a step's end follows from that at its start and settles within a few steps: it grows only while
+     * all-gathers find fewer than max_inflight. The last pass leaves its waits in the plan. */
+    enum { PASSES = 4 };
+    VEC(struct pending) fifo = {0};
+    int first = 0;
+    for (int pass = 0; pass < PASSES; pass++) {
+        for (int i = first; i < fifo.n; i++)
+            fifo.at[i].age++;
+        for (int e = 0; e < limiter->events.n; e++) {
+            struct limiter_event event = limiter->events.at[e];
+            if (event.is_free) {
+                vec_push(&fifo, (struct pending){event.op, 0});
+                continue;
+            }
+            struct plan_op *op = &program->ops.at[event.op];
+            bool takes = fifo.n > first && fifo.n - first >= max_inflight, waits = takes && fifo.at[first].age < 2;
+            /* What was freed two steps ago has long been done. */
+            op->kind = waits ? OP_HOST_WAIT : OP_HOST;
+            op->n_waits = waits;
+            if (waits)
+                program->waits.at[op->first_wait] = fifo.at[first].op | (fifo.at[first].age ? PLAN_PREVIOUS_STEP : 0);
+            first += takes;
+        }
+    }
+    vec_free(&fifo);
+    vec_free(&limiter->events);
+}
+
+/* ---- units ---- */
+
+/* The tensor is cast to FP8 before it is gathered (float8_all_gather). */
+static bool is_gathered_in_fp8(const struct fsdp *fsdp, const struct model_tensor *tensor)
+{
+    return fsdp->options->float8_all_gather && !tensor->frozen && model_is_block_matrix(fsdp->emit->model, tensor);
+}
+
+/* After the optimizer's step: the largest values of all such matrices, one after the other, and of all ranks together
+ * (precompute_float8_dynamic_scale_for_fsdp()). */
+static void precompute_scales(struct fsdp *fsdp)
+{
+    struct emit *emit = fsdp->emit;
+    int matrices = 0;
+    double elements = 0;
+    for (int t = 0; t < emit->model->n_tensors; t++)
+        if (is_gathered_in_fp8(fsdp, &emit->model->tensors[t])) {
+            matrices++;
+            elements += (double)emit->model->tensors[t].numel / fsdp->units[0].ranks;
+        }
+    if (matrices == 0)
+        return;
+    emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_NORM, "float8_scales/amax", elements * (double)emit->master_bytes,
+        matrices * FLOAT_BYTES);
+    if (emit->norm_group != PLAN_NO_OP)
+        emit_all_reduce(emit, "float8_scales/all_reduce", matrices * FLOAT_BYTES, emit->norm_group, PARALLEL_DATA);
+}
+
+/* The groups over which it is sharded and replicated. */
+static void lay_out_groups(const struct fsdp *fsdp, struct shard_unit *unit)
+{
+    struct emit *emit = fsdp->emit;
+    unsigned grid = unit->experts ? AXES_OF_EXPERT_GRID : 1U << AXIS_EP;
+    unsigned shard = AXES_SHARD | grid, replicate = 1U << AXIS_DP_REPLICATE | (grid & AXES_OF_EXPERT_GRID);
+    const char *of_all = unit->experts ? "expert_dp" : "world";
+    unit->ranks = emit_degree(emit, shard);
+    unit->replicas = emit_degree(emit, replicate);
+    unit->group = unit->ranks > 1 ? emit_group(emit, unit->replicas > 1 ? "shard" : of_all, shard) : PLAN_NO_OP;
+    unit->replicate_group = unit->replicas > 1 || unit->ranks == 1
+                                ? emit_group(emit, unit->ranks > 1 ? "replicate" : of_all, replicate)
+                                : PLAN_NO_OP;
+}
+
+static struct shard_unit lay_out(const struct fsdp *fsdp, int layer, bool experts)
+{
+    struct emit *emit = fsdp->emit;
+    const struct model_layer *at = &emit->model->layers[layer];
+    struct shard_unit unit = {.layer = layer,
+        .experts = experts,
+        .first_tensor = at->first_tensor,
+        .n_tensors = at->n_tensors,
+        .gathered = PLAN_NO_OP,
+        .cast = PLAN_NO_OP,
+        .ready_op = PLAN_NO_OP,
+        .unsharded_grad = PLAN_NO_OP,
+        .sharded_grad = PLAN_NO_OP};
+    int64_t trained = 0, kept = 0, used = 0, spared = 0;
+    for (int t = at->first_tensor; t < at->first_tensor + at->n_tensors; t++) {
+        const struct model_tensor *tensor = &emit->model->tensors[t];
+        if (!fsdp_holds(&unit, tensor))
+            continue;
+        trained += tensor->frozen ? 0 : tensor->numel;
+        kept += tensor->frozen ? emit_kept_bytes(emit, tensor) : 0;
+        used += tensor->frozen ? emit_used_bytes(emit, tensor) : 0;
+        spared += is_gathered_in_fp8(fsdp, tensor) ? tensor->numel * (fsdp->gather_bytes - 1) : 0;
+    }
+    lay_out_groups(fsdp, &unit);
+    unit.shard = (trained + unit.ranks - 1) / unit.ranks;
+    unit.padded = unit.shard * unit.ranks;
+    unit.kept_shard = unit.shard * emit->master_bytes + (kept + unit.ranks - 1) / unit.ranks;
+    unit.used_shard = unit.shard * fsdp->gather_bytes + (used + unit.ranks - 1) / unit.ranks - spared / unit.ranks;
+    return unit;
+}
+
+static void lay_out_units(struct fsdp *fsdp)
+{
+    struct emit *emit = fsdp->emit;
+    int n = emit->model->n_layers;
+    fsdp->n_units = model_expert_ranks(&emit->workload.parallel) > 1 ? 2 * n : n;
+    fsdp->shards = ARENA_ARRAY(emit->arena, struct optimizer_tensor, fsdp->n_units);
+    fsdp->units = ARENA_ARRAY(emit->arena, struct shard_unit, fsdp->n_units);
+    for (int u = 0; u < fsdp->n_units; u++) {
+        struct shard_unit *unit = &fsdp->units[u];
+        *unit = lay_out(fsdp, u % n, u >= n);
+        if (u >= n && unit->used_shard == 0)
+            continue;
+        struct optimizer_tensor shard = {unit->shard, 1};
+        if (unit->shard > 0)
+            fsdp->shards[fsdp->n_shards++] = shard;
+        if (fsdp_offloads(fsdp)) { /* the gradient has a place there, too */
+            emit_keep_on_host(
+                emit, unit->kept_shard + unit->shard * emit->master_bytes + emit_state_bytes(emit, shard));
+            continue;
+        }
+        plan_keep(&emit->builder, emit_name(emit, unit->layer, "flat_param"), unit->kept_shard, HBM_PARAMETERS);
+    }
+    if (fsdp_shards(&fsdp->units[0]))
+        emit->norm_group = fsdp->units[0].group;
+}
+
+/* ---- parameters ---- */
+
 static bool reshards_after_forward(const struct fsdp *fsdp)
 {
     int strategy = fsdp->options->sharding_strategy, policy = fsdp->options->reshard_after_forward;
@@ -419,7 +573,7 @@ static void setup(struct emit *emit)
         .gathered = PLAN_NO_OP,
         .copied_out = PLAN_NO_OP};
     setup_communication(fsdp);
-    fsdp_lay_out(fsdp);
+    lay_out_units(fsdp);
 }
 
 static void step_ends(struct emit *emit)
@@ -431,7 +585,7 @@ static void step_ends(struct emit *emit)
     else {
         emit_first_state(emit, fsdp->shards, fsdp->n_shards);
         emit_optimizer(emit, fsdp->shards, fsdp->n_shards);
-        fsdp_precompute_scales(fsdp);
+        precompute_scales(fsdp);
     }
     for (int u = 0; u < fsdp->n_units; u++) /* zero_grad(set_to_none=True) */
         plan_free(&emit->builder, fsdp->units[u].sharded_grad, plan_last_op(&emit->builder, STREAM_COMPUTE));

@@ -1,10 +1,9 @@
-/* Private to strategy/: what fsdp.c (parameters), fsdp_units.c (how they are cut) and fsdp_reduce.c (gradients) share.
+/* Private to strategy/: what fsdp.c (parameters) and fsdp_reduce.c (gradients) share.
  * What is modelled stands in fsdp.c. */
 #ifndef FLOPCAST_STRATEGY_FSDP_H
 #define FLOPCAST_STRATEGY_FSDP_H
 
 #include "strategy/emit.h"
-#include "strategy/limiter.h"
 
 /* Parameters that are sharded and all-gathered together: the tensors of a layer, or where ranks share experts, those
  * and the experts apart. */
@@ -21,6 +20,19 @@ struct shard_unit {
     plan_wait ready_op;             /* what compute has to wait for */
     int unsharded_grad; /* buffer: the flat gradient; what is not communicated yet, the sum of earlier ones */
     int sharded_grad;   /* buffer of the accumulated gradient shard */
+};
+
+/* FSDP's rate limiter, limit_all_gathers (torch/distributed/fsdp/_limiter_utils.py, restated): a FIFO of the events
+ * after which gathered parameters are free again. Before an all-gather the host, when max_inflight or more of them
+ * stand in it, takes the oldest and waits for it. The FIFO goes on from step to step, so what a step starts with is
+ * what the step before left. */
+struct limiter_event {
+    int32_t op; /* the waiting op of an all-gather, or the last op before a free */
+    bool is_free;
+};
+
+struct limiter {
+    VEC(struct limiter_event) events; /* of one step, in program order */
 };
 
 struct fsdp {
@@ -88,19 +100,11 @@ void fsdp_stream_kernel(struct fsdp *fsdp, int stream, enum kernel_kind kind, co
  * what it does not communicate yet. */
 void fsdp_join_gradients(struct fsdp *fsdp, struct shard_unit *unit);
 
-/* The tensor is cast to FP8 before it is gathered (float8_all_gather). After the optimizer's step: the largest values
- * of all such matrices, one after the other, and of all ranks together (precompute_float8_dynamic_scale_for_fsdp()). */
-bool fsdp_is_gathered_in_fp8(const struct fsdp *fsdp, const struct model_tensor *tensor);
-void fsdp_precompute_scales(struct fsdp *fsdp);
-
 /* The gradients of a unit, all of them there, on their way to what the optimizer steps on: put together, reduced, added
  * to those of earlier micro-batches. */
 void fsdp_reduce(struct fsdp *fsdp, struct shard_unit *unit);
 /* fully_shard keeps the input of a reduce-scatter until the compute stream waits for it: before the next one, and when
  * backward ends. */
 void fsdp_free_scattered(struct fsdp *fsdp);
-
-/* The units, and what they keep; after what a parameter is gathered and reduced in. */
-void fsdp_lay_out(struct fsdp *fsdp);
 
 #endif
