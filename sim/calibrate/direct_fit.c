@@ -1,12 +1,9 @@
 #include "calibrate/direct_fit.h"
 
 #include "calibrate/gemm_fit.h"
-#include "calibrate/robust.h"
 
-#include <gsl/gsl_errno.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
-#include <stdlib.h>
 
 const char *const direct_gpus[DIRECT_GPUS] = {"a100-sxm4-80gb", "h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb",
     "b300-sxm-288gb", "gb200-186gb", "gb300-288gb"};
@@ -69,55 +66,28 @@ double direct_predict_s(const struct direct_fit *fit, const struct direct_row *r
 
 /* ---- a few numbers to the rows of one kind ---- */
 
-enum { MAX_NUMBERS = 5 };
-struct problem {
-    struct direct_fit *fit;
-    struct quantity *at[MAX_NUMBERS]; /* into fit */
-    int n;
-    VEC(const struct direct_row *) rows;
-};
-
-static int residuals(const gsl_vector *parameters, void *context, gsl_vector *out)
+static double predict(const void *fit, const void *row)
 {
-    struct problem *problem = context;
-    for (int i = 0; i < problem->n; i++)
-        problem->at[i]->value = exp(gsl_vector_get(parameters, (size_t)i));
-    for (int i = 0; i < problem->rows.n; i++)
-        gsl_vector_set(
-            out, (size_t)i, log(direct_predict_s(problem->fit, problem->rows.at[i]) / problem->rows.at[i]->measured_s));
-    return GSL_SUCCESS;
+    return direct_predict_s(fit, row);
 }
 
-static void add_number(struct problem *problem, struct quantity *at, double start)
+static struct fit problem_of(struct direct_fit *fit)
 {
-    BUG_IF(problem->n == MAX_NUMBERS, "more than %d numbers", MAX_NUMBERS);
-    problem->at[problem->n++] = at;
-    *at = (struct quantity){
-        .value = start, .kind = QUANTITY_FITTED, .source = "sim/calibrate/direct_fit.h on results/measured/direct.csv"};
+    return (struct fit){.self = fit,
+        .predict = predict,
+        .scale = gemm_row_scale,
+        .source = "sim/calibrate/direct_fit.h on results/measured/direct.csv"};
 }
 
-static enum status solve(struct problem *problem, struct diag *diag)
+static enum status solve(struct fit *problem, struct diag *diag)
 {
-    size_t n = (size_t)problem->n, n_rows = (size_t)problem->rows.n;
-    bool good = n_rows > n;
-    if (good) {
-        gsl_vector *at = gsl_vector_alloc(n);
-        gsl_matrix *covariance = gsl_matrix_alloc(n, n);
-        for (size_t i = 0; i < n; i++)
-            gsl_vector_set(at, i, log(problem->at[i]->value));
-        const struct robust_problem robust = {residuals, problem, n_rows, n, gemm_row_scale, 0, false};
-        good = robust_fit(at, covariance, &robust);
-        for (size_t i = 0; i < n; i++) {
-            problem->at[i]->value = exp(gsl_vector_get(at, i));
-            problem->at[i]->std_error = problem->at[i]->value * sqrt(gsl_matrix_get(covariance, i, i));
-        }
-        gsl_vector_free(at);
-        gsl_matrix_free(covariance);
-    }
-    vec_free(&problem->rows);
+    int n_rows = problem->rows.n, n = problem->parameters.n;
+    const struct direct_fit *fit = problem->self;
+    bool good = fit_solve(problem);
+    fit_free(problem);
     return good ? STATUS_OK
-                : diag_input(diag, (struct source_pos){0}, "%zu rows of direct.csv do not determine %zu numbers of %s",
-                      n_rows, n, problem->fit->gpu.name);
+                : diag_input(diag, (struct source_pos){0}, "%d rows of direct.csv do not determine %d numbers of %s",
+                      n_rows, n, fit->gpu.name);
 }
 
 static bool is_fitted(const struct direct_row *row, enum direct_kind kind)
@@ -125,12 +95,12 @@ static bool is_fitted(const struct direct_row *row, enum direct_kind kind)
     return row->kind == kind && !row->held_out && !row->out_of_range;
 }
 
-static void take_rows(struct problem *problem, enum direct_kind kind, bool cudnn)
+static void take_rows(struct fit *problem, enum direct_kind kind, bool cudnn)
 {
-    const struct direct_rows *rows = &problem->fit->rows;
+    const struct direct_rows *rows = &((const struct direct_fit *)problem->self)->rows;
     for (int i = 0; i < rows->list.n; i++)
         if (is_fitted(&rows->list.at[i], kind) && rows->list.at[i].cudnn == cudnn)
-            vec_push(&problem->rows, &rows->list.at[i]);
+            fit_add_row(problem, &rows->list.at[i], rows->list.at[i].measured_s);
 }
 
 /* Of passes over little. */
@@ -150,15 +120,15 @@ static struct quantity small_s(const struct direct_fit *fit, enum direct_kind ki
 
 static enum status solve_casts(struct direct_fit *fit, struct diag *diag)
 {
-    struct problem casts = {.fit = fit}, amax = {.fit = fit};
-    add_number(&casts, &fit->gpu.hbm_efficiency, fit->gpu.hbm_efficiency.value);
+    struct fit casts = problem_of(fit), amax = problem_of(fit);
+    fit_add(&casts, "hbm_efficiency", DIM_FRACTION, &fit->gpu.hbm_efficiency, fit->gpu.hbm_efficiency.value);
     fit->cast_floor_s = small_s(fit, DIRECT_CAST);
     fit->amax_floor_s = small_s(fit, DIRECT_AMAX);
     take_rows(&casts, DIRECT_CAST, false);
     enum status status = solve(&casts, diag);
     if (status)
         return status;
-    add_number(&amax, &fit->amax_share, 0.5);
+    fit_add(&amax, "amax_share", DIM_FRACTION, &fit->amax_share, 0.5);
     take_rows(&amax, DIRECT_AMAX, false);
     return solve(&amax, diag);
 }
@@ -167,17 +137,17 @@ static const double START_LAYER_S = 30e-6;
 
 static enum status solve_experts(struct direct_fit *fit, enum dtype math, struct diag *diag)
 {
-    struct problem problem = {.fit = fit};
+    struct fit problem = problem_of(fit);
     for (int i = 0; i < fit->rows.list.n; i++) {
         const struct direct_row *row = &fit->rows.list.at[i];
         if (is_fitted(row, DIRECT_EXPERTS) && row->math == math)
-            vec_push(&problem.rows, row);
+            fit_add_row(&problem, row, row->measured_s);
     }
     if (problem.rows.n == 0)
         return STATUS_OK;
-    add_number(&problem, &fit->grouped_share[math], 1);
-    add_number(&problem, &fit->moved_share[math], 1);
-    add_number(&problem, &fit->layer_floor_s[math], START_LAYER_S);
+    fit_add(&problem, "grouped_share", DIM_FRACTION, &fit->grouped_share[math], 1);
+    fit_add(&problem, "moved_share", DIM_FRACTION, &fit->moved_share[math], 1);
+    fit_add(&problem, "layer_floor", DIM_SECONDS, &fit->layer_floor_s[math], START_LAYER_S);
     return solve(&problem, diag);
 }
 
@@ -186,26 +156,27 @@ static enum status solve_experts(struct direct_fit *fit, enum dtype math, struct
 static enum status solve_attention(struct direct_fit *fit, struct diag *diag)
 {
     struct hw_gpu *gpu = &fit->gpu;
-    struct problem problem = {.fit = fit};
+    struct fit problem = problem_of(fit);
     take_rows(&problem, DIRECT_ATTENTION, true);
     fit->cudnn = problem.rows.n > 0;
     if (!fit->cudnn)
         take_rows(&problem, DIRECT_ATTENTION, false);
     bool backward = false, other_heads = false, wide = false;
     for (int i = 0; i < problem.rows.n; i++) {
-        const struct direct_row *row = problem.rows.at[i];
+        const struct direct_row *row = problem.rows.at[i].row;
         backward = backward || row->work.backward;
         other_heads = other_heads || row->k < 128;
         wide = wide || row->k > 128;
     }
-    add_number(&problem, &gpu->attention_efficiency, gpu->attention_efficiency.value);
-    add_number(&problem, &gpu->attention_overhead, 200);
+    fit_add(
+        &problem, "attention_efficiency", DIM_FRACTION, &gpu->attention_efficiency, gpu->attention_efficiency.value);
+    fit_add(&problem, "attention_overhead", DIM_NONE, &gpu->attention_overhead, 200);
     if (other_heads)
-        add_number(&problem, &gpu->attention_softmax, 30);
+        fit_add(&problem, "attention_softmax", DIM_NONE, &gpu->attention_softmax, 30);
     if (wide)
-        add_number(&problem, &gpu->attention_wide, 0.9);
+        fit_add(&problem, "attention_wide", DIM_FRACTION, &gpu->attention_wide, 0.9);
     if (backward)
-        add_number(&problem, &gpu->attention_backward, 0.8);
+        fit_add(&problem, "attention_backward", DIM_FRACTION, &gpu->attention_backward, 0.8);
     return solve(&problem, diag);
 }
 
@@ -240,21 +211,20 @@ static double cost_of(const struct hw_gpu *gpu, const struct gemm_rows *rows)
     return cost;
 }
 
-/* Tiles are chosen by the numbers, so a search may end in a valley beside the deepest: the best of several starts. */
+/* The best of several starts. */
 static enum status fit_products(
     struct direct_fit *fit, const char *name, enum dtype math, const struct gemm_rows *rows, struct diag *diag)
 {
-    static const double starts[] = {0.75, 1, 1.4, 2};
     struct hw_gpu best = fit->gpu;
     double least = HUGE_VAL;
-    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+    for (int i = 0; i < GEMM_STARTS; i++) {
         struct hw_gpu gpu;
         struct diag unheard = DIAG_INIT;
         const struct gemm_case which = {.gpu = name,
             .math = {math, math},
             .second = GEMM_ALONE,
             .keeps_floor = math == DTYPE_FP8,
-            .start_share = starts[i]};
+            .start_share = gemm_starts[i]};
         if (gemm_fit_solve(&gpu, &fit->gpu, &which, rows, &unheard) == STATUS_OK && cost_of(&gpu, rows) < least) {
             least = cost_of(&gpu, rows);
             best = gpu;
@@ -305,29 +275,16 @@ static enum status solve_products(struct direct_fit *fit, const char *name, enum
 
 /* ---- errors ---- */
 
-static int compare(const void *a, const void *b)
+static struct fit_error error_of(const struct direct_fit *fit, enum direct_kind kind, int math)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static struct direct_error error_of(const struct direct_fit *fit, enum direct_kind kind, int math)
-{
-    struct direct_error error = {0};
-    double *off = xcalloc((size_t)fit->rows.list.n, sizeof *off);
+    struct fit_sample sample = {0};
     for (int i = 0; i < fit->rows.list.n; i++) {
         const struct direct_row *row = &fit->rows.list.at[i];
         bool of_fit = kind != DIRECT_ATTENTION || row->cudnn == fit->cudnn;
         if (row->held_out && !row->out_of_range && row->kind == kind && of_fit && (math < 0 || (int)row->math == math))
-            off[error.n++] = fabs(direct_predict_s(fit, row) / row->measured_s - 1);
+            fit_sample_add(&sample, direct_predict_s(fit, row), row->measured_s);
     }
-    if (error.n > 0) {
-        qsort(off, (size_t)error.n, sizeof *off, compare);
-        error.median = gsl_stats_quantile_from_sorted_data(off, 1, (size_t)error.n, 0.5);
-        error.p90 = gsl_stats_quantile_from_sorted_data(off, 1, (size_t)error.n, 0.9);
-    }
-    free(off);
-    return error;
+    return fit_sample_error(&sample);
 }
 
 enum status direct_fit_solve(

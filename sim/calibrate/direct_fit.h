@@ -1,5 +1,5 @@
 /* Fits a GPU's kernels to those that were measured alone by shape (results/measured/direct.csv, whose head says what
- * is in it). By class, one after the other, each as robust least squares of log(model / measured) (calibrate/robust.h):
+ * is in it). By class, one after the other, each as robust least squares of log(model / measured) (calibrate/fit.h):
  *
  * - casts: hbm_efficiency, to kernels that read two bytes and write one (scale_matrix); amax_share, what a pass that
  *   only finds the largest value reaches of that rate. Their floors are the medians of DIRECT_SMALL_BYTES and less.
@@ -23,6 +23,7 @@
 #define FLOPCAST_CALIBRATE_DIRECT_FIT_H
 
 #include "base/vec.h"
+#include "calibrate/fit.h"
 #include "kernel/kernel.h"
 
 #include <stdio.h>
@@ -50,18 +51,13 @@ struct direct_rows {
 enum status direct_rows_load(
     struct direct_rows *out, const char *csv_path, const char *name, const struct hw_gpu *gpu, struct diag *diag);
 
-/* |model / measured - 1| of held-out rows, and how many; of attention of those of the fitted program. */
-struct direct_error {
-    int n;
-    double median, p90;
-};
-
 struct direct_fit {
     struct hw_gpu gpu; /* with the fitted numbers in place, kind fitted; what has no rows is the file's */
     struct quantity cast_floor_s, amax_floor_s, amax_share, settled[DTYPE_COUNT];
     struct quantity grouped_share[DTYPE_COUNT], moved_share[DTYPE_COUNT], layer_floor_s[DTYPE_COUNT];
     bool has[DIRECT_KIND_COUNT], has_format[DTYPE_COUNT], cudnn; /* attention is cuDNN's */
-    struct direct_error error[DIRECT_KIND_COUNT], product_error[DTYPE_COUNT];
+    /* Of held-out rows; of attention of those of the fitted program. */
+    struct fit_error error[DIRECT_KIND_COUNT], product_error[DTYPE_COUNT];
     struct direct_rows rows;
 };
 

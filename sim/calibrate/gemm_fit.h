@@ -20,6 +20,7 @@
 #define FLOPCAST_CALIBRATE_GEMM_FIT_H
 
 #include "base/vec.h"
+#include "calibrate/fit.h"
 #include "kernel/kernel.h"
 
 #include <stdbool.h>
@@ -46,9 +47,13 @@ enum status gemm_rows_load(struct gemm_rows *out, const char *csv_path, const ch
 enum { GEMM_FOLDS = 3 };
 void gemm_hold_out(struct gemm_rows *rows, int fold);
 
-/* How rows of kernels count (calibrate/robust.h): the log residual beyond which one counts less than half. And what
+/* How rows of kernels count (calibrate/fit.h): the log residual beyond which one counts less than half. And what
  * k_overhead is expected to be, with the weight that a row of one unit's residual has. */
 extern const double gemm_row_scale, gemm_expected_k_overhead, gemm_expected_weight;
+/* Tiles are chosen by the numbers, so a search may end in a valley beside the deepest: starts of load_bandwidth, shares
+ * of a balanced one, of which the best is taken. */
+enum { GEMM_STARTS = 4 };
+extern const double gemm_starts[GEMM_STARTS];
 
 /* What to fit on a GPU: two formats, and how the second differs from the first; or the first alone, with
  * the tile_share and single_efficiency that the GPU has. */
@@ -70,12 +75,7 @@ enum status gemm_fit_solve(struct hw_gpu *out, const struct hw_gpu *gpu, const s
     const struct gemm_rows *rows, struct diag *diag);
 
 /* |model / measured - 1| over the rows of a format and use. */
-struct gemm_error {
-    int n;
-    double median, p90; /* fractions; 0 without rows */
-};
-struct gemm_error gemm_error(
-    const struct hw_gpu *gpu, enum dtype math, enum gemm_use use, const struct gemm_rows *rows);
+struct fit_error gemm_error(const struct hw_gpu *gpu, enum dtype math, enum gemm_use use, const struct gemm_rows *rows);
 
 /* load_bandwidth at which a tile of 128 x 128 is as long loading as multiplying, B/s: the scale on which GPUs are
  * comparable. */

@@ -2,8 +2,6 @@
 #include "config/csv.h"
 #include "kernel/gemm.h"
 
-#include <gsl/gsl_statistics_double.h>
-#include <math.h>
 #include <string.h>
 
 const char *const gemm_use_names[GEMM_USE_COUNT] = {
@@ -115,26 +113,13 @@ enum status gemm_rows_load(struct gemm_rows *out, const char *csv_path, const ch
     return status;
 }
 
-static int compare_doubles(const void *a, const void *b)
+struct fit_error gemm_error(const struct hw_gpu *gpu, enum dtype math, enum gemm_use use, const struct gemm_rows *rows)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-struct gemm_error gemm_error(const struct hw_gpu *gpu, enum dtype math, enum gemm_use use, const struct gemm_rows *rows)
-{
-    struct gemm_error error = {0};
-    double *off = xcalloc((size_t)rows->list.n, sizeof *off);
+    struct fit_sample sample = {0};
     for (int i = 0; i < rows->list.n; i++) {
         const struct gemm_row *row = &rows->list.at[i];
         if (row->work.math == math && row->use == use)
-            off[error.n++] = fabs(kernel_duration_s(&row->work, gpu, kernel_whole_gpu(gpu)) / row->measured_s - 1);
+            fit_sample_add(&sample, kernel_duration_s(&row->work, gpu, kernel_whole_gpu(gpu)), row->measured_s);
     }
-    if (error.n > 0) {
-        qsort(off, (size_t)error.n, sizeof *off, compare_doubles);
-        error.median = gsl_stats_quantile_from_sorted_data(off, 1, (size_t)error.n, 0.5);
-        error.p90 = gsl_stats_quantile_from_sorted_data(off, 1, (size_t)error.n, 0.9);
-    }
-    free(off);
-    return error;
+    return fit_sample_error(&sample);
 }

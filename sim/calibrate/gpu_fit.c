@@ -222,20 +222,12 @@ static enum status take_direct(struct hw_gpu *gpu, const struct recipe *recipe, 
     return status;
 }
 
-static struct quantity number_of(const struct kernels_fit *fit, const char *name)
+static void take_number(struct quantity *to, const struct kernels_fit *fit, const char *key)
 {
     for (int i = 0; i < KERNELS_GROUPS; i++)
-        for (int j = 0; j < fit->groups[i].n; j++)
-            if (strcmp(fit->groups[i].name[j], name) == 0)
-                return fit->groups[i].value[j];
-    return (struct quantity){0};
-}
-
-static void take_number(struct quantity *to, const struct kernels_fit *fit, const char *name)
-{
-    struct quantity number = number_of(fit, name);
-    if (quantity_is_set(number))
-        *to = number;
+        for (int j = 0; j < fit->groups[i].parameters.n; j++)
+            if (strcmp(fit->groups[i].parameters.at[j].key, key) == 0)
+                *to = fit->groups[i].parameters.at[j].fitted;
 }
 
 /* What the operators of a GPT layer say: products of fp16, which are bf16's, and attention. */

@@ -5,10 +5,6 @@
 #include "calibrate/direct_fit.h"
 #include "calibrate/gemm_fit.h"
 
-#include "base/units.h"
-
-#include <stdio.h>
-
 struct basis {
     const char *measured, *gpus; /* folders; set by the caller, as is arena */
     struct arena *arena;
@@ -27,11 +23,5 @@ const char *basis_table(const struct basis *basis, const char *file);
  * recipe. */
 enum status basis_gpu(
     struct hw_gpu *as_filed, struct hw_gpu *computed, struct basis *basis, const char *gpu, struct diag *diag);
-
-/* A number beside the one in the file, a line; nothing where neither is set. format: "bf16", or "". */
-void basis_print_number(FILE *out, const char *format, const char *name, struct quantity filed,
-    struct quantity computed, enum dimension dimension);
-/* Every number that gpu_fit_solve() computes. */
-void basis_print_gpu(FILE *out, const char *name, const struct hw_gpu *filed, const struct hw_gpu *computed);
 
 #endif

@@ -4,64 +4,28 @@
 #include "calibrate/norm_rates.h"
 #include "calibrate/gpu_tables.h"
 
-static void print_number(FILE *out, const char *format, const char *name, struct quantity filed,
-    struct quantity computed, enum dimension dimension)
-{
-    char in_file[64], again[64], error[64] = "";
-    quantity_format(in_file, sizeof in_file, filed.value, dimension);
-    quantity_format(again, sizeof again, computed.value, dimension);
-    if (computed.kind == QUANTITY_FITTED)
-        quantity_format(error, sizeof error, computed.std_error, dimension);
-    fprintf(out, "  %-5s %-20s %14s %14s%s%s\n", format, name, in_file, again, *error ? "  +- " : "", error);
-}
+/* What gpu_fit_solve() computes. */
+static const char *const computed_keys[] = {"hbm_efficiency", "kernel_floor", "gemm_floor", "row_gap",
+    "attention_efficiency", "attention_overhead", "attention_backward", "attention_wide", "attention_softmax",
+    "efficiency", "k_overhead", "load_bandwidth", "tile_share", "single_efficiency", NULL};
 
-void basis_print_number(FILE *out, const char *format, const char *name, struct quantity filed,
-    struct quantity computed, enum dimension dimension)
+static void print_gpu(FILE *out, const char *name, const struct hw_gpu *filed, const struct hw_gpu *computed)
 {
-    if (quantity_is_set(filed) || quantity_is_set(computed))
-        print_number(out, format, name, filed, computed, dimension);
-}
-
-void basis_print_gpu(FILE *out, const char *name, const struct hw_gpu *filed, const struct hw_gpu *computed)
-{
-    fprintf(out, "%s\n  %-26s %14s %14s\n", name, "", "in the file", "computed");
-    print_number(out, "", "hbm_efficiency", filed->hbm_efficiency, computed->hbm_efficiency, DIM_FRACTION);
-    print_number(out, "", "kernel_floor", filed->kernel_floor, computed->kernel_floor, DIM_SECONDS);
-    print_number(out, "", "gemm_floor", filed->gemm_floor, computed->gemm_floor, DIM_SECONDS);
-    basis_print_number(out, "", "row_gap", filed->row_gap, computed->row_gap, DIM_BYTES);
-    print_number(
-        out, "", "attention_efficiency", filed->attention_efficiency, computed->attention_efficiency, DIM_FRACTION);
-    print_number(out, "", "attention_overhead", filed->attention_overhead, computed->attention_overhead, DIM_NONE);
-    basis_print_number(
-        out, "", "attention_backward", filed->attention_backward, computed->attention_backward, DIM_FRACTION);
-    basis_print_number(out, "", "attention_wide", filed->attention_wide, computed->attention_wide, DIM_FRACTION);
-    basis_print_number(out, "", "attention_softmax", filed->attention_softmax, computed->attention_softmax, DIM_NONE);
-    for (int i = 0; i < DTYPE_COUNT; i++) {
-        const struct hw_gemm *a = &filed->gemm[i], *b = &computed->gemm[i];
-        if (!quantity_is_set(a->peak))
-            continue;
-        print_number(out, dtype_names[i], "efficiency", a->efficiency, b->efficiency, DIM_FRACTION);
-        print_number(out, dtype_names[i], "k_overhead", a->k_overhead, b->k_overhead, DIM_NONE);
-        print_number(out, dtype_names[i], "load_bandwidth", a->load_bandwidth, b->load_bandwidth, DIM_BYTES_PER_S);
-        basis_print_number(out, dtype_names[i], "tile_share", a->tile_share, b->tile_share, DIM_FRACTION);
-        basis_print_number(
-            out, dtype_names[i], "single_efficiency", a->single_efficiency, b->single_efficiency, DIM_FRACTION);
-    }
+    fit_print_head(out, name);
+    fit_print_fields(out, &hw_gpu_table, filed, computed, "", computed_keys);
 }
 
 static void print_errors(FILE *out, const struct basis *basis)
 {
-    fprintf(out, "GEMM model: |model / measured - 1|\n  %-16s %-5s %-9s %5s %8s %8s\n", "gpu", "", "rows", "n",
-        "median", "p90");
-    for (int i = 0; i < GEMM_CASES; i++)
+    for (int i = 0; i < GEMM_CASES; i++) {
+        fprintf(out, "products of %s\n", gemm_cases[i].gpu);
         for (int j = 0; j < 2; j++)
             for (int use = 0; use < GEMM_USE_COUNT; use++) {
                 enum dtype math = gemm_cases[i].math[j];
-                struct gemm_error error = gemm_error(&basis->fitted[i], math, (enum gemm_use)use, &basis->rows[i]);
-                if (error.n > 0)
-                    fprintf(out, "  %-16s %-5s %-9s %5d %6.1f %% %6.1f %%\n", gemm_cases[i].gpu, dtype_names[math],
-                        gemm_use_names[use], error.n, 100 * error.median, 100 * error.p90);
+                fit_print_error(out, dtype_names[math], gemm_use_names[use],
+                    gemm_error(&basis->fitted[i], math, (enum gemm_use)use, &basis->rows[i]));
             }
+    }
 }
 
 /* A rate that was not fitted: the best bf16 product that a search found on H100. */
@@ -109,7 +73,7 @@ enum status gpu_fit_print(
         struct hw_gpu filed, computed;
         status = basis_gpu(&filed, &computed, &basis, gpu_fit_names[i], diag);
         if (status == STATUS_OK)
-            basis_print_gpu(out, gpu_fit_names[i], &filed, &computed);
+            print_gpu(out, gpu_fit_names[i], &filed, &computed);
     }
     if (status == STATUS_OK) {
         print_errors(out, &basis);

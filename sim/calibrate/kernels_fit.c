@@ -1,29 +1,14 @@
 #include "calibrate/kernels_fit.h"
 
 #include "calibrate/gemm_fit.h"
-#include "calibrate/robust.h"
 
-#include <gsl/gsl_errno.h>
-#include <gsl/gsl_statistics_double.h>
 #include <math.h>
-#include <stdlib.h>
 
 /* Assumed: starts of the searches (shares of the peak and of HBM's rate; the softmax in elements of the head dimension,
  * the overhead in keys, as in kernel/attention.h), and what attention's overhead is expected near, as rows may say
  * little of it, with the weight that k_overhead's expectation has. */
 static const double START_FLOOR_S = 4e-6, START_EFFICIENCY = 0.85, START_GAP_S = 50e-6, EXPECTED_OVERHEAD = 150,
                     START_SOFTMAX = 16, START_SHARE = 0.8;
-
-/* A search in progress: which numbers of the fit are its parameters, and the rows. */
-struct problem {
-    struct kernels_fit *fit;
-    struct kernels_group *group;
-    double *at[KERNELS_MAX_NUMBERS]; /* into fit */
-    int expected;                    /* the number that is expected near expected_value; -1: none */
-    double expected_value;
-    const struct kernels_row **rows;
-    size_t n_rows;
-};
 
 double kernels_predict_s(const struct kernels_fit *fit, const struct kernels_row *row)
 {
@@ -33,7 +18,7 @@ double kernels_predict_s(const struct kernels_fit *fit, const struct kernels_row
         return kernel_duration_s(&row->work[0], &fit->gpu, whole);
     if (op->class == KERNELS_MEMORY) {
         struct kernel_work work = row->work[0];
-        work.read_bytes /= fit->share[row->operator][row->backward];
+        work.read_bytes /= fit->share[row->operator][row->backward].value;
         return op->kernels * kernel_duration_s(&work, &fit->gpu, whole);
     }
     double first_s = kernel_duration_s(&row->work[0], &fit->gpu, whole);
@@ -42,172 +27,126 @@ double kernels_predict_s(const struct kernels_fit *fit, const struct kernels_row
     double second_s = kernel_duration_s(&row->work[1], &fit->gpu, whole);
     if (op->class == KERNELS_BATCHED_GEMM)
         return first_s + second_s;
-    return fmax(first_s / fit->backward_rate, fit->launch_gap_s) + second_s / fit->backward_rate;
+    double rate = fit->backward_rate.value;
+    return fmax(first_s / rate, fit->launch_gap.value) + second_s / rate;
 }
 
-static int residuals(const gsl_vector *parameters, void *context, gsl_vector *out)
+static double predict(const void *fit, const void *row)
 {
-    struct problem *problem = context;
-    for (int i = 0; i < problem->group->n; i++)
-        *problem->at[i] = exp(gsl_vector_get(parameters, (size_t)i));
-    for (size_t i = 0; i < problem->n_rows; i++)
-        gsl_vector_set(out, i, log(kernels_predict_s(problem->fit, problem->rows[i]) / problem->rows[i]->measured_s));
-    if (problem->expected >= 0) {
-        double off = gsl_vector_get(parameters, (size_t)problem->expected) - log(problem->expected_value);
-        gsl_vector_set(out, problem->n_rows, gemm_expected_weight * off);
-    }
-    return GSL_SUCCESS;
+    return kernels_predict_s(fit, row);
 }
 
-static void add_number(struct problem *problem, const char *name, double *at, double start, enum dimension dimension)
+/* The rows of a class that are fitted, no numbers yet. */
+static struct fit *begin(struct kernels_fit *fit, enum kernels_group group, enum kernels_class class)
 {
-    struct kernels_group *group = problem->group;
-    BUG_IF(group->n == KERNELS_MAX_NUMBERS, "more than %d numbers in a fit", KERNELS_MAX_NUMBERS);
-    problem->at[group->n] = at;
-    *at = start;
-    group->name[group->n] = name;
-    group->dimension[group->n++] = dimension;
-}
-
-static struct problem begin(struct kernels_fit *fit, int group, enum kernels_class class)
-{
-    struct problem problem = {.fit = fit,
-        .group = &fit->groups[group],
-        .expected = -1,
-        .rows = xcalloc((size_t)fit->rows.list.n, sizeof *problem.rows)};
+    struct fit *problem = &fit->groups[group];
+    fit_free(problem);
+    *problem = (struct fit){.self = fit,
+        .predict = predict,
+        .scale = gemm_row_scale,
+        .source = "sim/calibrate/kernels_fit.h on results/measured/kernels.csv"};
     for (int i = 0; i < fit->rows.list.n; i++) {
         const struct kernels_row *row = &fit->rows.list.at[i];
         if (row->use == KERNELS_FITTED && kernels_operators[row->operator].class == class)
-            problem.rows[problem.n_rows++] = row;
+            fit_add_row(problem, row, row->measured_s);
     }
     return problem;
 }
 
-static enum status solve(struct problem *problem, struct diag *diag)
+static enum status solve(struct fit *problem, struct diag *diag)
 {
-    struct kernels_group *group = problem->group;
-    size_t n = (size_t)group->n, n_rows = problem->n_rows + (problem->expected >= 0);
-    bool good = n > 0 && problem->n_rows > n;
-    if (good) {
-        gsl_vector *at = gsl_vector_alloc(n);
-        for (int i = 0; i < group->n; i++)
-            gsl_vector_set(at, (size_t)i, log(*problem->at[i]));
-        group->covariance = gsl_matrix_alloc(n, n);
-        const struct robust_problem robust = {residuals, problem, n_rows, n, gemm_row_scale, 0, false};
-        good = robust_fit(at, group->covariance, &robust);
-        for (int i = 0; i < group->n; i++) {
-            double value = exp(gsl_vector_get(at, (size_t)i));
-            *problem->at[i] = value;
-            group->value[i] = (struct quantity){.value = value,
-                .std_error = value * sqrt(gsl_matrix_get(group->covariance, (size_t)i, (size_t)i)),
-                .kind = QUANTITY_FITTED,
-                .source = "sim/calibrate/kernels_fit.h on results/measured/kernels.csv"};
-        }
-        gsl_vector_free(at);
-    }
-    free(problem->rows);
-    if (!good)
-        return diag_input(diag, (struct source_pos){0}, "%zu rows of kernels.csv do not determine %d numbers of %s",
-            problem->n_rows, group->n, problem->fit->gpu.name);
-    return STATUS_OK;
+    if (fit_solve(problem))
+        return STATUS_OK;
+    const struct kernels_fit *fit = problem->self;
+    return diag_input(diag, (struct source_pos){0}, "%d rows of kernels.csv do not determine %d numbers of %s",
+        problem->rows.n, problem->parameters.n, fit->gpu.name);
 }
 
-/* What the search makes smallest (Cauchy's), over the rows fitted. */
-static double cost_of(const struct kernels_fit *fit, enum kernels_class class)
+static void expect(struct fit_parameter *parameter, double value)
 {
-    double cost = 0;
-    for (int i = 0; i < fit->rows.list.n; i++) {
-        const struct kernels_row *row = &fit->rows.list.at[i];
-        if (row->use == KERNELS_FITTED && kernels_operators[row->operator].class == class)
-            cost += log1p(pow(log(kernels_predict_s(fit, row) / row->measured_s) / gemm_row_scale, 2));
-    }
-    return cost;
+    parameter->expected = value;
+    parameter->weight = gemm_expected_weight;
 }
 
 static enum status solve_gemm_from(struct kernels_fit *fit, struct hw_gpu start, double share, struct diag *diag)
 {
-    if (fit->groups[0].covariance)
-        gsl_matrix_free(fit->groups[0].covariance);
-    fit->groups[0] = (struct kernels_group){0};
     fit->gpu = start;
-    struct problem problem = begin(fit, 0, KERNELS_GEMM);
+    struct fit *problem = begin(fit, KERNELS_OF_GEMM, KERNELS_GEMM);
     struct hw_gpu *gpu = &fit->gpu;
     struct hw_gemm *gemm = &gpu->gemm[DTYPE_FP16];
     gpu->row_gap = gemm->tile_share = gemm->single_efficiency = (struct quantity){0};
-    add_number(&problem, "gemm_floor", &gpu->gemm_floor.value, START_FLOOR_S, DIM_SECONDS);
-    add_number(&problem, "efficiency", &gemm->efficiency.value, START_EFFICIENCY, DIM_FRACTION);
-    problem.expected = problem.group->n;
-    problem.expected_value = gemm_expected_k_overhead;
-    add_number(&problem, "k_overhead", &gemm->k_overhead.value, gemm_expected_k_overhead, DIM_NONE);
-    add_number(&problem, "load_bandwidth", &gemm->load_bandwidth.value,
-        share * gemm_balanced_load_Bps(gemm, DTYPE_FP16), DIM_BYTES_PER_S);
-    add_number(&problem, "launch_gap", &fit->launch_gap_s, START_GAP_S, DIM_SECONDS);
-    add_number(&problem, "backward_rate", &fit->backward_rate, 1, DIM_FRACTION);
-    return solve(&problem, diag);
+    fit->launch_gap = fit->backward_rate = (struct quantity){0};
+    fit_add(problem, "gemm_floor", DIM_SECONDS, &gpu->gemm_floor, START_FLOOR_S);
+    fit_add(problem, "efficiency", DIM_FRACTION, &gemm->efficiency, START_EFFICIENCY);
+    expect(fit_add(problem, "k_overhead", DIM_NONE, &gemm->k_overhead, gemm_expected_k_overhead),
+        gemm_expected_k_overhead);
+    fit_add(problem, "load_bandwidth", DIM_BYTES_PER_S, &gemm->load_bandwidth,
+        share * gemm_balanced_load_Bps(gemm, DTYPE_FP16));
+    fit_add(problem, "launch_gap", DIM_SECONDS, &fit->launch_gap, START_GAP_S);
+    fit_add(problem, "backward_rate", DIM_FRACTION, &fit->backward_rate, 1);
+    return solve(problem, diag);
 }
 
-/* Tiles are chosen by the numbers, so a search may end in a valley beside the deepest: the best of several starts. */
+/* The best of several starts. */
 static enum status solve_gemm(struct kernels_fit *fit, struct diag *diag)
 {
-    static const double shares[] = {0.75, 1, 1.4, 2};
-    enum { STARTS = sizeof shares / sizeof *shares };
     const struct hw_gpu start = fit->gpu;
     double best = HUGE_VAL;
     int which = 0;
     enum status status = STATUS_OK;
-    for (int i = 0; i < STARTS && status == STATUS_OK; i++) {
-        status = solve_gemm_from(fit, start, shares[i], diag);
-        double cost = cost_of(fit, KERNELS_GEMM);
+    for (int i = 0; i < GEMM_STARTS && status == STATUS_OK; i++) {
+        status = solve_gemm_from(fit, start, gemm_starts[i], diag);
+        double cost = fit_cost(&fit->groups[KERNELS_OF_GEMM]);
         if (cost < best) {
             best = cost;
             which = i;
         }
     }
-    return status == STATUS_OK && which < STARTS - 1 ? solve_gemm_from(fit, start, shares[which], diag) : status;
+    return status == STATUS_OK && which < GEMM_STARTS - 1 ? solve_gemm_from(fit, start, gemm_starts[which], diag)
+                                                          : status;
 }
 
 static enum status solve_attention(struct kernels_fit *fit, struct diag *diag)
 {
-    struct problem problem = begin(fit, 1, KERNELS_ATTENTION);
+    struct fit *problem = begin(fit, KERNELS_OF_ATTENTION, KERNELS_ATTENTION);
     struct hw_gpu *gpu = &fit->gpu;
     bool backward = false;
-    for (size_t i = 0; i < problem.n_rows; i++)
-        backward = backward || problem.rows[i]->backward;
-    gpu->attention_overhead.kind = gpu->attention_softmax.kind = gpu->attention_wide.kind = QUANTITY_FITTED;
-    add_number(&problem, "attention_efficiency", &gpu->attention_efficiency.value, gpu->attention_efficiency.value,
-        DIM_FRACTION);
-    problem.expected = problem.group->n;
-    problem.expected_value = EXPECTED_OVERHEAD;
-    add_number(&problem, "attention_overhead", &gpu->attention_overhead.value, EXPECTED_OVERHEAD, DIM_NONE);
-    add_number(&problem, "attention_softmax", &gpu->attention_softmax.value, START_SOFTMAX, DIM_NONE);
-    add_number(&problem, "attention_wide", &gpu->attention_wide.value, 1, DIM_FRACTION);
-    if (backward) {
-        gpu->attention_backward.kind = QUANTITY_FITTED;
-        add_number(&problem, "attention_backward", &gpu->attention_backward.value, 1, DIM_FRACTION);
-    }
-    return solve(&problem, diag);
+    for (int i = 0; i < problem->rows.n; i++)
+        backward = backward || ((const struct kernels_row *)problem->rows.at[i].row)->backward;
+    fit_add(problem, "attention_efficiency", DIM_FRACTION, &gpu->attention_efficiency, gpu->attention_efficiency.value);
+    expect(fit_add(problem, "attention_overhead", DIM_NONE, &gpu->attention_overhead, EXPECTED_OVERHEAD),
+        EXPECTED_OVERHEAD);
+    fit_add(problem, "attention_softmax", DIM_NONE, &gpu->attention_softmax, START_SOFTMAX);
+    fit_add(problem, "attention_wide", DIM_FRACTION, &gpu->attention_wide, 1);
+    if (backward)
+        fit_add(problem, "attention_backward", DIM_FRACTION, &gpu->attention_backward, 1);
+    return solve(problem, diag);
 }
 
 /* hbm_efficiency, by residual_add, and the shares of the other operators. */
 static enum status solve_memory(struct kernels_fit *fit, struct diag *diag)
 {
-    struct problem problem = begin(fit, 2, KERNELS_MEMORY);
-    add_number(&problem, "hbm_efficiency", &fit->gpu.hbm_efficiency.value, fit->gpu.hbm_efficiency.value, DIM_FRACTION);
+    static const char *const passes[] = {"forward", "backward"};
+    struct fit *problem = begin(fit, KERNELS_OF_MEMORY, KERNELS_MEMORY);
+    fit_add(problem, "hbm_efficiency", DIM_FRACTION, &fit->gpu.hbm_efficiency, fit->gpu.hbm_efficiency.value);
     bool seen[KERNELS_OPERATORS][2] = {{false}};
-    for (size_t i = 0; i < problem.n_rows; i++)
-        seen[problem.rows[i]->operator][problem.rows[i]->backward] = true;
+    for (int i = 0; i < problem->rows.n; i++) {
+        const struct kernels_row *row = problem->rows.at[i].row;
+        seen[row->operator][row->backward] = true;
+    }
     bool streams = true; /* the first memory-bound operator of the table, residual_add */
     for (int op = 0; op < KERNELS_OPERATORS; op++) {
         if (kernels_operators[op].class != KERNELS_MEMORY)
             continue;
         for (int pass = 0; pass < 2; pass++) {
-            fit->share[op][pass] = 1;
+            fit->share[op][pass] = (struct quantity){.value = 1};
             if (seen[op][pass] && !streams)
-                add_number(&problem, kernels_operators[op].name, &fit->share[op][pass], START_SHARE, DIM_FRACTION);
+                fit_add(problem, kernels_operators[op].name, DIM_FRACTION, &fit->share[op][pass], START_SHARE)->id =
+                    passes[pass];
         }
         streams = false;
     }
-    return solve(&problem, diag);
+    return solve(problem, diag);
 }
 
 enum status kernels_fit_solve(
@@ -226,31 +165,17 @@ enum status kernels_fit_solve(
 void kernels_fit_free(struct kernels_fit *fit)
 {
     for (int i = 0; i < KERNELS_GROUPS; i++)
-        if (fit->groups[i].covariance)
-            gsl_matrix_free(fit->groups[i].covariance);
+        fit_free(&fit->groups[i]);
     vec_free(&fit->rows.list);
 }
 
-static int compare_doubles(const void *a, const void *b)
+struct fit_error kernels_error(const struct kernels_fit *fit, enum kernels_class class, enum kernels_use use)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-struct kernels_error kernels_error(const struct kernels_fit *fit, enum kernels_class class, enum kernels_use use)
-{
-    struct kernels_error error = {0};
-    double *off = xcalloc((size_t)fit->rows.list.n, sizeof *off);
+    struct fit_sample sample = {0};
     for (int i = 0; i < fit->rows.list.n; i++) {
         const struct kernels_row *row = &fit->rows.list.at[i];
         if (kernels_operators[row->operator].class == class && row->use == use)
-            off[error.n++] = fabs(kernels_predict_s(fit, row) / row->measured_s - 1);
+            fit_sample_add(&sample, kernels_predict_s(fit, row), row->measured_s);
     }
-    if (error.n > 0) {
-        qsort(off, (size_t)error.n, sizeof *off, compare_doubles);
-        error.median = gsl_stats_quantile_from_sorted_data(off, 1, (size_t)error.n, 0.5);
-        error.p90 = gsl_stats_quantile_from_sorted_data(off, 1, (size_t)error.n, 0.9);
-    }
-    free(off);
-    return error;
+    return fit_sample_error(&sample);
 }

@@ -22,9 +22,9 @@
 #define FLOPCAST_CALIBRATE_KERNELS_FIT_H
 
 #include "base/vec.h"
+#include "calibrate/fit.h"
 #include "kernel/kernel.h"
 
-#include <gsl/gsl_matrix.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -61,21 +61,12 @@ struct kernels_rows {
 enum status kernels_rows_load(
     struct kernels_rows *out, const char *csv_path, const char *name, const struct hw_gpu *gpu, struct diag *diag);
 
-/* Numbers that are fitted together: their covariance is that of the logarithms. */
-enum { KERNELS_MAX_NUMBERS = 12 };
-struct kernels_group {
-    const char *name[KERNELS_MAX_NUMBERS];
-    struct quantity value[KERNELS_MAX_NUMBERS];
-    enum dimension dimension[KERNELS_MAX_NUMBERS];
-    int n;
-    gsl_matrix *covariance;
-};
-enum { KERNELS_GROUPS = 3 };
-
+/* What is fitted together. */
+enum kernels_group { KERNELS_OF_GEMM, KERNELS_OF_ATTENTION, KERNELS_OF_MEMORY, KERNELS_GROUPS };
 struct kernels_fit {
     struct hw_gpu gpu; /* with the fitted numbers in place, kind fitted */
-    double launch_gap_s, backward_rate, share[KERNELS_OPERATORS][2];
-    struct kernels_group groups[KERNELS_GROUPS];
+    struct quantity launch_gap, backward_rate, share[KERNELS_OPERATORS][2];
+    struct fit groups[KERNELS_GROUPS];
     struct kernels_rows rows;
 };
 
@@ -91,14 +82,10 @@ void kernels_fit_free(struct kernels_fit *fit);
 double kernels_predict_s(const struct kernels_fit *fit, const struct kernels_row *row);
 
 /* |predicted / measured - 1| over the rows of a class and use. */
-struct kernels_error {
-    int n;
-    double median, p90; /* fractions; 0 without rows */
-};
-struct kernels_error kernels_error(const struct kernels_fit *fit, enum kernels_class class, enum kernels_use use);
+struct fit_error kernels_error(const struct kernels_fit *fit, enum kernels_class class, enum kernels_use use);
 
 /* The report of `flopcast calibrate fit kernels`: numbers with errors beside those in the file, correlations from
- * CALIBRATE_TIED on, errors by class, GPU by GPU. */
+ * FIT_TIED on, errors by class, GPU by GPU. */
 enum status kernels_fit_print(
     FILE *out, const char *measured_folder, const char *gpus_folder, struct arena *arena, struct diag *diag);
 

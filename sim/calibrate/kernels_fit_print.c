@@ -1,38 +1,16 @@
 #include "calibrate/kernels_fit.h"
-#include "calibrate/robust.h"
-
-#include <math.h>
-
-static void print_group(FILE *out, const struct kernels_group *group)
-{
-    for (int i = 0; i < group->n; i++) {
-        char value[64], error[64];
-        quantity_format(value, sizeof value, group->value[i].value, group->dimension[i]);
-        quantity_format(error, sizeof error, group->value[i].std_error, group->dimension[i]);
-        fprintf(out, "  %-22s %14s  +- %s\n", group->name[i], value, error);
-    }
-    for (size_t i = 0; i < (size_t)group->n; i++)
-        for (size_t j = 0; j < i; j++) {
-            double both = sqrt(gsl_matrix_get(group->covariance, i, i) * gsl_matrix_get(group->covariance, j, j));
-            double correlation = gsl_matrix_get(group->covariance, i, j) / both;
-            if (fabs(correlation) >= CALIBRATE_TIED)
-                fprintf(out, "  correlation of %s and %s: %.2f\n", group->name[j], group->name[i], correlation);
-        }
-}
 
 static void print_fit(FILE *out, const struct kernels_fit *fit, const char *name)
 {
-    fprintf(out, "%s\n", name);
-    for (int i = 0; i < KERNELS_GROUPS; i++)
-        print_group(out, &fit->groups[i]);
-    fprintf(out, "  |model / measured - 1|            n   median      p90\n");
+    fit_print_head(out, name);
+    for (int i = 0; i < KERNELS_GROUPS; i++) {
+        fit_print_parameters(out, &fit->groups[i]);
+        fit_print_tied(out, &fit->groups[i]);
+    }
     for (int class = 0; class < KERNELS_CLASS_COUNT; class ++)
-        for (int use = 0; use < KERNELS_USE_COUNT; use++) {
-            struct kernels_error error = kernels_error(fit, (enum kernels_class) class, (enum kernels_use)use);
-            if (error.n > 0)
-                fprintf(out, "  %-14s %-14s %5d %6.1f %% %6.1f %%\n", kernels_class_names[class],
-                    kernels_use_names[use], error.n, 100 * error.median, 100 * error.p90);
-        }
+        for (int use = 0; use < KERNELS_USE_COUNT; use++)
+            fit_print_error(out, kernels_class_names[class], kernels_use_names[use],
+                kernels_error(fit, (enum kernels_class) class, (enum kernels_use)use));
 }
 
 enum status kernels_fit_print(

@@ -61,22 +61,14 @@ static void choose(
     }
 }
 
-static void add_parameter(void *self, const char *key, enum dimension dimension, struct quantity *q)
-{
-    struct nccl_fit *fit = self;
-    vec_push(&fit->parameters,
-        (struct nccl_parameter){
-            .key = key, .id = quantity_parameter(*q), .dimension = dimension, .filed = *q, .number = -1});
-}
-
 static void set_system(struct logs_fit *fit, const char *node, const char *cluster, struct arena *arena)
 {
     struct hw *system = &fit->nccl.systems.at[0];
     *system = fit->filed;
     choose(fit, &hw_node_table, &system->node, node, arena);
     choose(fit, &hw_cluster_table, &system->cluster, cluster, arena);
-    fit->nccl.parameters.n = 0;
-    nccl_each_fitted(system, add_parameter, &fit->nccl);
+    fit->nccl.fit.parameters.n = 0;
+    nccl_each_fitted(system, nccl_add_parameter, &fit->nccl);
 }
 
 static void keep(struct logs_fit *fit, const char *key, const char *source, struct arena *arena)
@@ -146,7 +138,7 @@ static enum status read_log(struct reading *r, const struct nccl_options *option
         struct nccl_case *which = case_of(r, row);
         double time_s = row->out_of_place_s > 0 ? row->out_of_place_s : row->in_place_s;
         if (which)
-            vec_push(&which->points, (struct nccl_point){(double)row->bytes, time_s});
+            vec_push(&which->points, (struct nccl_point){.bytes = (double)row->bytes, .measured_s = time_s});
         status = which ? STATUS_OK : STATUS_INPUT;
     }
     if (status == STATUS_OK && *r->gpu && !nccl_same_gpu(r->gpu, &r->fit->filed.gpu))
@@ -167,7 +159,7 @@ static double error_as(const struct nccl_fit *fit, const struct nccl_case *which
         if (bytes >= NCCL_LARGE_BYTES && (int)nccl_case_cost(fit, &forced, bytes).algorithm != algorithm)
             return -1;
     }
-    struct nccl_error error = nccl_case_error(fit, &forced, NCCL_LARGE_BYTES, HUGE_VAL);
+    struct fit_error error = nccl_case_error(fit, &forced, NCCL_LARGE_BYTES, HUGE_VAL);
     return error.n > 0 ? error.median : -1;
 }
 
@@ -246,12 +238,12 @@ static void weigh(void *self, const char *key, enum dimension dimension, struct 
 }
 
 /* The number whose logarithm has the largest error, when that is no knowledge; else NULL. */
-static const struct nccl_parameter *undetermined(const struct nccl_fit *fit)
+static const struct fit_parameter *undetermined(const struct fit *fit)
 {
-    const struct nccl_parameter *worst = NULL;
+    const struct fit_parameter *worst = NULL;
     double most = UNDETERMINED;
     for (int i = 0; i < fit->parameters.n; i++) {
-        const struct nccl_parameter *p = &fit->parameters.at[i];
+        const struct fit_parameter *p = &fit->parameters.at[i];
         size_t at = (size_t)p->number;
         double error = p->number < 0 ? 0 : sqrt(fit->covariance[at * fit->n_free + at]);
         if (p->number >= 0 && !(error > 0 && isfinite(error))) /* a singular direction */
@@ -274,7 +266,7 @@ static void keep_the_lightest(struct logs_fit *fit, const char *node, const char
         struct lightest lightest = {.fit = fit};
         set_system(fit, node, cluster, arena);
         nccl_each_fitted(&fit->nccl.systems.at[0], weigh, &lightest);
-        if (!lightest.key || (lightest.weight > 0 && SIZES_A_NUMBER * fit->nccl.parameters.n <= n_sizes))
+        if (!lightest.key || (lightest.weight > 0 && SIZES_A_NUMBER * fit->nccl.fit.parameters.n <= n_sizes))
             return;
         keep(fit, lightest.key, lightest.id, arena);
     }
@@ -287,9 +279,9 @@ static void keep_the_nodes(struct logs_fit *fit, const char *node, const char *c
         if (fit->nccl.cases.at[i].nodes == 1)
             return;
     set_system(fit, node, cluster, arena);
-    for (int i = 0; i < fit->nccl.parameters.n; i++)
-        if (fit->nccl.parameters.at[i].id == node)
-            keep(fit, fit->nccl.parameters.at[i].key, node, arena);
+    for (int i = 0; i < fit->nccl.fit.parameters.n; i++)
+        if (fit->nccl.fit.parameters.at[i].id == node)
+            keep(fit, fit->nccl.fit.parameters.at[i].key, node, arena);
 }
 
 static enum status solve(
@@ -299,12 +291,12 @@ static enum status solve(
     keep_the_lightest(fit, node, cluster, arena);
     for (;;) {
         set_system(fit, node, cluster, arena);
-        free(fit->nccl.covariance);
-        fit->nccl.covariance = NULL;
+        free(fit->nccl.fit.covariance);
+        fit->nccl.fit.covariance = NULL;
         struct diag ignored = DIAG_INIT; /* what is not determined is no mistake of the logs' */
         enum status status = nccl_fit_solve(&fit->nccl, NOT_NEAR, &ignored);
-        const struct nccl_parameter *worst = fit->nccl.covariance ? undetermined(&fit->nccl) : NULL;
-        if (fit->nccl.parameters.n == 0)
+        const struct fit_parameter *worst = fit->nccl.fit.covariance ? undetermined(&fit->nccl.fit) : NULL;
+        if (fit->nccl.fit.parameters.n == 0)
             return diag_input(diag, (struct source_pos){.file = fit->nccl.cases.at[0].source},
                 "these logs determine none of the files' numbers of NCCL; take more sizes (nccl-tests -b 8 -e 8G -f "
                 "2)");
@@ -333,16 +325,16 @@ static void widen_errors(struct nccl_fit *fit)
     for (int i = 0; i < fit->cases.n; i++)
         n_sizes += fit->cases.at[i].points.n;
     double factor = n_sizes / fit->cases.n;
-    for (size_t i = 0; i < fit->n_free * fit->n_free; i++)
-        fit->covariance[i] *= factor;
-    for (int i = 0; i < fit->parameters.n; i++)
-        fit->parameters.at[i].fitted.std_error *= sqrt(factor);
+    for (size_t i = 0; i < fit->fit.n_free * fit->fit.n_free; i++)
+        fit->fit.covariance[i] *= factor;
+    for (int i = 0; i < fit->fit.parameters.n; i++)
+        fit->fit.parameters.at[i].fitted.std_error *= sqrt(factor);
 }
 
 static void widen_quantity(void *self, const char *key, enum dimension dimension, struct quantity *q)
 {
     (void)dimension;
-    const struct nccl_parameter *p = nccl_fit_find(self, key, quantity_parameter(*q));
+    const struct fit_parameter *p = nccl_fit_find(self, key, quantity_parameter(*q));
     q->std_error = p->fitted.std_error;
 }
 

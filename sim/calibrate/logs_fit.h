@@ -30,7 +30,7 @@ struct logs_request {
 };
 
 struct logs_error {
-    struct nccl_error large, small; /* sizes from 1 MiB on, below 64 KiB */
+    struct fit_error large, small; /* sizes from 1 MiB on, below 64 KiB */
 };
 
 struct logs_fit {

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-static void print_errors(FILE *out, const char *sizes, struct nccl_error before, struct nccl_error after)
+static void print_errors(FILE *out, const char *sizes, struct fit_error before, struct fit_error after)
 {
     if (before.n > 0)
         fprintf(out, "  median error over %d size%s %s: %.1f %% by the files, %.1f %% fitted\n", before.n,
@@ -41,13 +41,13 @@ static const char *remark(const struct quantity *filed, const struct quantity *q
     bool inside = q->value > field->min && q->value < field->max;
     bool reach = field->dimension != DIM_SECONDS; /* latencies of networks differ by more */
     if (inside && reach && (q->value > far * filed->value || far * q->value < filed->value))
-        return "  far from the file's: is the topology the right one, and no other job beside it?";
+        return "far from the file's: is the topology the right one, and no other job beside it?";
     if (inside)
         return "";
     if (field->dimension != DIM_FRACTION)
-        return "  the end of what a file may say: are these logs of a healthy cluster?";
-    return q->value < field->max ? "  the least of it: is the bandwidth that it is a share of the right one?"
-                                 : "  all of it: is the bandwidth that it is a share of the right one?";
+        return "the end of what a file may say: are these logs of a healthy cluster?";
+    return q->value < field->max ? "the least of it: is the bandwidth that it is a share of the right one?"
+                                 : "all of it: is the bandwidth that it is a share of the right one?";
 }
 
 static void print_numbers(FILE *out, const struct config_table *table, const void *filed, const void *fitted)
@@ -58,18 +58,15 @@ static void print_numbers(FILE *out, const struct config_table *table, const voi
                               *is = (const void *)((const char *)fitted + field->offset);
         if (field->type != FIELD_SOURCED || was->source == is->source)
             continue;
-        char before[64], after[64], error[64];
-        fprintf(out, "%-8s %-22s %14s %14s +- %s%s\n", whose(is->source), field->key,
-            quantity_format(before, sizeof before, was->value, field->dimension),
-            quantity_format(after, sizeof after, is->value, field->dimension),
-            quantity_format(error, sizeof error, is->std_error, field->dimension), remark(was, is, field));
+        fit_print_number(out, whose(is->source), field->key, *was, *is, field->dimension, remark(was, is, field));
     }
 }
 
 void logs_fit_print(FILE *out, const struct logs_fit *fit)
 {
     print_cases(out, fit);
-    fprintf(out, "\n%-8s %-22s %14s %14s    %s\n", "file", "number", "in the file", "fitted", "+-");
+    fputc('\n', out);
+    fit_print_head(out, "numbers");
     print_numbers(out, &hw_node_table, &fit->filed.node, &fit->fitted.node);
     print_numbers(out, &hw_cluster_table, &fit->filed.cluster, &fit->fitted.cluster);
     for (int i = 0; i < fit->kept.n; i++)

@@ -1,7 +1,6 @@
 #include "calibrate/measure_fit.h"
 
 #include "base/files.h"
-#include "calibrate/gpu_fit_basis.h"
 #include "calibrate/fit_files.h"
 
 #include <gsl/gsl_statistics_double.h>
@@ -253,17 +252,6 @@ void measure_fit_free(struct measure_fit *fit)
     vec_free(&fit->gemm.list);
 }
 
-/* What gpu_fit_solve() does not compute. */
-static void print_others(FILE *out, const struct hw_gpu *a, const struct hw_gpu *b)
-{
-    basis_print_number(out, "", "memory_sms", a->memory_sms, b->memory_sms, DIM_NONE);
-    basis_print_number(out, "", "pointwise_efficiency", a->pointwise_efficiency, b->pointwise_efficiency, DIM_FRACTION);
-    basis_print_number(out, "", "gemm_sustained", a->gemm_sustained, b->gemm_sustained, DIM_FRACTION);
-    basis_print_number(out, "", "context_bytes", a->context_bytes, b->context_bytes, DIM_BYTES);
-    basis_print_number(out, "", "cuda_malloc", a->cuda_malloc, b->cuda_malloc, DIM_SECONDS);
-    basis_print_number(out, "", "cuda_free", a->cuda_free, b->cuda_free, DIM_SECONDS);
-}
-
 static void print_products(FILE *out, const struct measure_fit *fit)
 {
     struct hw_gpu cleared = fit->gpu;
@@ -273,13 +261,9 @@ static void print_products(FILE *out, const struct measure_fit *fit)
             continue;
         if (!fit->products[math])
             fprintf(out, "  %-5s its products do not determine the GEMM model; as in the file\n", dtype_names[math]);
-        for (int use = 0; use < GEMM_USE_COUNT && fit->products[math]; use++) {
-            struct gemm_error error = gemm_error(&cleared, (enum dtype)math, (enum gemm_use)use, &fit->gemm);
-            if (error.n > 0)
-                fprintf(out,
-                    "  %-5s %-9s %5d products, |model / measured - 1|: median %.1f %%, 90th percentile %.1f %%\n",
-                    dtype_names[math], gemm_use_names[use], error.n, 100 * error.median, 100 * error.p90);
-        }
+        for (int use = 0; use < GEMM_USE_COUNT && fit->products[math]; use++)
+            fit_print_error(out, dtype_names[math], gemm_use_names[use],
+                gemm_error(&cleared, (enum dtype)math, (enum gemm_use)use, &fit->gemm));
     }
 }
 
@@ -322,8 +306,8 @@ void measure_fit_print(
     FILE *out, const struct measure_fit *fit, const struct hw_gpu *filed, const struct measured_file *file)
 {
     measured_print_source(out, file);
-    basis_print_gpu(out, fit->gpu.name, filed, &fit->gpu);
-    print_others(out, filed, &fit->gpu);
+    fit_print_head(out, fit->gpu.name);
+    fit_print_fields(out, &hw_gpu_table, filed, &fit->gpu, "", NULL);
     print_products(out, fit);
     for (int i = 0; i < file->rows.n; i++)
         if (is(&file->rows.at[i], "overlap", NULL) && *file->rows.at[i].beside)

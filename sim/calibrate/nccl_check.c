@@ -5,8 +5,6 @@
 #include "fabric/isolated.h"
 #include "store/fit.h"
 
-#include <gsl/gsl_sort.h>
-#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,19 +23,12 @@ static void set_group(struct nccl_check *out, const struct collective_measuremen
     out->nodes = first->nodes > 0 ? first->nodes : isolated_fewest_nodes(hw, first->ranks);
 }
 
-static double median(double *values, size_t n)
-{
-    gsl_sort(values, 1, n);
-    return n > 0 ? gsl_stats_median_from_sorted_data(values, 1, n) : 0;
-}
-
 /* With this algorithm forced; below 0: some size cannot be done so, or there is none. */
 static double error_as(
     const struct nccl_check *check, struct isolated *isolated, enum coll_kind kind, enum coll_algorithm algorithm)
 {
-    size_t n = 0;
     bool possible = true;
-    double *off = xcalloc((size_t)check->rows.n, sizeof *off);
+    struct fit_sample sample = {0};
     for (int i = 0; i < check->rows.n && possible; i++) {
         const struct nccl_checked *row = &check->rows.at[i];
         struct coll_force force = {(int)algorithm, COLL_ANY};
@@ -45,11 +36,10 @@ static double error_as(
             continue;
         struct coll_cost cost = isolated_cost(isolated, kind, row->bytes, force, NULL);
         possible = cost.algorithm == algorithm;
-        off[n++] = fabs(coll_isolated_s(cost) / row->measured_s - 1);
+        fit_sample_add(&sample, coll_isolated_s(cost), row->measured_s);
     }
-    double error = possible && n > 0 ? median(off, n) : -1;
-    free(off);
-    return error;
+    struct fit_error error = fit_sample_error(&sample);
+    return possible && error.n > 0 ? error.median : -1;
 }
 
 int nccl_explaining(double chosen_error, const double errors[COLL_ALGORITHM_COUNT])
@@ -139,31 +129,15 @@ enum status nccl_check(struct nccl_check *out, const char *log, const struct ncc
     return status;
 }
 
-int nccl_check_median(const struct nccl_check *check, double min_bytes, double max_bytes, double *error)
+struct fit_error nccl_check_error(const struct nccl_check *check, double min_bytes, double max_bytes)
 {
-    size_t n = 0;
-    double *off = xcalloc((size_t)check->rows.n, sizeof *off);
+    struct fit_sample sample = {0};
     for (int i = 0; i < check->rows.n; i++) {
         const struct nccl_checked *row = &check->rows.at[i];
         if (row->bytes >= min_bytes && row->bytes < max_bytes)
-            off[n++] = fabs(coll_isolated_s(row->predicted) / row->measured_s - 1);
+            fit_sample_add(&sample, coll_isolated_s(row->predicted), row->measured_s);
     }
-    *error = median(off, n);
-    free(off);
-    return (int)n;
-}
-
-/* Median of the share of the predicted busbw that is reached. */
-static double reached(const struct nccl_check *check)
-{
-    size_t n = 0;
-    double *shares = xcalloc((size_t)check->rows.n, sizeof *shares);
-    for (int i = 0; i < check->rows.n; i++)
-        if (check->rows.at[i].bytes >= NCCL_LARGE_BYTES)
-            shares[n++] = coll_isolated_s(check->rows.at[i].predicted) / check->rows.at[i].measured_s;
-    double share = median(shares, n);
-    free(shares);
-    return share;
+    return fit_sample_error(&sample);
 }
 
 /* What mostly makes a healthy-looking cluster slow: the usual list of NCCL's own documentation. */
@@ -178,9 +152,10 @@ static const char *where_to_look(const struct nccl_check *check)
 
 const char *nccl_check_verdict(const struct nccl_check *check, struct arena *arena)
 {
-    double error = 0, share = reached(check);
-    int n = nccl_check_median(check, NCCL_LARGE_BYTES, HUGE_VAL, &error), as = nccl_explaining(error, check->errors);
-    if (n == 0)
+    struct fit_error large = nccl_check_error(check, NCCL_LARGE_BYTES, HUGE_VAL);
+    double error = large.median, share = 1 + large.bias; /* of the busbw, the predicted over the measured time */
+    int as = nccl_explaining(error, check->errors);
+    if (large.n == 0)
         return NULL;
     if (error <= NCCL_LARGE_WANTED)
         return arena_printf(arena, "agrees within %.1f %% at sizes of 1 MiB and more.", 100 * error);
@@ -216,12 +191,11 @@ enum status nccl_check_store(const struct nccl_check *check, const char *log, co
     enum status status = store_fit_begin(&into, store, "nccl_check", log, diag);
     if (status != STATUS_OK)
         return status;
-    double large = 0, small = 0;
-    int n_large = nccl_check_median(check, NCCL_LARGE_BYTES, HUGE_VAL, &large);
-    int n_small = nccl_check_median(check, 0, NCCL_SMALL_BYTES, &small);
+    struct fit_error large = nccl_check_error(check, NCCL_LARGE_BYTES, HUGE_VAL);
+    struct fit_error small = nccl_check_error(check, 0, NCCL_SMALL_BYTES);
     const struct record_cell cells[] = {cell_text("topology", topology), cell_text("gpu", hw->gpu.name),
         cell_text("collective", check->collective), cell_int("nodes", check->nodes), cell_int("ranks", check->ranks),
-        cell_real("large_error", n_large > 0, large), cell_real("small_error", n_small > 0, small)};
+        cell_real("large_error", large.n > 0, large.median), cell_real("small_error", small.n > 0, small.median)};
     status = STORE_FIT_PUT(into, "table", cells, diag);
     for (int i = 0; i < check->rows.n && status == STATUS_OK; i++)
         status = put_point(into, &check->rows.at[i], diag);

@@ -2,6 +2,7 @@
 #ifndef FLOPCAST_CALIBRATE_NCCL_CHECK_H
 #define FLOPCAST_CALIBRATE_NCCL_CHECK_H
 
+#include "calibrate/fit.h"
 #include "import/nccl.h"
 #include "coll/coll.h"
 #include "store/store.h"
@@ -52,7 +53,7 @@ const char *nccl_check_verdict(const struct nccl_check *check, struct arena *are
 enum status nccl_check_store(const struct nccl_check *check, const char *log, const char *topology, const struct hw *hw,
     struct store *store, struct diag *diag);
 
-/* Median of |predicted / measured - 1| over sizes from min_bytes to below max_bytes, and how many there are. */
-int nccl_check_median(const struct nccl_check *check, double min_bytes, double max_bytes, double *error);
+/* |predicted / measured - 1| over sizes from min_bytes to below max_bytes. */
+struct fit_error nccl_check_error(const struct nccl_check *check, double min_bytes, double max_bytes);
 
 #endif

@@ -1,11 +1,7 @@
 #include "calibrate/nccl_fit.h"
 
-#include "calibrate/robust.h"
 #include "config/config.h"
 
-#include <gsl/gsl_errno.h>
-#include <gsl/gsl_statistics_double.h>
-#include <gsl/gsl_sort.h>
 #include <math.h>
 #include <string.h>
 
@@ -34,10 +30,10 @@ void nccl_each_fitted(
     each_fitted(&hw_cluster_table, &hw->cluster, visit, self);
 }
 
-const struct nccl_parameter *nccl_fit_find(const struct nccl_fit *fit, const char *key, const char *id)
+const struct fit_parameter *nccl_fit_find(const struct nccl_fit *fit, const char *key, const char *id)
 {
-    for (int i = 0; i < fit->parameters.n; i++) {
-        const struct nccl_parameter *p = &fit->parameters.at[i];
+    for (int i = 0; i < fit->fit.parameters.n; i++) {
+        const struct fit_parameter *p = &fit->fit.parameters.at[i];
         if (strcmp(p->key, key) == 0 && strcmp(p->id, id) == 0)
             return p;
     }
@@ -63,104 +59,96 @@ double nccl_case_predict_s(const struct nccl_fit *fit, const struct nccl_case *w
 static void set_quantity(void *self, const char *key, enum dimension dimension, struct quantity *q)
 {
     (void)dimension;
-    const struct nccl_parameter *p = nccl_fit_find(self, key, quantity_parameter(*q));
+    const struct fit_parameter *p = nccl_fit_find(self, key, quantity_parameter(*q));
     q->value = p->fitted.value;
     q->std_error = p->fitted.std_error;
 }
 
 /* The systems with the parameters' values of the moment. */
-static void set_systems(struct nccl_fit *fit)
+static void set_systems(void *self)
 {
+    struct nccl_fit *fit = self;
     for (int i = 0; i < fit->systems.n; i++)
         nccl_each_fitted(&fit->systems.at[i], set_quantity, fit);
 }
 
-static int residuals(const gsl_vector *at, void *context, gsl_vector *out)
+static double predict(const void *self, const void *row)
 {
-    struct nccl_fit *fit = context;
-    for (int i = 0; i < fit->parameters.n; i++)
-        if (fit->parameters.at[i].number >= 0)
-            fit->parameters.at[i].fitted.value = exp(gsl_vector_get(at, (size_t)fit->parameters.at[i].number));
-    set_systems(fit);
-    size_t n = 0;
-    for (int i = 0; i < fit->cases.n; i++) {
-        const struct nccl_case *which = &fit->cases.at[i];
-        for (int j = 0; which->use == NCCL_FIT && j < which->points.n; j++) {
-            const struct nccl_point *point = &which->points.at[j];
-            double off = log(nccl_case_predict_s(fit, which, point->bytes) / point->measured_s);
-            gsl_vector_set(out, n++, point->bytes >= PLATEAU_BYTES ? PLATEAU_FACTOR * off : off);
-        }
-    }
-    return GSL_SUCCESS;
+    const struct nccl_fit *fit = self;
+    const struct nccl_point *point = row;
+    return nccl_case_predict_s(fit, &fit->cases.at[point->place], point->bytes);
 }
 
-static void count_free(void *self, const char *key, enum dimension dimension, struct quantity *q)
+static void set_free(void *self, const char *key, enum dimension dimension, struct quantity *q)
 {
     (void)dimension;
     struct nccl_fit *fit = self;
-    for (int i = 0; i < fit->parameters.n; i++) {
-        struct nccl_parameter *p = &fit->parameters.at[i];
-        if (strcmp(p->key, key) == 0 && strcmp(p->id, quantity_parameter(*q)) == 0 && p->number < 0)
-            p->number = (int)fit->n_free++;
+    for (int i = 0; i < fit->fit.parameters.n; i++) {
+        struct fit_parameter *p = &fit->fit.parameters.at[i];
+        if (strcmp(p->key, key) == 0 && strcmp(p->id, quantity_parameter(*q)) == 0)
+            p->fixed = false;
     }
 }
 
-static size_t set_up(struct nccl_fit *fit)
+static void add_rows(struct nccl_fit *fit, int place)
 {
-    size_t n_rows = 0;
-    fit->n_free = 0;
-    for (int i = 0; i < fit->parameters.n; i++) {
-        fit->parameters.at[i].number = -1;
-        fit->parameters.at[i].fitted = fit->parameters.at[i].filed;
+    struct nccl_case *which = &fit->cases.at[place];
+    for (int i = 0; i < which->points.n; i++) {
+        struct nccl_point *point = &which->points.at[i];
+        point->place = place;
+        fit_add_row(&fit->fit, point, point->measured_s);
+        if (point->bytes >= PLATEAU_BYTES)
+            fit->fit.rows.at[fit->fit.rows.n - 1].factor = PLATEAU_FACTOR;
     }
-    for (int i = 0; i < fit->cases.n; i++) {
-        const struct nccl_case *which = &fit->cases.at[i];
-        if (which->use != NCCL_FIT)
-            continue;
-        n_rows += (size_t)which->points.n;
-        nccl_each_fitted(&fit->systems.at[which->system], count_free, fit);
-    }
-    return n_rows;
 }
 
-static enum status write_errors(struct nccl_fit *fit, struct diag *diag)
+static void set_up(struct nccl_fit *nccl, double start)
+{
+    struct fit *fit = &nccl->fit;
+    fit->self = nccl;
+    fit->predict = predict;
+    fit->settle = set_systems;
+    fit->scale = CAUCHY;
+    fit->starts_near = start == 1;
+    fit->rows.n = 0;
+    for (int i = 0; i < fit->parameters.n; i++)
+        fit->parameters.at[i].fixed = true;
+    for (int i = 0; i < nccl->cases.n; i++)
+        if (nccl->cases.at[i].use == NCCL_FIT) {
+            add_rows(nccl, i);
+            nccl_each_fitted(&nccl->systems.at[nccl->cases.at[i].system], set_free, nccl);
+        }
+    for (int i = 0; i < fit->parameters.n; i++) {
+        struct fit_parameter *p = &fit->parameters.at[i];
+        p->fitted = p->filed;
+        p->fitted.value *= p->fixed ? 1 : start;
+    }
+}
+
+static enum status check_errors(const struct fit *fit, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (int i = 0; i < fit->parameters.n; i++) {
-        struct nccl_parameter *p = &fit->parameters.at[i];
-        if (p->number < 0)
-            continue;
-        size_t at = (size_t)p->number;
-        double relative = sqrt(fit->covariance[at * fit->n_free + at]);
-        p->fitted.std_error = relative * p->fitted.value;
-        if (!(relative > 0 && relative < UNDETERMINED)) /* 0: no size depends on it, a singular direction */
+        const struct fit_parameter *p = &fit->parameters.at[i];
+        double relative = p->fitted.std_error / p->fitted.value;
+        if (!p->fixed && !(relative > 0 && relative < UNDETERMINED)) /* 0: no size depends on it */
             status =
                 diag_input(diag, (struct source_pos){0}, "the tables to fit do not determine %s of '%s' (%g +- %g)",
                     p->key, p->id, p->fitted.value, p->fitted.std_error);
     }
-    set_systems(fit);
     return status;
 }
 
-enum status nccl_fit_solve(struct nccl_fit *fit, double start, struct diag *diag)
+enum status nccl_fit_solve(struct nccl_fit *nccl, double start, struct diag *diag)
 {
-    size_t n_rows = set_up(fit);
-    if (fit->n_free == 0 || n_rows <= fit->n_free)
+    struct fit *fit = &nccl->fit;
+    set_up(nccl, start);
+    bool good = fit_solve(fit);
+    if (fit->n_free == 0 || (size_t)fit->rows.n <= fit->n_free)
         return diag_input(
-            diag, (struct source_pos){0}, "%zu rows cannot determine %zu parameters", n_rows, fit->n_free);
-    gsl_vector *at = gsl_vector_alloc(fit->n_free);
-    for (int i = 0; i < fit->parameters.n; i++)
-        if (fit->parameters.at[i].number >= 0)
-            gsl_vector_set(at, (size_t)fit->parameters.at[i].number, log(start * fit->parameters.at[i].filed.value));
-    fit->covariance = xrealloc(fit->covariance, sizeof *fit->covariance * fit->n_free * fit->n_free);
-    gsl_matrix_view covariance = gsl_matrix_view_array(fit->covariance, fit->n_free, fit->n_free);
-    const struct robust_problem problem = {residuals, fit, n_rows, fit->n_free, CAUCHY, 0, start == 1};
-    bool good = robust_fit(at, &covariance.matrix, &problem);
-    gsl_vector *off = gsl_vector_alloc(n_rows);
-    residuals(at, fit, off); /* leaves the solution in the parameters */
-    gsl_vector_free(off);
-    gsl_vector_free(at);
-    enum status status = write_errors(fit, diag);
+            diag, (struct source_pos){0}, "%d rows cannot determine %zu parameters", fit->rows.n, fit->n_free);
+    set_systems(nccl);
+    enum status status = check_errors(fit, diag);
     if (!good)
         status = diag_input(diag, (struct source_pos){0}, "the fit of NCCL's parameters does not stand still");
     return status;
@@ -178,20 +166,14 @@ bool nccl_case_seen(const struct nccl_fit *fit, const struct nccl_case *which)
     return false;
 }
 
-struct nccl_error nccl_case_error(
+struct fit_error nccl_case_error(
     const struct nccl_fit *fit, const struct nccl_case *which, double min_bytes, double max_bytes)
 {
-    struct nccl_error error = {0};
-    double *off = xcalloc((size_t)which->points.n, sizeof *off);
+    struct fit_sample sample = {0};
     for (int i = 0; i < which->points.n && which->system >= 0; i++) {
         const struct nccl_point *point = &which->points.at[i];
         if (point->bytes >= min_bytes && point->bytes < max_bytes)
-            off[error.n++] = fabs(nccl_case_predict_s(fit, which, point->bytes) / point->measured_s - 1);
+            fit_sample_add(&sample, nccl_case_predict_s(fit, which, point->bytes), point->measured_s);
     }
-    if (error.n > 0) {
-        gsl_sort(off, 1, (size_t)error.n);
-        error.median = gsl_stats_median_from_sorted_data(off, 1, (size_t)error.n);
-    }
-    free(off);
-    return error;
+    return fit_sample_error(&sample);
 }

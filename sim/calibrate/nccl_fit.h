@@ -7,7 +7,7 @@
  * parameter of a hardware family, however many files have it.
  *
  * Residuals: log(model / measured) of the time out of place, all sizes from the table's min_bytes on; robust
- * (robust.h). The model is coll_choose(), of which the table may force algorithm, protocol and channels, as the
+ * (calibrate/fit.h). The model is coll_choose(), of which the table may force algorithm, protocol and channels, as the
  * environment of the run did, and state NCCL's version, plus launch_us: what one process that launches on eight GPUs in
  * turn adds.
  *
@@ -19,8 +19,7 @@
 #ifndef FLOPCAST_CALIBRATE_NCCL_FIT_H
 #define FLOPCAST_CALIBRATE_NCCL_FIT_H
 
-#include "base/units.h"
-#include "base/vec.h"
+#include "calibrate/fit.h"
 #include "coll/coll.h"
 
 #include <stdbool.h>
@@ -31,6 +30,7 @@ extern const char *const nccl_use_names[NCCL_USE_COUNT + 1]; /* "fit", "left_out
 
 struct nccl_point {
     double bytes, measured_s;
+    int place; /* of its case; set by nccl_fit_solve() */
 };
 
 /* Its place among the names; COLL_ANY: it is none of them, or NULL. */
@@ -53,19 +53,10 @@ struct nccl_case {
     VEC(struct nccl_point) points;
 };
 
-struct nccl_parameter {
-    const char *key, *id; /* quantity_parameter() */
-    enum dimension dimension;
-    struct quantity filed, fitted;
-    int number; /* of the logarithm that is varied; -1: no table to fit it */
-};
-
 struct nccl_fit {
     VEC(struct nccl_case) cases;
     VEC(struct hw) systems;
-    VEC(struct nccl_parameter) parameters;
-    size_t n_free;
-    double *covariance; /* n_free squared, of logarithms; NULL before the fit */
+    struct fit fit; /* parameters of the hardware families; what no fitted table has is fixed */
 };
 
 /* clusters: the folder of cluster files. Free with nccl_fit_free(), also after an error. */
@@ -75,14 +66,17 @@ void nccl_fit_free(struct nccl_fit *fit);
 
 /* Fits; systems then have the fitted values. start: what the filed values are multiplied with for a start (1: near
  * enough to weigh the rows by it). STATUS_INPUT when the tables do not determine the parameters. */
-enum status nccl_fit_solve(struct nccl_fit *fit, double start, struct diag *diag);
+enum status nccl_fit_solve(struct nccl_fit *nccl, double start, struct diag *diag);
 
 /* The parameter that a quantity of this key and id is, or NULL. */
-const struct nccl_parameter *nccl_fit_find(const struct nccl_fit *fit, const char *key, const char *id);
+const struct fit_parameter *nccl_fit_find(const struct nccl_fit *fit, const char *key, const char *id);
 
 /* Calls visit for every fitted quantity of the node and cluster. */
 void nccl_each_fitted(struct hw *hw,
     void (*visit)(void *self, const char *key, enum dimension dimension, struct quantity *q), void *self);
+
+/* A visitor: a parameter of the nccl_fit self, where it is not one already. */
+void nccl_add_parameter(void *self, const char *name, enum dimension dimension, struct quantity *q);
 
 struct coll_cost nccl_case_cost(const struct nccl_fit *fit, const struct nccl_case *which, double bytes);
 double nccl_case_predict_s(const struct nccl_fit *fit, const struct nccl_case *which, double bytes);
@@ -92,11 +86,7 @@ double nccl_case_predict_s(const struct nccl_fit *fit, const struct nccl_case *w
 /* What left-out tables are to reach: the claim of the project, in issue 3. */
 #define NCCL_LARGE_WANTED 0.10
 #define NCCL_SMALL_WANTED 0.25
-struct nccl_error {
-    int n;
-    double median; /* fraction; 0 without sizes */
-};
-struct nccl_error nccl_case_error(
+struct fit_error nccl_case_error(
     const struct nccl_fit *fit, const struct nccl_case *which, double min_bytes, double max_bytes);
 
 /* Whether a fitted table has the hardware of this one, which is not bad. */
@@ -117,7 +107,7 @@ struct nccl_contradiction nccl_case_contradiction(
     const struct nccl_fit *fit, const struct nccl_case *which, double min_bytes, double max_bytes);
 
 /* Of the id what follows the fit's name, "hopper-nodes" of "nccl/hopper-nodes". */
-const char *nccl_parameter_family(const struct nccl_parameter *parameter);
+const char *nccl_parameter_family(const struct fit_parameter *parameter);
 
 /* A solved fit as rows. measured: the folder, whose name is stored. */
 struct store;
@@ -125,7 +115,5 @@ enum status nccl_fit_store(struct nccl_fit *fit, const char *measured, struct st
 
 /* The report of `flopcast calibrate fit nccl`. */
 void nccl_fit_print(FILE *out, const struct nccl_fit *fit);
-/* Its correlations, as an entry of topologies/fitted/correlations.yaml. */
-void nccl_fit_print_correlations(FILE *out, const struct nccl_fit *fit);
 
 #endif

@@ -83,7 +83,7 @@ static enum status read_points(struct nccl_case *out, const struct reader *r, in
         if (status)
             return status;
         if (bytes > 0 && time_us > 0 && bytes >= out->min_bytes)
-            vec_push(&out->points, (struct nccl_point){bytes, time_us * 1e-6});
+            vec_push(&out->points, (struct nccl_point){.bytes = bytes, .measured_s = time_us * 1e-6});
     }
     if (out->points.n == 0)
         return diag_input(r->diag, csv_pos(r->cases, case_row), "no row of collectives.csv is of this table");
@@ -128,13 +128,14 @@ static enum status read_case(struct nccl_case *out, struct reader *r, int row)
     return status ? status : read_points(out, r, row);
 }
 
-static void add_parameter(void *self, const char *name, enum dimension dimension, struct quantity *q)
+void nccl_add_parameter(void *self, const char *name, enum dimension dimension, struct quantity *q)
 {
-    struct nccl_fit *fit = self;
-    if (!nccl_fit_find(fit, name, quantity_parameter(*q)))
-        vec_push(&fit->parameters,
-            (struct nccl_parameter){
-                .key = name, .id = quantity_parameter(*q), .dimension = dimension, .filed = *q, .number = -1});
+    struct nccl_fit *nccl = self;
+    if (nccl_fit_find(nccl, name, quantity_parameter(*q)))
+        return;
+    struct fit_parameter *p = fit_add(&nccl->fit, name, dimension, NULL, q->value);
+    p->id = quantity_parameter(*q);
+    p->filed = p->fitted = *q;
 }
 
 enum status nccl_fit_load(
@@ -151,7 +152,7 @@ enum status nccl_fit_load(
         status = read_case(&out->cases.at[out->cases.n - 1], &r, row);
     }
     for (int i = 0; i < out->systems.n; i++)
-        nccl_each_fitted(&out->systems.at[i], add_parameter, out);
+        nccl_each_fitted(&out->systems.at[i], nccl_add_parameter, out);
     vec_free(&r.topologies);
     if (cases)
         csv_release(cases);
@@ -166,7 +167,5 @@ void nccl_fit_free(struct nccl_fit *fit)
         vec_free(&fit->cases.at[i].points);
     vec_free(&fit->cases);
     vec_free(&fit->systems);
-    vec_free(&fit->parameters);
-    free(fit->covariance);
-    fit->covariance = NULL;
+    fit_free(&fit->fit);
 }

@@ -1,11 +1,8 @@
-#include "calibrate/correlations.h"
 #include "calibrate/nccl_fit.h"
-#include "calibrate/robust.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-static void print_error(FILE *out, struct nccl_error error)
+static void print_error(FILE *out, struct fit_error error)
 {
     if (error.n)
         fprintf(out, " %4d %6.1f %%", error.n, 100 * error.median);
@@ -40,7 +37,7 @@ static void print_summary(
     int n = 0, good = 0, contradicted = 0, n_seen = 0, good_seen = 0;
     for (int i = 0; i < fit->cases.n; i++) {
         const struct nccl_case *which = &fit->cases.at[i];
-        struct nccl_error error = nccl_case_error(fit, which, min_bytes, max_bytes);
+        struct fit_error error = nccl_case_error(fit, which, min_bytes, max_bytes);
         if (which->use != NCCL_LEFT_OUT || error.n == 0)
             continue;
         n++;
@@ -54,50 +51,6 @@ static void print_summary(
     fprintf(out, "  of those whose hardware a fitted table has: %d of %d within\n", good_seen, n_seen);
 }
 
-static void print_parameters(FILE *out, const struct nccl_fit *fit)
-{
-    fprintf(out, "\n%-22s %14s %14s    %-14s\n", "parameter", "in the files", "fitted", "+-");
-    for (int i = 0; i < fit->parameters.n; i++) {
-        const struct nccl_parameter *p = &fit->parameters.at[i];
-        char filed[64], fitted[64], error[64];
-        fprintf(out, "%-22s %14s %14s +- %-14s %s\n", p->key,
-            quantity_format(filed, sizeof filed, p->filed.value, p->dimension),
-            quantity_format(fitted, sizeof fitted, p->fitted.value, p->dimension),
-            quantity_format(error, sizeof error, p->fitted.std_error, p->dimension), nccl_parameter_family(p));
-    }
-}
-
-static void print_correlations(FILE *out, const struct nccl_fit *fit)
-{
-    for (int i = 0; i < fit->parameters.n; i++)
-        for (int j = 0; j < i; j++) {
-            const struct nccl_parameter *a = &fit->parameters.at[i], *b = &fit->parameters.at[j];
-            if (a->number < 0 || b->number < 0)
-                continue;
-            size_t n = fit->n_free, k = (size_t)a->number, l = (size_t)b->number;
-            double correlation =
-                fit->covariance[k * n + l] / sqrt(fit->covariance[k * n + k] * fit->covariance[l * n + l]);
-            if (fabs(correlation) > CALIBRATE_TIED)
-                fprintf(out, "correlation %+.2f: %s (%s) and %s (%s)\n", correlation, a->key, nccl_parameter_family(a),
-                    b->key, nccl_parameter_family(b));
-        }
-}
-
-void nccl_fit_print_correlations(FILE *out, const struct nccl_fit *fit)
-{
-    const char **keys = xcalloc(fit->n_free, sizeof *keys), **ids = xcalloc(fit->n_free, sizeof *ids);
-    for (int i = 0; i < fit->parameters.n; i++) {
-        const struct nccl_parameter *p = &fit->parameters.at[i];
-        if (p->number < 0)
-            continue;
-        keys[p->number] = p->key;
-        ids[p->number] = p->id;
-    }
-    correlations_print(out, keys, ids, fit->covariance, (int)fit->n_free);
-    free(keys);
-    free(ids);
-}
-
 void nccl_fit_print(FILE *out, const struct nccl_fit *fit)
 {
     fprintf(out, "|model / measured - 1|, median over sizes%28s%14s\n", ">= 1 MiB", "< 64 KiB");
@@ -108,6 +61,8 @@ void nccl_fit_print(FILE *out, const struct nccl_fit *fit)
     fputc('\n', out);
     print_summary(out, fit, ">= 1 MiB", NCCL_LARGE_BYTES, HUGE_VAL, NCCL_LARGE_WANTED);
     print_summary(out, fit, "< 64 KiB", 0, NCCL_SMALL_BYTES, NCCL_SMALL_WANTED);
-    print_parameters(out, fit);
-    print_correlations(out, fit);
+    fputc('\n', out);
+    fit_print_head(out, "parameters");
+    fit_print_parameters(out, &fit->fit);
+    fit_print_tied(out, &fit->fit);
 }

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-const char *nccl_parameter_family(const struct nccl_parameter *parameter)
+const char *nccl_parameter_family(const struct fit_parameter *parameter)
 {
     const char *slash = strchr(parameter->id, '/');
     return slash ? slash + 1 : parameter->id;
@@ -14,17 +14,17 @@ const char *nccl_parameter_family(const struct nccl_parameter *parameter)
 
 static enum status put_parameter(struct store_fit *into, const struct nccl_fit *fit, int at, struct diag *diag)
 {
-    const struct nccl_parameter *p = &fit->parameters.at[at];
+    const struct fit_parameter *p = &fit->fit.parameters.at[at];
     const struct record_cell cells[] = {cell_int("parameter", at), cell_text("key", p->key),
         cell_text("family", nccl_parameter_family(p)), cell_text("unit", dimension_unit(p->dimension)),
         cell_real("value", true, p->fitted.value), cell_real("std_error", true, p->fitted.std_error),
         cell_real("filed_value", true, p->filed.value)};
     enum status status = STORE_FIT_PUT(into, "parameter", cells, diag);
-    for (int i = 0; i < fit->parameters.n && status == STATUS_OK; i++) {
-        const struct nccl_parameter *other = &fit->parameters.at[i];
+    for (int i = 0; i < fit->fit.parameters.n && status == STATUS_OK; i++) {
+        const struct fit_parameter *other = &fit->fit.parameters.at[i];
         if (p->number < 0 || other->number < 0)
             continue;
-        double covariance = fit->covariance[(size_t)p->number * fit->n_free + (size_t)other->number];
+        double covariance = fit->fit.covariance[(size_t)p->number * fit->fit.n_free + (size_t)other->number];
         const struct record_cell pair[] = {
             cell_int("parameter", at), cell_int("other", i), cell_real("covariance", true, covariance)};
         status = STORE_FIT_PUT(into, "covariance", pair, diag);
@@ -61,7 +61,7 @@ static void put_rest(void *self, const char *key, enum dimension dimension, stru
     q->value = value;
     if (!moves || r->status != STATUS_OK)
         return;
-    int at = (int)(nccl_fit_find(r->fit, key, quantity_parameter(*q)) - r->fit->parameters.at);
+    int at = (int)(nccl_fit_find(r->fit, key, quantity_parameter(*q)) - r->fit->fit.parameters.at);
     const struct record_cell cells[] = {cell_int("parameter", at), cell_int("place", r->place)};
     r->status = STORE_FIT_PUT(r->into, "rest", cells, r->diag);
 }
@@ -86,8 +86,8 @@ static enum status put_points(struct store_fit *into, const struct nccl_fit *fit
 static enum status put_table(struct store_fit *into, struct nccl_fit *fit, int place, struct diag *diag)
 {
     const struct nccl_case *which = &fit->cases.at[place];
-    struct nccl_error large = nccl_case_error(fit, which, NCCL_LARGE_BYTES, HUGE_VAL);
-    struct nccl_error small = nccl_case_error(fit, which, 0, NCCL_SMALL_BYTES);
+    struct fit_error large = nccl_case_error(fit, which, NCCL_LARGE_BYTES, HUGE_VAL);
+    struct fit_error small = nccl_case_error(fit, which, 0, NCCL_SMALL_BYTES);
     const struct record_cell cells[] = {cell_int("place", place), cell_text("use", nccl_use_names[which->use]),
         cell_text("family", which->family), cell_text("source", which->source), cell_text("gpu", which->gpu),
         cell_text("topology", which->topology), cell_text("collective", coll_kind_names[which->kind]),
@@ -106,7 +106,7 @@ enum status nccl_fit_store(struct nccl_fit *fit, const char *measured, struct st
     enum status status = store_fit_begin(&into, store, "nccl", measured, diag);
     if (status != STATUS_OK)
         return status;
-    for (int i = 0; i < fit->parameters.n && status == STATUS_OK; i++)
+    for (int i = 0; i < fit->fit.parameters.n && status == STATUS_OK; i++)
         status = put_parameter(into, fit, i, diag);
     for (int i = 0; i < fit->cases.n && status == STATUS_OK; i++)
         status = put_table(into, fit, i, diag);

@@ -1,12 +1,9 @@
 #include "calibrate/overlap_fit.h"
 
 #include "base/digest.h"
-#include "calibrate/robust.h"
 #include "coll/coll.h"
 #include "config/csv.h"
 
-#include <gsl/gsl_errno.h>
-#include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,7 +13,7 @@ static const double CAUCHY = 0.1; /* assumed: log residual at which a row counts
 static const double us = 1e-6;
 
 /* Where the search begins; assumed. */
-static const struct overlap_value START = {2e-6, 0}, SHARE = {0.95, 0}, TRAFFIC = {0.5, 0};
+static const double START_S = 2e-6, SHARE = 0.95, TRAFFIC = 0.5;
 
 double overlap_fit_beside_s(const struct overlap_fit *fit, const struct overlap_group *group)
 {
@@ -24,13 +21,13 @@ double overlap_fit_beside_s(const struct overlap_fit *fit, const struct overlap_
     double longer = group->gemm ? ceil(group->blocks / (group->blocks_per_sm * left)) /
                                       ceil(group->blocks / (group->blocks_per_sm * group->sms))
                                 : fmax(1, fit->memory_share.value * group->sms / left);
-    return group->alone_s * longer + fit->start_s.value;
+    return group->alone_s * longer + fit->start.value;
 }
 
 double overlap_fit_ratio(const struct overlap_fit *fit, const struct overlap_published *row)
 {
     struct hw_gpu gpu = row->hw.gpu;
-    gpu.overlap_start.value = fit->start_s.value;
+    gpu.overlap_start.value = fit->start.value;
     gpu.overlap_traffic.value = fit->traffic.value;
     gpu.memory_sms.value = fit->memory_share.value * gpu.sms.value;
     struct kernel_share left = {gpu.sms.value - row->sms_held, row->hbm_Bps};
@@ -171,65 +168,49 @@ static enum status load(
 
 /* ---- solving: the time as its logarithm, the share as log(x / (1 - x)), the traffic as it is ---- */
 
-static double residual(const struct overlap_fit *fit, const char *source, double predicted, double measured)
+static double predict_group(const void *fit, const void *group)
 {
-    return fit->left_out && strcmp(fit->left_out, source) == 0 ? 0 : log(predicted / measured);
+    return overlap_fit_beside_s(fit, group);
 }
 
-static int group_residuals(const gsl_vector *at, void *context, gsl_vector *out)
+static double predict_published(const void *fit, const void *row)
 {
-    struct overlap_fit *fit = context;
-    size_t n = 0;
-    fit->start_s.value = exp(gsl_vector_get(at, 0));
-    fit->memory_share.value = 1 / (1 + exp(-gsl_vector_get(at, 1)));
+    return overlap_fit_ratio(fit, row);
+}
+
+static void add_row(struct fit *problem, const void *row, double measured, const char *source, const char *left_out)
+{
+    fit_add_row(problem, row, measured);
+    problem->rows.at[problem->rows.n - 1].left_out = left_out && strcmp(left_out, source) == 0;
+}
+
+/* left_out: a source, or NULL. */
+static bool solve(struct overlap_fit *fit, const char *left_out)
+{
+    const struct fit none = {.self = fit,
+        .scale = CAUCHY,
+        .starts_near = true,
+        .source = "sim/calibrate/overlap_fit.h on results/measured/overlap_groups.csv and overlap_published.csv"};
+    struct fit groups = none, published = none;
+    groups.predict = predict_group;
+    published.predict = predict_published;
+    fit_add(&groups, "overlap_start", DIM_SECONDS, &fit->start, START_S);
+    fit_add(&groups, "memory_sms / sms", DIM_FRACTION, &fit->memory_share, SHARE)->scale = FIT_LOGIT;
+    fit_add(&published, "overlap_traffic", DIM_NONE, &fit->traffic, TRAFFIC)->scale = FIT_LINEAR;
     for (int i = 0; i < fit->groups.n; i++) {
         const struct overlap_group *group = &fit->groups.at[i];
         if (!group->held_out)
-            gsl_vector_set(out, n++, residual(fit, group->source, overlap_fit_beside_s(fit, group), group->beside_s));
+            add_row(&groups, group, group->beside_s, group->source, left_out);
     }
-    return GSL_SUCCESS;
-}
-
-static int published_residuals(const gsl_vector *at, void *context, gsl_vector *out)
-{
-    struct overlap_fit *fit = context;
-    size_t n = 0;
-    fit->traffic.value = gsl_vector_get(at, 0);
     for (int i = 0; i < fit->published.n; i++) {
         const struct overlap_published *row = &fit->published.at[i];
         if (!row->held_out)
-            gsl_vector_set(out, n++, residual(fit, row->source, overlap_fit_ratio(fit, row), row->ratio));
+            add_row(&published, row, row->ratio, row->source, left_out);
     }
-    return GSL_SUCCESS;
-}
-
-/* The residuals' function leaves the solution in the fit. */
-static bool search(struct overlap_fit *fit, int (*residuals)(const gsl_vector *, void *, gsl_vector *), size_t rows,
-    const double *from, size_t n)
-{
-    struct robust_problem problem = {residuals, fit, rows, n, CAUCHY, 0, true};
-    gsl_vector *at = gsl_vector_alloc(n), *off = gsl_vector_alloc(rows);
-    gsl_matrix *covariance = gsl_matrix_alloc(n, n);
-    for (size_t i = 0; i < n; i++)
-        gsl_vector_set(at, i, from[i]);
-    bool good = robust_fit(at, covariance, &problem);
-    residuals(at, fit, off);
-    gsl_vector_free(at);
-    gsl_vector_free(off);
-    gsl_matrix_free(covariance);
+    bool good = fit_solve(&groups) && fit_solve(&published);
+    fit_free(&groups);
+    fit_free(&published);
     return good;
-}
-
-static bool solve(struct overlap_fit *fit)
-{
-    const double group[] = {log(START.value), log(SHARE.value / (1 - SHARE.value))}, traffic = TRAFFIC.value;
-    size_t groups = 0, published = 0;
-    for (int i = 0; i < fit->groups.n; i++)
-        groups += !fit->groups.at[i].held_out;
-    for (int i = 0; i < fit->published.n; i++)
-        published += !fit->published.at[i].held_out;
-    return groups > 2 && published > 1 && search(fit, group_residuals, groups, group, 2) &&
-           search(fit, published_residuals, published, &traffic, 1);
 }
 
 /* The sources of rows that are fitted, each once. */
@@ -263,13 +244,12 @@ static bool set_errors(struct overlap_fit *fit)
     double *values = xcalloc((size_t)(2 * n + m) + 1, sizeof *values);
     for (int i = 0; i < n + m; i++) {
         struct overlap_fit less = *fit;
-        less.left_out = i < n ? of_groups.at[i] : of_published.at[i - n];
-        good = solve(&less) && good;
-        values[i < n ? i : n + i] = i < n ? less.start_s.value : less.traffic.value;
+        good = solve(&less, i < n ? of_groups.at[i] : of_published.at[i - n]) && good;
+        values[i < n ? i : n + i] = i < n ? less.start.value : less.traffic.value;
         if (i < n)
             values[n + i] = less.memory_share.value;
     }
-    fit->start_s.std_error = jackknife(values, n);
+    fit->start.std_error = jackknife(values, n);
     fit->memory_share.std_error = jackknife(&values[n], n);
     fit->traffic.std_error = jackknife(&values[n + n], m);
     free(values);
@@ -281,10 +261,10 @@ static bool set_errors(struct overlap_fit *fit)
 enum status overlap_fit_solve(
     struct overlap_fit *out, const char *measured, const char *clusters, struct arena *arena, struct diag *diag)
 {
-    *out = (struct overlap_fit){.start_s = START, .memory_share = SHARE, .traffic = TRAFFIC};
+    *out = (struct overlap_fit){0};
     if (load(out, measured, clusters, arena, diag) != STATUS_OK)
         return diag->worst;
-    if (!solve(out) || !set_errors(out))
+    if (!solve(out, NULL) || !set_errors(out))
         return diag_input(diag, (struct source_pos){.file = measured},
             "the rows of overlap_groups.csv and overlap_published.csv that are not held out do not determine the fit");
     return STATUS_OK;
@@ -296,35 +276,27 @@ void overlap_fit_free(struct overlap_fit *fit)
     vec_free(&fit->published);
 }
 
-int overlap_fit_error(const struct overlap_fit *fit, bool longer, bool held_out, double *median, double *p90)
+struct fit_error overlap_fit_error(const struct overlap_fit *fit, bool longer, bool held_out)
 {
-    double *off = xcalloc((size_t)fit->groups.n + 1, sizeof *off);
-    size_t n = 0;
+    struct fit_sample sample = {0};
     for (int i = 0; i < fit->groups.n; i++) {
         const struct overlap_group *group = &fit->groups.at[i];
         if (group->held_out == held_out && (group->alone_s > OVERLAP_LONG_S) == longer)
-            off[n++] = fabs(overlap_fit_beside_s(fit, group) / group->beside_s - 1);
+            fit_sample_add(&sample, overlap_fit_beside_s(fit, group), group->beside_s);
     }
-    gsl_sort(off, 1, n);
-    *median = n > 0 ? gsl_stats_median_from_sorted_data(off, 1, n) : 0;
-    *p90 = n > 0 ? gsl_stats_quantile_from_sorted_data(off, 1, n, 0.9) : 0;
-    free(off);
-    return (int)n;
+    return fit_sample_error(&sample);
 }
 
 void overlap_fit_print(FILE *out, const struct overlap_fit *fit)
 {
-    fprintf(out, "overlap_start        %6.2f +- %.2f us\n", fit->start_s.value / us, fit->start_s.std_error / us);
-    fprintf(
-        out, "memory_sms           %6.3f +- %.3f of the SMs\n", fit->memory_share.value, fit->memory_share.std_error);
-    fprintf(out, "overlap_traffic      %6.2f +- %.2f\n\n", fit->traffic.value, fit->traffic.std_error);
-    fprintf(out, "|predicted / measured - 1| of kernels beside an NCCL kernel:\n");
-    for (int i = 0; i < 4; i++) {
-        double median, p90;
-        int n = overlap_fit_error(fit, i & 1, i & 2, &median, &p90);
-        fprintf(out, "  %-8s %-14s %3d groups: median %5.1f %%, 90th percentile %5.1f %%\n",
-            i & 2 ? "held out" : "fitted", i & 1 ? "above 20 us" : "up to 20 us", n, 100 * median, 100 * p90);
-    }
+    static const struct quantity none;
+    fit_print_head(out, "kernels beside an NCCL kernel");
+    fit_print_number(out, "", "overlap_start", none, fit->start, DIM_SECONDS, "");
+    fit_print_number(out, "", "memory_sms", none, fit->memory_share, DIM_FRACTION, "of the SMs");
+    fit_print_number(out, "", "overlap_traffic", none, fit->traffic, DIM_NONE, "");
+    for (int i = 0; i < 4; i++)
+        fit_print_error(out, i & 1 ? "above 20 us" : "up to 20 us", i & 2 ? "held out" : "fitted",
+            overlap_fit_error(fit, i & 1, i & 2));
     fprintf(out, "\nbeside a collective over NVLink, times as long:\n  measured  predicted\n");
     for (int i = 0; i < fit->published.n; i++) {
         const struct overlap_published *row = &fit->published.at[i];

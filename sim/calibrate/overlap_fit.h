@@ -9,8 +9,8 @@
  * overlap_traffic from results/measured/overlap_published.csv: kernels beside a collective that moves over NVLink, by
  * kernel_duration_s() with the SMs and HBM traffic that coll/ gives the collective.
  *
- * Residuals: log(predicted / measured), robust (robust.h). Rows are held out as the heads of the tables say. Standard
- * errors: the fit again without each source in turn (jackknife), as rows of one trace or profile err together.
+ * Residuals: log(predicted / measured), robust (calibrate/fit.h). Rows are held out as the heads of the tables say.
+ * Standard errors: the fit again without each source in turn (jackknife), as rows of one trace or profile err together.
  *
  * Left out: whether the collective of a group waits or moves, which traces do not show (taken: it waits); L2 hits of
  * short kernels, which a collective's bytes evict; and that in protocol LL all threads poll: beside an all-reduce by LL
@@ -21,6 +21,7 @@
 
 #include "base/status.h"
 #include "base/vec.h"
+#include "calibrate/fit.h"
 #include "hw/hw.h"
 #include "kernel/kernel.h"
 
@@ -44,15 +45,10 @@ struct overlap_published {
     bool held_out;
 };
 
-struct overlap_value {
-    double value, std_error;
-};
-
 struct overlap_fit {
     VEC(struct overlap_group) groups;
     VEC(struct overlap_published) published;
-    struct overlap_value start_s, memory_share, traffic;
-    const char *left_out; /* of the fit: a source, or NULL */
+    struct quantity start, memory_share, traffic; /* with jackknife's errors */
 };
 
 /* measured, clusters: folders. Free also after an error. */
@@ -64,8 +60,8 @@ void overlap_fit_free(struct overlap_fit *fit);
 double overlap_fit_beside_s(const struct overlap_fit *fit, const struct overlap_group *group);
 double overlap_fit_ratio(const struct overlap_fit *fit, const struct overlap_published *row);
 
-/* |predicted / measured - 1| of groups. Returns how many there are. */
-int overlap_fit_error(const struct overlap_fit *fit, bool longer, bool held_out, double *median, double *p90);
+/* |predicted / measured - 1| of groups. */
+struct fit_error overlap_fit_error(const struct overlap_fit *fit, bool longer, bool held_out);
 
 void overlap_fit_print(FILE *out, const struct overlap_fit *fit);
 

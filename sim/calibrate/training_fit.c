@@ -1,9 +1,7 @@
 #include "calibrate/training_fit.h"
 
-#include "calibrate/robust.h"
 #include "scenario/stack.h"
 
-#include <gsl/gsl_errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -77,8 +75,8 @@ static void set_value(struct scenario_point *point, int key, double value)
 /* The parameter that a quantity is; -1: it is none. */
 static int find(const struct training_fit *fit, int key, struct quantity q)
 {
-    for (int i = 0; q.source && i < fit->parameters.n; i++) {
-        const struct training_parameter *p = &fit->parameters.at[i];
+    for (int i = 0; q.source && i < fit->fit.parameters.n; i++) {
+        const struct fit_parameter *p = &fit->fit.parameters.at[i];
         if (strcmp(p->key, name_of(key)) == 0 && strcmp(p->id, quantity_parameter(q)) == 0)
             return i;
     }
@@ -104,6 +102,19 @@ static bool is_asked(int key, struct quantity q, const struct validate_row *row)
            (q.kind == QUANTITY_ASSUMED && named && strcmp(named + 2, name_of(key)) == 0);
 }
 
+/* Shares are varied so that they stay shares. Every parameter counts as a row: one without a prior is met. */
+static int add_parameter(struct training_fit *fit, int key, struct quantity q)
+{
+    bool share = is_share(key);
+    struct fit_parameter *p = fit_add(&fit->fit, name_of(key), share ? DIM_FRACTION : DIM_SECONDS, NULL, q.value);
+    p->id = quantity_parameter(q);
+    p->scale = share ? FIT_LOGIT : FIT_LOG;
+    p->filed = p->fitted = q;
+    p->expected = q.value;
+    vec_push(&fit->about, (struct training_about){0});
+    return fit->about.n - 1;
+}
+
 static void collect(struct training_fit *fit)
 {
     for (int i = 0; i < fit->table.rows.n; i++)
@@ -113,17 +124,10 @@ static void collect(struct training_fit *fit)
                 continue;
             struct quantity q = *quantity_of(&row->set.points[0], k);
             int p = find(fit, k, q);
-            if (p < 0 && is_asked(k, q, row)) {
-                vec_push(&fit->parameters, (struct training_parameter){.key = name_of(k),
-                                               .share = is_share(k),
-                                               .host = k >= N_RATES,
-                                               .id = quantity_parameter(q),
-                                               .filed = q,
-                                               .fitted = q});
-                p = fit->parameters.n - 1;
-            }
+            if (p < 0 && is_asked(k, q, row))
+                p = add_parameter(fit, k, q);
             if (p >= 0)
-                fit->parameters.at[p].rows++;
+                fit->about.at[p].rows++;
         }
 }
 
@@ -137,7 +141,7 @@ static void set_values(struct training_fit *fit)
             struct scenario_point *point = &row->set.points[0];
             int p = find(fit, k, *quantity_of(point, k));
             if (p >= 0)
-                set_value(point, k, fit->parameters.at[p].fitted.value);
+                set_value(point, k, fit->fit.parameters.at[p].fitted.value);
         }
 }
 
@@ -186,64 +190,27 @@ static void run_rows(struct training_fit *fit)
 #endif
     for (int i = 0; i < fit->table.rows.n; i++)
         if (fit->table.rows.at[i].has_error)
-            fit->rows[i].speed = speed_of(fit, i);
+            fit->speeds[i] = speed_of(fit, i);
 }
 
-/* Shares are varied as log(x / (1 - x)), so that they stay shares; times, seconds, as their logarithm,
- * within bounds that the search does not reach: MOST and LEAST times the filed value. */
-static const double MOST = 1e3, LEAST = 1e-3;
+/* Values stay within this times and over the filed one; a search does not reach it. */
+static const double RANGE = 1e3;
 
-static double varied(const struct training_parameter *p)
+static void settle(void *self)
 {
-    return p->share ? log(p->filed.value / (1 - p->filed.value)) : log(p->filed.value);
+    set_values(self);
+    run_rows(self);
 }
 
-static double value_of(const struct training_parameter *p, double x)
+static double predict(const void *self, const void *speed)
 {
-    if (!isfinite(x)) /* a step of a fit that rows do not determine; solve() finds out by the errors */
-        return p->filed.value;
-    return p->share ? 1 / (1 + exp(-x)) : p->filed.value * fmin(MOST, fmax(LEAST, exp(x) / p->filed.value));
+    (void)self;
+    return *(const double *)speed;
 }
 
-static const double ROW_ERROR = 0.02; /* see the header */
-
-static double distance_from_prior(const struct training_parameter *p)
-{
-    if (!quantity_is_set(p->prior))
-        return 0;
-    double at = p->fitted.value, center = p->prior.value, relative_error = p->prior.std_error / center;
-    double distance = log(at / center);
-    if (p->share) {
-        distance -= log((1 - at) / (1 - center));
-        relative_error /= 1 - center; /* d log(x / (1 - x)) = dx / (x (1 - x)) */
-    }
-    return ROW_ERROR * distance / relative_error;
-}
-
-static double slope_of(const struct training_parameter *p)
-{
-    return p->share ? p->fitted.value * (1 - p->fitted.value) : p->fitted.value;
-}
-
-/* The logarithm of predicted / measured at the numbers of the moment. */
 double training_fit_residual(const struct training_fit *fit, int row)
 {
-    return fit->table.rows.at[row].has_error ? log(fit->rows[row].speed) - fit->rows[row].offset : 0;
-}
-
-static int residuals(const gsl_vector *at, void *context, gsl_vector *out)
-{
-    struct training_fit *fit = context;
-    for (int i = 0; i < fit->parameters.n; i++)
-        fit->parameters.at[i].fitted.value = value_of(&fit->parameters.at[i], gsl_vector_get(at, (size_t)i));
-    set_values(fit);
-    run_rows(fit);
-    int n = fit->table.rows.n;
-    for (int i = 0; i < n; i++)
-        gsl_vector_set(out, (size_t)i, fit->rows[i].left_out ? 0 : training_fit_residual(fit, i));
-    for (int i = 0; i < fit->parameters.n; i++)
-        gsl_vector_set(out, (size_t)n + (size_t)i, distance_from_prior(&fit->parameters.at[i]));
-    return GSL_SUCCESS;
+    return fit->table.rows.at[row].has_error ? fit_residual(&fit->fit, row) : 0;
 }
 
 /* Are there rows, parameters to fit to them, and fewer parameters than rows? */
@@ -255,16 +222,16 @@ static bool is_enough(const struct training_fit *fit, struct source_pos at, stru
         used += snprintf(list + used, sizeof list - (size_t)used, "%s%s", k ? ", " : "", rates[k].name);
     if (n == 0)
         diag_input(diag, at, "no row to fit to; name the GPU file in column 'used_in_fit' of those that are");
-    else if (fit->parameters.n == 0)
+    else if (fit->fit.parameters.n == 0)
         diag_input(diag, at,
             "nothing to fit with %d rows: none of %s is of kind fitted in their GPU file or stack profile, nor a cost "
             "under its host; name one that is assumed there behind the file in used_in_fit, as in 'FILE: "
             "gemm_sustained'",
             n, list);
-    else if (n <= fit->parameters.n)
+    else if (n <= fit->fit.parameters.n)
         diag_input(diag, at,
             "%d rows to fit %d parameters with; mark more rows than parameters in column 'used_in_fit'", n,
-            fit->parameters.n);
+            fit->fit.parameters.n);
     return diag->n_errors == before;
 }
 
@@ -309,16 +276,18 @@ static enum status begin(struct training_fit *fit, const char *table, struct dia
     check_host(fit, diag);
     if (diag->n_errors > before)
         return diag->worst;
-    fit->rows = xcalloc((size_t)n, sizeof *fit->rows);
+    fit->speeds = xcalloc((size_t)n, sizeof *fit->speeds);
     fit->memo = xcalloc((size_t)n, sizeof *fit->memo);
     validate_run(&fit->table, NULL, NULL, NULL, diag);
     for (int i = 0; i < n; i++)
         if (fit->table.rows.at[i].status != VALIDATE_NOT_SIMULATED)
             fit->table.rows.at[i].set.points[0].options.exec.noise = (struct noise_options){0};
     run_rows(fit);
-    for (int i = 0; i < n; i++)
-        if (fit->table.rows.at[i].has_error)
-            fit->rows[i].offset = log(fit->rows[i].speed) - log(1 + fit->table.rows.at[i].error);
+    for (int i = 0; i < n; i++) {
+        const struct validate_row *row = &fit->table.rows.at[i];
+        fit_add_row(&fit->fit, &fit->speeds[i], row->has_error ? fit->speeds[i] / (1 + row->error) : 1);
+        fit->fit.rows.at[i].left_out = !row->has_error;
+    }
     return diag->worst;
 }
 
@@ -345,42 +314,28 @@ enum status training_fit_load_tables(
     return begin(out, tables[0], diag);
 }
 
-/* Where the parameters are, and their covariance there. search: away from the filed values, to the fit. */
-static bool solve(struct training_fit *fit, bool search)
+/* From near: runs that PyTorch's allocator stalls are off by a third, and must not drag the first round along. */
+static struct fit *from_filed(struct training_fit *fit)
 {
-    size_t n = (size_t)fit->parameters.n;
-    gsl_vector *at = gsl_vector_alloc(n);
-    gsl_matrix *covariance = gsl_matrix_alloc(n, n);
-    for (size_t i = 0; i < n; i++)
-        gsl_vector_set(at, i, varied(&fit->parameters.at[i]));
-    /* From near: runs that PyTorch's allocator stalls are off by a third, and must not drag the first round along. */
-    struct robust_problem problem = {residuals, fit, (size_t)fit->table.rows.n + n, n, CAUCHY, STEP, true};
-    bool good = true;
-    if (search)
-        good = robust_fit(at, covariance, &problem);
-    else
-        robust_covariance(at, covariance, &problem);
-    for (size_t i = 0; i < n; i++)
-        fit->parameters.at[i].fitted.value = value_of(&fit->parameters.at[i], gsl_vector_get(at, i));
-    set_values(fit);
-    run_rows(fit);
-    fit->covariance = xrealloc(fit->covariance, n * n * sizeof *fit->covariance);
-    for (size_t i = 0; i < n; i++) {
-        struct training_parameter *p = &fit->parameters.at[i];
-        p->fitted.std_error = slope_of(p) * sqrt(gsl_matrix_get(covariance, i, i));
-        for (size_t j = 0; j < n; j++)
-            fit->covariance[i * n + j] = gsl_matrix_get(covariance, i, j);
-    }
-    for (size_t i = 0; i < n; i++)
-        good = good && isfinite(fit->parameters.at[i].fitted.std_error);
-    gsl_vector_free(at);
-    gsl_matrix_free(covariance);
-    return good;
+    struct fit *driver = &fit->fit;
+    driver->self = fit;
+    driver->predict = predict;
+    driver->settle = settle;
+    driver->scale = CAUCHY;
+    driver->step = STEP;
+    driver->range = RANGE;
+    driver->starts_near = true;
+    for (int i = 0; i < driver->parameters.n; i++)
+        driver->parameters.at[i].fitted = driver->parameters.at[i].filed;
+    return driver;
 }
 
 enum status training_fit_solve(struct training_fit *fit, struct diag *diag)
 {
-    if (!solve(fit, true))
+    bool good = fit_solve(from_filed(fit));
+    for (int i = 0; i < fit->fit.parameters.n; i++)
+        good = good && isfinite(fit->fit.parameters.at[i].fitted.std_error);
+    if (!good)
         return diag_input(diag, (struct source_pos){0},
             "the fit does not stand still; the rows do not determine it: add runs of other batches and clusters, or "
             "name fewer files in used_in_fit");
@@ -389,14 +344,14 @@ enum status training_fit_solve(struct training_fit *fit, struct diag *diag)
 
 void training_fit_filed(struct training_fit *fit)
 {
-    solve(fit, false);
+    fit_covariance(from_filed(fit));
 }
 
 void training_fit_free(struct training_fit *fit)
 {
     validate_release(&fit->table);
-    vec_free(&fit->parameters);
-    free(fit->rows);
+    fit_free(&fit->fit);
+    vec_free(&fit->about);
+    free(fit->speeds);
     free(fit->memo);
-    free(fit->covariance);
 }

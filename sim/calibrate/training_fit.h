@@ -17,15 +17,16 @@
  * parameter that they leave open ends where its prior is. In the sum of squares a prior counts as a row does that is
  * off by ROW_ERROR, 2 %, assumed: about what left-out rows are off by.
  *
- * Residuals: log(predicted / measured) of the speed; robust (robust.h). A prediction is a run without noise, which
- * takes milliseconds, times what noise made of it with the values in the files: so the fit is to be repeated with its
- * results filed, until it stands still (twice will do).
+ * Residuals: log(predicted / measured) of the speed; robust (calibrate/fit.h). A prediction is a run without noise,
+ * which takes milliseconds, times what noise made of it with the values in the files: so the fit is to be repeated with
+ * its results filed, until it stands still (twice will do).
  *
  * Cross-validation: for each family of rows, a source and a model, the fit on all others, and its errors on that
  * family. What no other row depends on keeps its filed value. */
 #ifndef FLOPCAST_CALIBRATE_TRAINING_FIT_H
 #define FLOPCAST_CALIBRATE_TRAINING_FIT_H
 
+#include "calibrate/fit.h"
 #include "validate/validate.h"
 
 #include <stdio.h>
@@ -34,27 +35,20 @@
  * contradict. */
 enum { TRAINING_FIT_NODES = 4, TRAINING_FIT_NUMBERS = 5 };
 
-struct training_parameter {
-    const char *key, *id; /* quantity_parameter() */
-    bool share;           /* below 1, and varied so that it stays there */
-    bool host;            /* a cost of section host, of a stack profile */
-    struct quantity filed, fitted;
-    struct quantity prior; /* unset: none */
+/* Of a parameter. */
+struct training_about {
     int rows;              /* that depend on it */
-};
-
-struct training_row {
-    double speed;  /* without noise, at the numbers of the moment */
-    double offset; /* log(speed) at which the prediction, noise included, is what was measured */
-    bool left_out; /* of the fit */
+    struct quantity prior; /* unset: none */
 };
 
 struct training_fit {
     struct validate_table table;
-    VEC(struct training_parameter) parameters;
-    struct training_row *rows;  /* as the table's */
-    struct training_memo *memo; /* by row: what was simulated last */
-    double *covariance; /* of what is varied (logit of shares, log of times), parameters.n squared; NULL before */
+    /* A row a row of the table: its speed without noise, measured as what noise makes of it. Those without an error are
+     * left out. Parameters that are no rate are costs of section host, of a stack profile. */
+    struct fit fit;
+    VEC(struct training_about) about; /* of every parameter */
+    double *speeds;                   /* without noise, at the numbers of the moment */
+    struct training_memo *memo;       /* by row: what was simulated last */
 };
 
 /* rows: which of the table's rows, as validate_load has it. Free with training_fit_free(), also after an error. */
@@ -90,13 +84,11 @@ double training_fit_residual(const struct training_fit *fit, int row);
 
 /* Every parameter beside its filed value, and the errors of the rows. */
 void training_fit_print(FILE *out, const struct training_fit *fit);
-/* Its correlations, as an entry of topologies/fitted/correlations.yaml. */
-void training_fit_print_correlations(FILE *out, const struct training_fit *fit);
 /* Solves once for each family of rows, without it, and prints the errors of that family. */
 enum status training_fit_cross_validate(FILE *out, struct training_fit *fit, struct diag *diag);
 
 /* Whether the rows determine the parameter: its error is neither none nor as large as itself. */
-bool training_fit_determines(const struct training_parameter *parameter);
+bool training_fit_determines(const struct fit_parameter *parameter);
 
 /* Every GPU file and stack profile of the rows with a number that the fit determines, once more in that folder, under
  * its own name (two of one name are an error); what is fitted says the tables as its source, and keeps its id. */

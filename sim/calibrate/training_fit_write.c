@@ -17,19 +17,19 @@ struct writing {
     struct arena arena;
 };
 
-static const struct training_parameter *find(const struct training_fit *fit, const char *key, const char *id)
+static const struct fit_parameter *find(const struct training_fit *fit, const char *key, const char *id)
 {
-    for (int i = 0; i < fit->parameters.n; i++) {
-        const struct training_parameter *p = &fit->parameters.at[i];
+    for (int i = 0; i < fit->fit.parameters.n; i++) {
+        const struct fit_parameter *p = &fit->fit.parameters.at[i];
         if (strcmp(p->key, key) == 0 && strcmp(p->id, id) == 0 && training_fit_determines(p))
             return p;
     }
     return NULL;
 }
 
-static const struct config_field *field_of(const struct training_parameter *p)
+static const struct config_field *field_of(const struct fit_parameter *p)
 {
-    const struct config_table *table = p->host ? &stack_host_table : &hw_gpu_table;
+    const struct config_table *table = training_fit_has(p->key) ? &hw_gpu_table : &stack_host_table;
     for (int i = 0; i < table->n_fields; i++)
         if (strcmp(table->fields[i].key, p->key) == 0)
             return &table->fields[i];
@@ -44,16 +44,17 @@ static const char *name_of(const char *path)
 }
 
 /* What the words of the source say of the rows: as the file has it, or the file. */
-static const char *of_what(struct writing *w, const struct training_parameter *p)
+static const char *of_what(struct writing *w, const struct fit_parameter *p)
 {
     static const char used[] = "used_in_fit: ";
     const char *old = strstr(p->filed.source, used);
     if (p->filed.kind == QUANTITY_FITTED && old)
         return old + strlen(used);
-    return p->host ? arena_printf(&w->arena, "%s: %s", name_of(w->file), training_fit_host) : name_of(w->file);
+    return training_fit_has(p->key) ? name_of(w->file)
+                                    : arena_printf(&w->arena, "%s: %s", name_of(w->file), training_fit_host);
 }
 
-static const char *text_of(struct writing *w, const struct training_parameter *p)
+static const char *text_of(struct writing *w, const struct fit_parameter *p)
 {
     const struct config_field *field = field_of(p);
     struct quantity q = fit_files_rounded(p->fitted, field);
@@ -82,7 +83,7 @@ static void find_changes(struct writing *w, struct config_node mapping, const ch
             continue;
         const char *path = arena_printf(&w->arena, "%s%s", prefix, key);
         struct config_node id = config_find(value, "fit");
-        const struct training_parameter *p = find(w->fit, key, config_text(id.doc ? id : config_find(value, "source")));
+        const struct fit_parameter *p = find(w->fit, key, config_text(id.doc ? id : config_find(value, "source")));
         if (p)
             vec_push(&w->changes, (struct config_change){path, text_of(w, p)});
         else

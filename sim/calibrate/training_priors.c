@@ -48,6 +48,15 @@ static const struct quantity *number_of(const struct prior *prior, const struct 
     return (const struct quantity *)(const void *)((const unsigned char *)prior + field->offset);
 }
 
+static const double ROW_ERROR = 0.02; /* see the header */
+
+/* As varied: d log(x / (1 - x)) = dx / (x (1 - x)). */
+static double relative_error(const struct fit_parameter *p, struct quantity prior)
+{
+    double relative = prior.std_error / prior.value;
+    return p->scale == FIT_LOGIT ? relative / (1 - prior.value) : relative;
+}
+
 static void take(struct training_fit *fit, const struct prior *prior, const struct config_field *field,
     struct source_pos at, struct diag *diag)
 {
@@ -56,10 +65,13 @@ static void take(struct training_fit *fit, const struct prior *prior, const stru
         return;
     if (!(q.std_error > 0 && q.value > 0))
         diag_input(diag, at, "the prior of '%s' has no std_error; without one it would be no estimate", field->key);
-    for (int i = 0; i < fit->parameters.n; i++) {
-        struct training_parameter *p = &fit->parameters.at[i];
-        if (strcmp(p->key, field->key) == 0 && strcmp(p->id, prior->fit) == 0)
-            p->prior = q;
+    for (int i = 0; i < fit->fit.parameters.n; i++) {
+        struct fit_parameter *p = &fit->fit.parameters.at[i];
+        if (strcmp(p->key, field->key) != 0 || strcmp(p->id, prior->fit) != 0)
+            continue;
+        fit->about.at[i].prior = q;
+        p->expected = q.value;
+        p->weight = ROW_ERROR / relative_error(p, q);
     }
 }
 

@@ -35,10 +35,9 @@ static void check_given(void *self, struct argp_state *state)
 
 static void print_median(FILE *out, const char *sizes, const struct nccl_check *check, double min, double max)
 {
-    double median;
-    int n = nccl_check_median(check, min, max, &median);
-    if (n > 0)
-        fprintf(out, "median error over %d size%s %s: %.1f %%\n", n, plural(n), sizes, 100 * median);
+    struct fit_error error = nccl_check_error(check, min, max);
+    if (error.n > 0)
+        fprintf(out, "median error over %d size%s %s: %.1f %%\n", error.n, plural(error.n), sizes, 100 * error.median);
 }
 
 static void fill(struct rows *rows, const struct nccl_checked *row)
@@ -74,9 +73,8 @@ static void print_table(
     fputc('\n', out);
     print_median(out, "of 1 MiB and more", check, MiB, HUGE_VAL);
     print_median(out, "below 64 KiB", check, 0, 64 * KiB);
-    double large;
-    bool off = nccl_check_median(check, MiB, HUGE_VAL, &large) > 0 && large > TABLE_FAR_OFF;
-    if (!check->other_gpu && off && nccl_explaining(large, check->errors) == COLL_ANY)
+    double large = nccl_check_error(check, MiB, HUGE_VAL).median; /* 0 without sizes */
+    if (!check->other_gpu && large > TABLE_FAR_OFF && nccl_explaining(large, check->errors) == COLL_ANY)
         fputs(
             "if this is what the cluster can do, and not a fault: `flopcast calibrate fit nccl LOG... --topology FILE "
             "--out MINE.yaml`\n",

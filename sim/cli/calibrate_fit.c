@@ -166,10 +166,10 @@ static void fit_nccl(const struct fit_command *command, struct arena *arena, str
         fit = (struct nccl_fit){0};
     if (status == STATUS_OK)
         status = nccl_fit_solve(&fit, 1, diag);
-    if (fit.covariance && !command->correlations)
+    if (fit.fit.covariance && !command->correlations)
         nccl_fit_print(stdout, &fit);
-    if (fit.covariance && command->correlations)
-        nccl_fit_print_correlations(stdout, &fit);
+    if (fit.fit.covariance && command->correlations)
+        fit_print_correlations(stdout, &fit.fit);
     if (store && status == STATUS_OK)
         nccl_fit_store(&fit, command->measured, store, diag);
     store_close(store);
@@ -209,7 +209,7 @@ static void fit_training(
         training_fit_cross_validate(stdout, &fit, diag);
     } else if (status == STATUS_OK && command->correlations) {
         training_fit_filed(&fit);
-        training_fit_print_correlations(stdout, &fit);
+        fit_print_correlations(stdout, &fit.fit);
     } else if (status == STATUS_OK && training_fit_solve(&fit, diag) == STATUS_OK) {
         training_fit_print(stdout, &fit);
         if (command->out)

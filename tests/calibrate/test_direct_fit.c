@@ -36,7 +36,7 @@ static void drop(struct solved *s)
     arena_release(&s->arena);
 }
 
-static void check(const char *gpu, const char *what, struct direct_error error, double median, double p90)
+static void check(const char *gpu, const char *what, struct fit_error error, double median, double p90)
 {
     if (error.n == 0)
         return;

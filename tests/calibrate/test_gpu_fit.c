@@ -79,7 +79,7 @@ static void check_held_out(const struct gemm_case *which, const struct hw_gpu *f
         gemm_hold_out(rows, fold);
         assert_int_equal(gemm_fit_solve(&gpu, filed, which, rows, &diag), STATUS_OK);
         for (int i = 0; i < 2; i++) {
-            struct gemm_error error = gemm_error(&gpu, which->math[i], GEMM_HELD_OUT, rows);
+            struct fit_error error = gemm_error(&gpu, which->math[i], GEMM_HELD_OUT, rows);
             print_message("%s %s, fold %d: %d shapes, median %.1f %%, p90 %.1f %%\n", which->gpu,
                 dtype_names[which->math[i]], fold, error.n, 100 * error.median, 100 * error.p90);
             assert_true(error.n >= 30);

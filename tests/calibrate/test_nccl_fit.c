@@ -40,7 +40,7 @@ static int tear_down(void **state)
 static void same(void *self, const char *key, enum dimension dimension, struct quantity *q)
 {
     (void)dimension;
-    const struct nccl_parameter *p = nccl_fit_find(&fit, key, quantity_parameter(*q));
+    const struct fit_parameter *p = nccl_fit_find(&fit, key, quantity_parameter(*q));
     if (!p || p->number < 0) {
         fail_msg("%s: no table determines %s of '%s'", (const char *)self, key, quantity_parameter(*q));
         return;
@@ -202,8 +202,8 @@ static void left_out_tables_are_predicted(void **state)
             }
         if (nccl_case_contradiction(&fit, which, NCCL_LARGE_BYTES, HUGE_VAL).with)
             large = HUGE_VAL;
-        struct nccl_error of_large = nccl_case_error(&fit, which, NCCL_LARGE_BYTES, HUGE_VAL);
-        struct nccl_error of_small = nccl_case_error(&fit, which, 0, NCCL_SMALL_BYTES);
+        struct fit_error of_large = nccl_case_error(&fit, which, NCCL_LARGE_BYTES, HUGE_VAL);
+        struct fit_error of_small = nccl_case_error(&fit, which, 0, NCCL_SMALL_BYTES);
         if ((of_large.n && of_large.median > large) || (of_small.n && of_small.median > small))
             fail_msg("%s, %d nodes: %g from 1 MiB, %g below 64 KiB", which->source, which->nodes, of_large.median,
                 of_small.median);
@@ -317,8 +317,8 @@ static void the_start_does_not_matter(void **state)
     assert_int_equal(nccl_fit_load(&other, MEASURED, CLUSTERS, &arena, &diag), STATUS_OK);
     if (nccl_fit_solve(&other, 1.05, &diag) != STATUS_OK)
         fail_msg("%s", diag.text);
-    for (int i = 0; i < other.parameters.n; i++) {
-        const struct nccl_parameter *a = &fit.parameters.at[i], *b = &other.parameters.at[i];
+    for (int i = 0; i < other.fit.parameters.n; i++) {
+        const struct fit_parameter *a = &fit.fit.parameters.at[i], *b = &other.fit.parameters.at[i];
         if (a->number >= 0 && fabs(a->fitted.value - b->fitted.value) > 0.5 * a->fitted.std_error)
             fail_msg("%s of '%s': %g +- %g, from another start %g", a->key, a->id, a->fitted.value, a->fitted.std_error,
                 b->fitted.value);

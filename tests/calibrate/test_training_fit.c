@@ -2,7 +2,6 @@
 #include "../scenario/workspace.h"
 
 #include "../near.h"
-#include "calibrate/correlations.h"
 #include "calibrate/training_fit.h"
 #include "hw/draw.h"
 #include "scenario/stack.h"
@@ -54,14 +53,14 @@ static void the_fit_finds_what_the_runs_were_made_with(void **state)
     struct training_fit fit;
     struct diag diag = DIAG_INIT;
     assert_int_equal(training_fit_load(&fit, "runs.csv", "base.yaml", NULL, &diag), STATUS_OK);
-    assert_int_equal(fit.parameters.n, 2);
-    assert_int_equal(fit.parameters.at[0].rows, RUNS);
+    assert_int_equal(fit.fit.parameters.n, 2);
+    assert_int_equal(fit.about.at[0].rows, RUNS);
     assert_int_equal(training_fit_solve(&fit, &diag), STATUS_OK);
-    assert_string_equal(fit.parameters.at[0].key, "gemm_sustained");
-    assert_near(fit.parameters.at[0].fitted.value, 0.8, 1e-4);
-    assert_string_equal(fit.parameters.at[1].key, "pointwise_efficiency");
-    assert_near(fit.parameters.at[1].fitted.value, 0.4, 1e-4);
-    assert_true(fit.parameters.at[0].fitted.std_error < 0.02);
+    assert_string_equal(fit.fit.parameters.at[0].key, "gemm_sustained");
+    assert_near(fit.fit.parameters.at[0].fitted.value, 0.8, 1e-4);
+    assert_string_equal(fit.fit.parameters.at[1].key, "pointwise_efficiency");
+    assert_near(fit.fit.parameters.at[1].fitted.value, 0.4, 1e-4);
+    assert_true(fit.fit.parameters.at[0].fitted.std_error < 0.02);
     training_fit_free(&fit);
 }
 
@@ -77,10 +76,10 @@ static void the_fit_finds_a_time(void **state)
     struct training_fit fit;
     struct diag diag = DIAG_INIT;
     assert_int_equal(training_fit_load(&fit, "runs.csv", "base.yaml", NULL, &diag), STATUS_OK);
-    assert_int_equal(fit.parameters.n, 1);
+    assert_int_equal(fit.fit.parameters.n, 1);
     assert_int_equal(training_fit_solve(&fit, &diag), STATUS_OK);
-    assert_string_equal(fit.parameters.at[0].key, "norm_row_time");
-    assert_near(fit.parameters.at[0].fitted.value, 20e-9, 1e-12);
+    assert_string_equal(fit.fit.parameters.at[0].key, "norm_row_time");
+    assert_near(fit.fit.parameters.at[0].fitted.value, 20e-9, 1e-12);
     training_fit_free(&fit);
 }
 
@@ -115,13 +114,13 @@ static void the_fit_finds_costs_of_the_host(void **state)
     const char *const tables[] = {"host.csv"};
     assert_int_equal(training_fit_load_tables(&fit, tables, 1, "base.yaml", &diag), STATUS_OK);
     assert_string_equal(diag.text, "");
-    assert_int_equal(fit.parameters.n, 2);
-    assert_true(fit.parameters.at[0].host && fit.parameters.at[1].host);
+    assert_int_equal(fit.fit.parameters.n, 2);
+    assert_false(training_fit_has(fit.fit.parameters.at[0].key) || training_fit_has(fit.fit.parameters.at[1].key));
     assert_int_equal(training_fit_solve(&fit, &diag), STATUS_OK);
-    assert_string_equal(fit.parameters.at[0].key, "kernel_issue");
-    assert_near(fit.parameters.at[0].fitted.value, 60e-6, 60e-6 * 1e-3);
-    assert_string_equal(fit.parameters.at[1].key, "pass");
-    assert_near(fit.parameters.at[1].fitted.value, 3e-3, 3e-3 * 1e-3);
+    assert_string_equal(fit.fit.parameters.at[0].key, "kernel_issue");
+    assert_near(fit.fit.parameters.at[0].fitted.value, 60e-6, 60e-6 * 1e-3);
+    assert_string_equal(fit.fit.parameters.at[1].key, "pass");
+    assert_near(fit.fit.parameters.at[1].fitted.value, 3e-3, 3e-3 * 1e-3);
     assert_int_equal(training_fit_write(&fit, ".", &diag), STATUS_OK); /* into the file itself */
     struct stack stack;
     struct arena arena = ARENA_INIT;
@@ -205,8 +204,8 @@ static void a_prior_counts_by_its_error(void **state)
                                       cases[i].error));
         assert_int_equal(training_fit_priors(&fit, "priors.yaml", &arena, &diag), STATUS_OK);
         assert_int_equal(training_fit_solve(&fit, &diag), STATUS_OK);
-        assert_string_equal(fit.parameters.at[0].key, "gemm_sustained");
-        assert_in_range(1e6 * fit.parameters.at[0].fitted.value, 1e6 * cases[i].least, 1e6 * cases[i].most);
+        assert_string_equal(fit.fit.parameters.at[0].key, "gemm_sustained");
+        assert_in_range(1e6 * fit.fit.parameters.at[0].fitted.value, 1e6 * cases[i].least, 1e6 * cases[i].most);
         training_fit_free(&fit);
         arena_release(&arena);
     }
@@ -238,18 +237,18 @@ static void rows_can_be_left_out(void **state)
     struct training_fit fit;
     struct diag diag = DIAG_INIT;
     load_where_it_stands(&fit, &diag);
-    fit.rows[RUNS - 1].offset -= 0.2; /* as if it had been measured slower */
-    fit.rows[RUNS - 1].left_out = true;
+    fit.fit.rows.at[RUNS - 1].measured *= exp(-0.2); /* as if it had been measured slower */
+    fit.fit.rows.at[RUNS - 1].left_out = true;
     assert_int_equal(training_fit_solve(&fit, &diag), STATUS_OK);
-    assert_near(fit.parameters.at[0].fitted.value, 0.8, 1e-4);
-    assert_near(fit.parameters.at[1].fitted.value, 0.4, 1e-4);
+    assert_near(fit.fit.parameters.at[0].fitted.value, 0.8, 1e-4);
+    assert_near(fit.fit.parameters.at[1].fitted.value, 0.4, 1e-4);
     assert_near(training_fit_residual(&fit, 0), 0, 1e-4);
     assert_near(training_fit_residual(&fit, RUNS - 1), 0.2, 1e-4);
-    fit.rows[RUNS - 1].left_out = false;
-    fit.rows[RUNS - 1].offset += 0.15; /* one that is off by 5 % counts half, by 20 % next to nothing */
+    fit.fit.rows.at[RUNS - 1].left_out = false;
+    fit.fit.rows.at[RUNS - 1].measured *= exp(0.15); /* one that is off by 5 % counts half, by 20 % next to nothing */
     assert_int_equal(training_fit_solve(&fit, &diag), STATUS_OK);
-    assert_true(
-        fabs(fit.parameters.at[0].fitted.value - 0.8) > 1e-3 || fabs(fit.parameters.at[1].fitted.value - 0.4) > 1e-3);
+    assert_true(fabs(fit.fit.parameters.at[0].fitted.value - 0.8) > 1e-3 ||
+                fabs(fit.fit.parameters.at[1].fitted.value - 0.4) > 1e-3);
     training_fit_free(&fit);
 }
 
@@ -279,13 +278,13 @@ static void covariance_of_filed_values(void **state)
     struct diag diag = DIAG_INIT;
     load_where_it_stands(&fit, &diag);
     for (int i = 0; i < RUNS; i++) /* scatter, so that there is something to scale with */
-        fit.rows[i].offset += i % 2 ? 1e-3 : -1e-3;
+        fit.fit.rows.at[i].measured *= exp(i % 2 ? 1e-3 : -1e-3);
     training_fit_filed(&fit);
-    double filed = fit.covariance[1] / sqrt(fit.covariance[0] * fit.covariance[3]);
-    assert_near(fit.parameters.at[0].fitted.value, 0.8, 1e-12);
-    assert_true(fit.parameters.at[0].fitted.std_error > 0);
+    double filed = fit.fit.covariance[1] / sqrt(fit.fit.covariance[0] * fit.fit.covariance[3]);
+    assert_near(fit.fit.parameters.at[0].fitted.value, 0.8, 1e-12);
+    assert_true(fit.fit.parameters.at[0].fitted.std_error > 0);
     assert_int_equal(training_fit_solve(&fit, &diag), STATUS_OK);
-    assert_near(fit.covariance[1] / sqrt(fit.covariance[0] * fit.covariance[3]), filed, 0.02);
+    assert_near(fit.fit.covariance[1] / sqrt(fit.fit.covariance[0] * fit.fit.covariance[3]), filed, 0.02);
     assert_true(filed < -0.1); /* faster products and slower rest look alike */
     training_fit_free(&fit);
 }
@@ -295,12 +294,16 @@ static void covariance_of_filed_values(void **state)
 static void correlations_are_what_the_sampler_reads(void **state)
 {
     (void)state;
-    const char *const keys[] = {"a", "b", "c"}, *const ids[] = {"one: \"fit\"", "one", "one"};
-    const double covariance[] = {16, 0, 4, 0, 9, 0, 4, 0, 4};
+    struct fit_parameter parameters[] = {{.key = "a", .id = "one: \"fit\"", .number = 0},
+        {.key = "b", .id = "one", .number = 1}, {.key = "c", .id = "one", .number = 2}};
+    double covariance[] = {16, 0, 4, 0, 9, 0, 4, 0, 4};
+    struct fit fit = {.n_free = 3, .covariance = covariance};
+    fit.parameters.at = parameters;
+    fit.parameters.n = 3;
     FILE *out = fopen("correlations.yaml", "w");
     assert_non_null(out);
     fputs("fits:\n", out);
-    correlations_print(out, keys, ids, covariance, 3);
+    fit_print_correlations(out, &fit);
     fclose(out);
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
@@ -324,7 +327,7 @@ static void what_rows_do_not_determine_is_reported(void **state)
     struct diag diag = DIAG_INIT;
     load_where_it_stands(&fit, &diag);
     for (int i = 0; i < RUNS; i++)
-        fit.rows[i].offset -= 40;
+        fit.fit.rows.at[i].measured *= exp(-40);
     assert_int_equal(training_fit_solve(&fit, &diag), STATUS_INPUT);
     assert_non_null(strstr(diag.text, "the rows do not determine it"));
     training_fit_free(&fit);

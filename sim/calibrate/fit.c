@@ -1,0 +1,295 @@
+#include "calibrate/fit.h"
+
+#include <gsl/gsl_blas.h>
+#include <gsl/gsl_multifit_nlinear.h>
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum { REWEIGHTINGS = 40, MAX_STEPS = 100, FEW_STEPS = 3 };
+static const double STILL_SHARE = 0.1; /* of the step of finite differences: a fit that moves less stands still */
+static const double RAISED = 0.01;     /* of what is varied, to see whether rows depend on it */
+
+struct fit_parameter *fit_add(
+    struct fit *fit, const char *key, enum dimension dimension, struct quantity *at, double start)
+{
+    struct fit_parameter p = {.key = key, .dimension = dimension, .at = {at}};
+    if (at)
+        p.filed = *at;
+    p.fitted = (struct quantity){.value = start, .kind = QUANTITY_FITTED, .source = fit->source};
+    if (at)
+        *at = p.fitted;
+    vec_push(&fit->parameters, p);
+    return &fit->parameters.at[fit->parameters.n - 1];
+}
+
+void fit_add_row(struct fit *fit, const void *row, double measured)
+{
+    vec_push(&fit->rows, (struct fit_row){row, measured, 1, false});
+}
+
+static double varied(const struct fit_parameter *p, double value)
+{
+    return p->scale == FIT_LINEAR ? value : p->scale == FIT_LOG ? log(value) : log(value / (1 - value));
+}
+
+static double value_of(const struct fit *fit, const struct fit_parameter *p, double start, double x)
+{
+    if (p->scale == FIT_LINEAR)
+        return x;
+    if (p->scale == FIT_LOGIT)
+        return 1 / (1 + exp(-x));
+    return fit->range > 0 ? fmin(fit->range * start, fmax(start / fit->range, exp(x))) : exp(x);
+}
+
+static double slope_of(const struct fit_parameter *p)
+{
+    double value = p->fitted.value;
+    return p->scale == FIT_LINEAR ? 1 : p->scale == FIT_LOG ? value : value * (1 - value);
+}
+
+/* Models that are simulations are rough at the size of a step, and cost more than weights: few steps between
+ * weightings do. */
+static bool is_rough(const struct fit *fit)
+{
+    return fit->step > 0;
+}
+
+/* A search in progress. */
+struct search {
+    struct fit *fit;
+    gsl_vector *at;
+    gsl_matrix *covariance;
+    double *start; /* of every parameter */
+    size_t n_residuals;
+};
+
+/* The parameters, and the model, as varied. What is no number, of a step that the rows do not determine, is the start.
+ */
+static void place(const struct search *s, const gsl_vector *at)
+{
+    struct fit *fit = s->fit;
+    for (int i = 0; i < fit->parameters.n; i++) {
+        struct fit_parameter *p = &fit->parameters.at[i];
+        if (p->fixed)
+            continue;
+        double x = gsl_vector_get(at, (size_t)p->number);
+        p->fitted.value = fit->range > 0 && !isfinite(x) ? s->start[i] : value_of(fit, p, s->start[i], x);
+        for (int k = 0; k < 2 && p->at[k]; k++)
+            p->at[k]->value = p->fitted.value;
+    }
+    if (fit->settle)
+        fit->settle(fit->self);
+}
+
+double fit_residual(const struct fit *fit, int row)
+{
+    const struct fit_row *r = &fit->rows.at[row];
+    return log(fit->predict(fit->self, r->row) / r->measured);
+}
+
+static int residuals(const gsl_vector *at, void *context, gsl_vector *out)
+{
+    const struct search *s = context;
+    const struct fit *fit = s->fit;
+    size_t n = 0;
+    place(s, at);
+    for (int i = 0; i < fit->rows.n; i++) {
+        const struct fit_row *row = &fit->rows.at[i];
+        gsl_vector_set(out, n++, row->left_out ? 0 : row->factor * fit_residual(fit, i));
+    }
+    for (int i = 0; i < fit->parameters.n; i++) {
+        const struct fit_parameter *p = &fit->parameters.at[i];
+        double x = p->fixed ? varied(p, p->fitted.value) : gsl_vector_get(at, (size_t)p->number);
+        if (p->expected > 0)
+            gsl_vector_set(out, n++, p->weight * (x - varied(p, p->expected)));
+    }
+    return GSL_SUCCESS;
+}
+
+/* Numbers what is varied, and begins where it stands. False: too few rows. */
+static bool begin(struct search *s, struct fit *fit)
+{
+    fit->n_free = 0;
+    *s = (struct search){.fit = fit, .n_residuals = (size_t)fit->rows.n};
+    for (int i = 0; i < fit->parameters.n; i++) {
+        struct fit_parameter *p = &fit->parameters.at[i];
+        p->number = p->fixed ? -1 : (int)fit->n_free++;
+        s->n_residuals += p->expected > 0;
+    }
+    if (fit->n_free == 0 || (size_t)fit->rows.n <= fit->n_free)
+        return false;
+    s->at = gsl_vector_alloc(fit->n_free);
+    s->covariance = gsl_matrix_alloc(fit->n_free, fit->n_free);
+    s->start = xcalloc((size_t)fit->parameters.n, sizeof *s->start);
+    for (int i = 0; i < fit->parameters.n; i++) {
+        const struct fit_parameter *p = &fit->parameters.at[i];
+        s->start[i] = p->fitted.value;
+        if (!p->fixed)
+            gsl_vector_set(s->at, (size_t)p->number, varied(p, p->fitted.value));
+    }
+    return true;
+}
+
+/* Whether rows depend on it: a search that comes from below stops where a parameter ceases to count, with an error as
+ * if it did. */
+static bool counts(struct search *s, size_t number)
+{
+    gsl_vector *more = gsl_vector_alloc(s->at->size), *here = gsl_vector_alloc(s->n_residuals),
+               *there = gsl_vector_alloc(s->n_residuals);
+    gsl_vector_memcpy(more, s->at);
+    gsl_vector_set(more, number, gsl_vector_get(s->at, number) + RAISED);
+    residuals(more, s, there);
+    residuals(s->at, s, here);
+    gsl_vector_sub(there, here);
+    double most = fmax(gsl_vector_max(there), -gsl_vector_min(there));
+    gsl_vector_free(more);
+    gsl_vector_free(here);
+    gsl_vector_free(there);
+    return most > RAISED * RAISED;
+}
+
+/* Leaves the parameters and the model at the solution. */
+static void end(struct search *s)
+{
+    struct fit *fit = s->fit;
+    size_t n = fit->n_free;
+    fit->covariance = xrealloc(fit->covariance, n * n * sizeof *fit->covariance);
+    for (size_t i = 0; i < n * n; i++)
+        fit->covariance[i] = gsl_matrix_get(s->covariance, i / n, i % n);
+    place(s, s->at);
+    for (int i = 0; i < fit->parameters.n; i++) {
+        struct fit_parameter *p = &fit->parameters.at[i];
+        if (p->fixed)
+            continue;
+        size_t at = (size_t)p->number;
+        bool known = is_rough(fit) || counts(s, at); /* wide differences see it */
+        p->fitted.std_error = known ? slope_of(p) * sqrt(fit->covariance[at * n + at]) : 0;
+        for (int k = 0; k < 2 && p->at[k]; k++)
+            *p->at[k] = p->fitted;
+    }
+    gsl_vector_free(s->at);
+    gsl_matrix_free(s->covariance);
+    free(s->start);
+}
+
+static double still(const struct fit *fit, double smooth)
+{
+    return is_rough(fit) ? STILL_SHARE * fit->step : smooth;
+}
+
+static void weigh(gsl_vector *weights, gsl_vector *off, struct search *s)
+{
+    residuals(s->at, s, off);
+    for (size_t i = 0; i < s->n_residuals; i++)
+        gsl_vector_set(weights, i, 1 / (1 + pow(gsl_vector_get(off, i) / s->fit->scale, 2)));
+}
+
+static gsl_multifit_nlinear_workspace *allocate(const struct search *s)
+{
+    gsl_multifit_nlinear_parameters how = gsl_multifit_nlinear_default_parameters();
+    if (is_rough(s->fit))
+        how.h_df = s->fit->step;
+    return gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &how, s->n_residuals, s->fit->n_free);
+}
+
+static void set_covariance(struct search *s, gsl_multifit_nlinear_workspace *work)
+{
+    double sum = 0;
+    const gsl_vector *off = gsl_multifit_nlinear_residual(work);
+    gsl_blas_ddot(off, off, &sum);
+    gsl_multifit_nlinear_covar(gsl_multifit_nlinear_jac(work), 0, s->covariance);
+    gsl_matrix_scale(s->covariance, sum / (double)(s->n_residuals - s->fit->n_free));
+}
+
+/* From s->at to the solution, at most `rounds` weightings away; 0: the covariance where it stands. */
+static bool search_from(struct search *s, int rounds)
+{
+    const struct fit *fit = s->fit;
+    gsl_multifit_nlinear_workspace *work = allocate(s);
+    gsl_multifit_nlinear_fdf problem = {.f = residuals, .n = s->n_residuals, .p = fit->n_free, .params = s};
+    gsl_vector *weights = gsl_vector_alloc(s->n_residuals), *off = gsl_vector_alloc(s->n_residuals);
+    gsl_vector *before = gsl_vector_alloc(fit->n_free);
+    double moved = HUGE_VAL;
+    gsl_vector_set_all(weights, 1);
+    if (fit->starts_near || rounds == 0)
+        weigh(weights, off, s);
+    if (rounds == 0)
+        gsl_multifit_nlinear_winit(s->at, weights, &problem, work);
+    for (int round = 0; round < rounds && moved > still(fit, 1e-6); round++) {
+        int info;
+        gsl_vector_memcpy(before, s->at);
+        gsl_multifit_nlinear_winit(s->at, weights, &problem, work);
+        gsl_multifit_nlinear_driver(
+            is_rough(fit) ? FEW_STEPS : MAX_STEPS, still(fit, 1e-9), 1e-9, 0, NULL, NULL, &info, work);
+        gsl_vector_memcpy(s->at, gsl_multifit_nlinear_position(work));
+        weigh(weights, off, s);
+        gsl_vector_sub(before, s->at);
+        moved = gsl_blas_dnrm2(before);
+    }
+    set_covariance(s, work);
+    gsl_vector_free(weights);
+    gsl_vector_free(off);
+    gsl_vector_free(before);
+    gsl_multifit_nlinear_free(work);
+    return moved < 1e-3; /* a tenth of a percent: below what is asked of the numbers */
+}
+
+bool fit_solve(struct fit *fit)
+{
+    struct search search;
+    if (!begin(&search, fit))
+        return false;
+    bool good = search_from(&search, REWEIGHTINGS);
+    end(&search);
+    return good;
+}
+
+void fit_covariance(struct fit *fit)
+{
+    struct search search;
+    BUG_IF(!begin(&search, fit), "a fit with too few rows");
+    search_from(&search, 0);
+    end(&search);
+}
+
+void fit_free(struct fit *fit)
+{
+    vec_free(&fit->parameters);
+    vec_free(&fit->rows);
+    free(fit->covariance);
+    fit->covariance = NULL;
+}
+
+double fit_cost(const struct fit *fit)
+{
+    double cost = 0;
+    for (int i = 0; i < fit->rows.n; i++)
+        cost += log1p(pow(fit_residual(fit, i) / fit->scale, 2));
+    return cost;
+}
+
+void fit_sample_add(struct fit_sample *sample, double model, double measured)
+{
+    vec_push(&sample->off, model / measured - 1);
+}
+
+struct fit_error fit_sample_error(struct fit_sample *sample)
+{
+    struct fit_error error = {.n = sample->off.n};
+    size_t n = (size_t)error.n;
+    double *off = sample->off.at;
+    if (n > 0) {
+        gsl_sort(off, 1, n);
+        error.bias = gsl_stats_median_from_sorted_data(off, 1, n);
+        for (size_t i = 0; i < n; i++)
+            off[i] = fabs(off[i]);
+        gsl_sort(off, 1, n);
+        error.median = gsl_stats_median_from_sorted_data(off, 1, n);
+        error.p90 = gsl_stats_quantile_from_sorted_data(off, 1, n, 0.9);
+        error.most = off[n - 1];
+    }
+    vec_free(&sample->off);
+    return error;
+}
