@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -65,7 +66,7 @@ static const char *find_from(struct arena *arena, enum files_kind kind, const ch
         return joined;
     const char *own = files_own(arena, path);
     if (!is_short)
-        return access(own, R_OK) == 0 ? own : joined;
+        return !files_holder(arena, joined) && files_holder(arena, own) ? own : joined;
     const char *name = files_short(arena, kind, path);
     return name ? files_own(arena, name) : joined;
 }
@@ -90,8 +91,12 @@ static const char *inside(const char *path, const char *folder)
 const char *files_name_from(struct arena *arena, const char *from, const char *path)
 {
     char file[PATH_MAX], folder[PATH_MAX], own[PATH_MAX];
-    if (!realpath(path, file))
+    const char *holder = files_holder(arena, path);
+    if (!holder || !realpath(holder, file))
         return path;
+    if (holder != path) /* a model in it */
+        snprintf(strrchr(file, '/') + 1, PATH_MAX - (size_t)(strrchr(file, '/') + 1 - file), "%s.yaml",
+            files_size_name(arena, path));
     if (!realpath(files_folder(arena), own))
         *own = '\0';
     const char *slash = from ? strrchr(from, '/') : NULL;

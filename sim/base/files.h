@@ -10,6 +10,7 @@
 #define FLOPCAST_BASE_FILES_H
 
 #include "base/arena.h"
+#include "base/vec.h"
 
 #include <stdbool.h>
 
@@ -57,6 +58,35 @@ const char *files_find_from(struct arena *arena, enum files_kind kind, const cha
 /* The end of a message about a path that is not there, as files_find() left it: "; did you mean 'llama2-7b'?", or which
  * files a short name could stand for, or where its namesake is, or what lists the names; "" where nothing is known. */
 const char *files_hint(struct arena *arena, enum files_kind kind, const char *path);
+
+/* A model's file may hold several models, which differ in some keys: below its last key, "sizes:", a line of two blanks
+ * each, "NAME: {key: value, ...} # comment", where NAME begins as the file's name. "path/NAME.yaml", where there is no
+ * such file, is the model of that name in the file beside it, for all functions here and config_load_kind(). A file
+ * with sizes is a model itself where it has a "name:". */
+struct files_size {
+    const char *name, *comment; /* comment: "" where there is none */
+};
+struct files_sizes {
+    VEC(struct files_size) list; /* the caller frees it */
+};
+/* The models that the file holds besides itself, in the order of the file. False: the file itself is none. */
+bool files_sizes(struct files_sizes *out, struct arena *arena, const char *path);
+/* The file to open for path: itself, or the one that holds the model; NULL: neither can be read, errno says why. */
+const char *files_holder(struct arena *arena, const char *path);
+/* What path is called there. */
+const char *files_size_name(struct arena *arena, const char *path);
+/* Of a model in a file that holds it; NULL: it is not there. */
+const char *files_size_comment(struct arena *arena, const char *holder, const char *name);
+
+/* All files of a kind, models of one file each by itself, by group and name. */
+struct files_named {
+    const struct files_group *group;
+    const char *name; /* without ending */
+};
+struct files_names {
+    VEC(struct files_named) list; /* the caller frees it */
+};
+struct files_names files_names(struct arena *arena, enum files_kind kind);
 
 /* The file of a kind that a short name stands for, as `flopcast files` lists it; NULL: none, or more than one. */
 const char *files_short(struct arena *arena, enum files_kind kind, const char *name);

@@ -20,39 +20,44 @@ const struct files_group files_groups[FILES_GROUPS] = {
     {"gpus", "topologies/gpus", FILES_GPUS},
 };
 
-/* A file: its group, and its name without ending. */
-struct named {
-    const struct files_group *group;
-    const char *name;
-};
-struct names {
-    VEC(struct named) list;
-};
-
 static bool belongs(const struct files_group *group, enum files_kind kind)
 {
     bool hardware = group->kind == FILES_CLUSTERS || group->kind == FILES_NODES || group->kind == FILES_GPUS;
     return kind == FILES_ANY || group->kind == kind || (kind == FILES_HARDWARE && hardware);
 }
 
+/* As their files are sorted. */
 static int by_name(const void *a, const void *b)
 {
-    const struct named *one = a, *other = b;
+    const struct files_named *one = a, *other = b;
     int order = one->group < other->group ? -1 : one->group > other->group;
-    return order ? order : strcmp(one->name, other->name);
+    size_t n = 0;
+    while (one->name[n] && one->name[n] == other->name[n])
+        n++;
+    return order ? order : (one->name[n] ? one->name[n] : '.') - (other->name[n] ? other->name[n] : '.');
 }
 
-/* All files of the kind, by group and name. */
-static struct names names_of(struct arena *arena, enum files_kind kind)
+/* The models of a file, or whatever else a file of the group is. */
+static void add_names(struct files_names *names, const struct files_group *group, const char *name, struct arena *arena)
 {
-    struct names names = {0};
+    struct files_sizes sizes = {0};
+    const char *path = files_own(arena, arena_printf(arena, "%s/%s%s", group->folder, name, ending));
+    if (group->kind != FILES_MODELS || files_sizes(&sizes, arena, path))
+        vec_push(&names->list, (struct files_named){group, name});
+    for (int i = 0; i < sizes.list.n; i++)
+        vec_push(&names->list, (struct files_named){group, sizes.list.at[i].name});
+    vec_free(&sizes.list);
+}
+
+struct files_names files_names(struct arena *arena, enum files_kind kind)
+{
+    struct files_names names = {0};
     for (int g = 0; g < FILES_GROUPS; g++) {
         DIR *folder = belongs(&files_groups[g], kind) ? opendir(files_own(arena, files_groups[g].folder)) : NULL;
         for (const struct dirent *entry; folder && (entry = readdir(folder));) {
             size_t n = strlen(entry->d_name), tail = sizeof ending - 1;
             if (n > tail && strcmp(entry->d_name + n - tail, ending) == 0)
-                vec_push(&names.list,
-                    (struct named){&files_groups[g], arena_printf(arena, "%.*s", (int)(n - tail), entry->d_name)});
+                add_names(&names, &files_groups[g], arena_printf(arena, "%.*s", (int)(n - tail), entry->d_name), arena);
         }
         if (folder)
             closedir(folder);
@@ -123,13 +128,28 @@ static const char *listed(struct arena *arena, const struct files_group *group, 
     return arena_printf(arena, "%s/%s%s", group->folder, name, ending);
 }
 
+/* The group has a file, or a model in one, of this very name. */
+static bool has(struct arena *arena, const struct files_group *group, const char *name)
+{
+    const char *own = files_own(arena, listed(arena, group, name)), *holder = files_holder(arena, own);
+    if (!holder || holder != own || group->kind != FILES_MODELS)
+        return holder != NULL;
+    struct files_sizes sizes;
+    bool itself = files_sizes(&sizes, arena, own);
+    vec_free(&sizes.list);
+    return itself;
+}
+
 const char *files_short(struct arena *arena, enum files_kind kind, const char *name)
 {
-    struct names names = names_of(arena, kind);
-    const struct named *exact = NULL, *part = NULL;
+    for (int g = 0; g < FILES_GROUPS; g++)
+        if (belongs(&files_groups[g], kind) && has(arena, &files_groups[g], name))
+            return listed(arena, &files_groups[g], name);
+    struct files_names names = files_names(arena, kind);
+    const struct files_named *exact = NULL, *part = NULL;
     int parts = 0;
     for (int i = names.list.n - 1; i >= 0; i--) { /* of several kinds the first group wins */
-        const struct named *file = &names.list.at[i];
+        const struct files_named *file = &names.list.at[i];
         if (strcasecmp(file->name, name) == 0)
             exact = file;
         if (begins_whole(file->name, name)) {
@@ -137,7 +157,7 @@ const char *files_short(struct arena *arena, enum files_kind kind, const char *n
             parts++;
         }
     }
-    const struct named *found = exact ? exact : parts == 1 ? part : NULL;
+    const struct files_named *found = exact ? exact : parts == 1 ? part : NULL;
     const char *path = found ? listed(arena, found->group, found->name) : NULL;
     for (int g = 0; g < FILES_GROUPS && !path; g++) {
         struct wanted wanted = {arena, name, NULL};
@@ -170,18 +190,18 @@ const char *files_aliases(struct arena *arena, const struct files_group *group, 
 }
 
 /* What is asked for by a short name: the name alone where the kind says in which folder it is. */
-static const char *as_named(struct arena *arena, const struct named *file, enum files_kind kind)
+static const char *as_named(struct arena *arena, const struct files_named *file, enum files_kind kind)
 {
     return kind == FILES_ANY ? listed(arena, file->group, file->name) : file->name;
 }
 
-static const char *several(struct arena *arena, const struct names *names, enum files_kind kind, const char *name)
+static const char *several(struct arena *arena, const struct files_names *names, enum files_kind kind, const char *name)
 {
     enum { MOST = 12 };
     const char *text = arena_printf(arena, "; '%s' could be ", name);
     int n = 0;
     for (int i = 0; i < names->list.n; i++) {
-        const struct named *file = &names->list.at[i];
+        const struct files_named *file = &names->list.at[i];
         if (begins(file->name, name) && n++ < MOST)
             text = arena_printf(arena, "%s%s%s", text, n > 1 ? ", " : "", as_named(arena, file, kind));
     }
@@ -201,7 +221,7 @@ static void add_candidate(void *self, const char *name, const char *file)
     vec_push(&all->list, arena_strdup(all->arena, name));
 }
 
-static const char *nearest(struct arena *arena, const struct names *names, enum files_kind kind, const char *name)
+static const char *nearest(struct arena *arena, const struct files_names *names, enum files_kind kind, const char *name)
 {
     struct candidates all = {.arena = arena};
     for (int i = 0; i < names->list.n; i++)
@@ -219,10 +239,10 @@ static const char *nearest(struct arena *arena, const struct names *names, enum 
 }
 
 /* The file of any folder that is called so, with ending or without. */
-static const char *namesake(struct arena *arena, const struct names *names, const char *last)
+static const char *namesake(struct arena *arena, const struct files_names *names, const char *last)
 {
     for (int i = 0; i < names->list.n; i++) {
-        const struct named *file = &names->list.at[i];
+        const struct files_named *file = &names->list.at[i];
         if (strcmp(file->name, last) == 0 || strcmp(arena_printf(arena, "%s%s", file->name, ending), last) == 0)
             return arena_printf(arena, "; flopcast's own is %s", listed(arena, file->group, file->name));
     }
@@ -240,7 +260,7 @@ static const char *lists(struct arena *arena, enum files_kind kind)
 const char *files_hint(struct arena *arena, enum files_kind kind, const char *path)
 {
     const char *last = last_part(path);
-    struct names all = names_of(arena, FILES_ANY), names = names_of(arena, kind);
+    struct files_names all = files_names(arena, FILES_ANY), names = files_names(arena, kind);
     const char *hint = *last ? namesake(arena, &all, last) : "";
     int beginning = 0;
     for (int i = 0; i < names.list.n && files_is_short(last); i++)

@@ -176,9 +176,12 @@ static void complete_names(const char *folder, const char *ending, const char *b
 
 static void complete_files(enum files_kind kind, const char *begin)
 {
-    for (int g = 0; g < FILES_GROUPS; g++)
-        if (files_groups[g].kind == kind)
-            complete_names(files_groups[g].folder, ".yaml", begin);
+    struct arena arena = ARENA_INIT;
+    struct files_names names = files_names(&arena, kind);
+    for (int i = 0; i < names.list.n; i++)
+        describe_candidate(names.list.at[i].name, begin, "");
+    vec_free(&names.list);
+    arena_release(&arena);
 }
 
 static void complete_keys(const char *prefix, const struct config_table *table, const char *begin, struct arena *arena)

@@ -5,8 +5,6 @@
 #include "base/files.h"
 
 #include <argp.h>
-#include <glob.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The first sentence of the comment that a file begins with: up to a period before a blank or an end of line. */
@@ -32,20 +30,28 @@ static const char *first_sentence(const char *path, struct arena *arena)
     return sentence;
 }
 
-static void fill_group(const char *root, const struct files_group *group, struct rows *rows, struct arena *arena)
+/* Of a file, or a model in one. */
+static const char *what_it_is(const char *path, const char *name, struct arena *arena)
 {
-    static const char ending[] = ".yaml";
-    glob_t found = {0};
-    if (glob(arena_printf(arena, "%s/%s/*%s", root, group->folder, ending), 0, NULL, &found) == 0)
-        for (size_t i = 0; i < found.gl_pathc; i++) {
-            const char *name = strrchr(found.gl_pathv[i], '/') + 1;
-            name = arena_printf(arena, "%.*s", (int)(strlen(name) - strlen(ending)), name);
-            rows_next(rows);
-            rows_text(rows, COLUMN("file", "file"), arena_strdup(arena, found.gl_pathv[i] + strlen(root) + 1));
-            rows_text(rows, COLUMN("also", "also"), files_aliases(arena, group, name));
-            rows_text(rows, COLUMN("what_it_is", "what it is"), first_sentence(found.gl_pathv[i], arena));
-        }
-    globfree(&found);
+    const char *holder = files_holder(arena, path);
+    if (!holder || holder == path)
+        return first_sentence(path, arena);
+    const char *comment = files_size_comment(arena, holder, name), *period = strstr(comment, ". ");
+    size_t n = period ? (size_t)(period - comment) : strlen(comment);
+    return arena_printf(arena, "%.*s", (int)(n - (n > 0 && comment[n - 1] == '.')), comment);
+}
+
+static void fill_group(const struct files_group *group, struct rows *rows, struct arena *arena)
+{
+    struct files_names names = files_names(arena, group->kind);
+    for (int i = 0; i < names.list.n; i++) {
+        const char *name = names.list.at[i].name, *file = arena_printf(arena, "%s/%s.yaml", group->folder, name);
+        rows_next(rows);
+        rows_text(rows, COLUMN("file", "file"), file);
+        rows_text(rows, COLUMN("also", "also"), files_aliases(arena, group, name));
+        rows_text(rows, COLUMN("what_it_is", "what it is"), what_it_is(files_own(arena, file), name, arena));
+    }
+    vec_free(&names.list);
 }
 
 struct files_command {
@@ -80,7 +86,8 @@ int cmd_files(int argc, char **argv)
                "ending is enough ('model: llama2-7b', '--gpu h200-sxm-141gb'), or an unambiguous beginning of it, up "
                "to a '-', '_' or '.' ('--gpu h200'), or a name under 'also'. Copy one to change it, or write a file "
                "that 'extends:' it (clusters, nodes, GPUs); its paths are relative to it, so write these names for "
-               "them. FLOPCAST_DATA names another folder of the same layout."};
+               "them. Models that share a file stand in it under 'sizes:'. FLOPCAST_DATA names another folder of the "
+               "same layout."};
     struct files_command command = {.group = FILES_GROUPS};
     command_line_parse(&line, argc, argv, &command);
     struct arena arena = ARENA_INIT;
@@ -89,7 +96,7 @@ int cmd_files(int argc, char **argv)
     struct rows rows = {0};
     for (int i = 0; i < FILES_GROUPS; i++)
         if (command.group == i || command.group == FILES_GROUPS)
-            fill_group(root, &files_groups[i], &rows, &arena);
+            fill_group(&files_groups[i], &rows, &arena);
     if (rows.n > 0) {
         if (command.format == RECORDS_TABLE)
             printf("in %s\n\n", root);

@@ -286,7 +286,7 @@ static enum status load_shape(struct memory_request *request, struct arena *aren
     struct model_shape shape = {0};
     struct source_pos at = {.file = request->name};
     request->name = files_find(arena, FILES_MODELS, request->name);
-    if (!request->model && access(request->name, R_OK) != 0) {
+    if (!request->model && !files_holder(arena, request->name)) {
         int reason = errno;
         return diag_input(diag, at,
             "cannot open: %s; MODEL is a model file, as scenarios/models/t5-11b.yaml, its name, as t5-11b, or a number "

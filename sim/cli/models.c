@@ -5,7 +5,6 @@
 #include "config/config.h"
 #include "model/model.h"
 
-#include <glob.h>
 #include <math.h>
 #include <string.h>
 
@@ -22,16 +21,15 @@ static const char *size_text(struct arena *arena, int64_t params)
     return arena_printf(arena, "%.3g%s", (double)params / sizes[i].factor, sizes[i].suffix);
 }
 
-static void add_model(struct table *table, const char *path, struct arena *arena, struct diag *diag)
+static void add_model(struct table *table, const char *name, struct arena *arena, struct diag *diag)
 {
     struct model_shape shape = {0};
     struct model model;
-    if (model_load(&shape, path, arena, diag) != STATUS_OK)
+    if (model_load(&shape, files_find(arena, FILES_MODELS, name), arena, diag) != STATUS_OK)
         return;
     model_build(&model, &shape, arena);
-    const char *name = strrchr(path, '/') + 1;
     table_row(table);
-    table_text(table, "model", "", arena_printf(arena, "%.*s", (int)(strlen(name) - strlen(".yaml")), name));
+    table_text(table, "model", "", name);
     table_text(table, "family", "", model_family_names[shape.family]);
     table_number_as(table, "size", "", size_text(arena, model.params));
     table_number(table, "parameters", "", 0, (double)model.params);
@@ -43,11 +41,10 @@ static void add_model(struct table *table, const char *path, struct arena *arena
 static void print_models(struct arena *arena, struct diag *diag)
 {
     struct table table = {0};
-    glob_t found = {0};
-    if (glob(files_own(arena, "scenarios/models/*.yaml"), 0, NULL, &found) == 0)
-        for (size_t i = 0; i < found.gl_pathc; i++)
-            add_model(&table, found.gl_pathv[i], arena, diag);
-    globfree(&found);
+    struct files_names names = files_names(arena, FILES_MODELS);
+    for (int i = 0; i < names.list.n; i++)
+        add_model(&table, names.list.at[i].name, arena, diag);
+    vec_free(&names.list);
     table_finish(stdout, &table);
 }
 

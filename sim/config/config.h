@@ -50,7 +50,8 @@ enum config_kind { CONFIG_NONE, CONFIG_NULL, CONFIG_SCALAR, CONFIG_SEQUENCE, CON
 /* On success *out owns everything (free with config_free). On failure *out is NULL and diag says why. path is used as
  * given in messages; "name" stands for the file where the text comes from elsewhere. An empty document is an error. */
 enum status config_load(struct config_doc **out, const char *path, struct diag *diag);
-/* The same of a file of this kind: where there is none, the message names the one that may have been meant. */
+/* The same of a file of this kind: where there is none, the message names the one that may have been meant. Of a file
+ * that holds several models (base/files.h) the root is the one that path names, or the file itself, without "sizes". */
 enum status config_load_kind(struct config_doc **out, enum files_kind kind, const char *path, struct diag *diag);
 enum status config_parse(struct config_doc **out, const char *name, const char *text, size_t n, struct diag *diag);
 void config_free(struct config_doc *doc);

@@ -7,14 +7,73 @@ enum status config_load(struct config_doc **out, const char *path, struct diag *
     return config_load_kind(out, FILES_ANY, path, diag);
 }
 
+static bool replaces(struct config_node size, const char *key)
+{
+    return strcmp(key, "sizes") == 0 || (size.doc && (strcmp(key, "name") == 0 || config_find(size, key).doc));
+}
+
+/* The root without its key sizes; with the model of that name there in place of what it replaces, and its name. */
+static void choose(struct config_doc *doc, const struct document_node *name, struct config_node size)
+{
+    struct config_node root = config_root(doc);
+    struct document_node key = {.kind = CONFIG_SCALAR, .text = "name"}, value = {0};
+    int first = doc->children.n;
+    for (int i = 0; i < config_count(root); i++)
+        for (int part = 0; part < 2 && !replaces(size, config_text(config_key(root, i))); part++)
+            vec_push(&doc->children, doc->children.at[doc->nodes.at[0].first + 2 * i + part]);
+    for (int i = 0; i < 2 * config_count(size); i++)
+        vec_push(&doc->children, doc->children.at[doc->nodes.at[size.id].first + i]);
+    if (name) {
+        value = *name;
+        key.line = value.line;
+        key.column = value.column;
+        vec_push(&doc->children, doc->nodes.n);
+        vec_push(&doc->nodes, key);
+        vec_push(&doc->children, doc->nodes.n);
+        vec_push(&doc->nodes, value);
+    }
+    doc->nodes.at[0].first = first;
+    doc->nodes.at[0].n = doc->children.n - first;
+}
+
+/* Of a file that holds several models: the one of this name; NULL: the file itself, which may be none. */
+static enum status take_size(struct config_doc *doc, const char *name, struct diag *diag)
+{
+    struct config_node sizes = config_find(config_root(doc), "sizes"), size = {0};
+    if (!sizes.doc)
+        return STATUS_OK;
+    const struct document_node *key = NULL;
+    for (int i = 0; i < config_count(sizes) && config_kind(sizes) == CONFIG_MAPPING; i++)
+        if (name && strcmp(config_text(config_key(sizes, i)), name) == 0) {
+            size = config_item(sizes, i);
+            key = &doc->nodes.at[config_key(sizes, i).id];
+        }
+    if (config_kind(name ? size : sizes) != CONFIG_MAPPING)
+        return diag_input(diag, config_pos(sizes), "a model of 'sizes' is a line 'NAME: {key: value, ...}'");
+    if (!name && !config_find(config_root(doc), "name").doc)
+        return diag_input(diag, config_pos(sizes), "several models stand in this file; name one of them, as %s",
+            config_text(config_key(sizes, 0)));
+    choose(doc, key, size);
+    return STATUS_OK;
+}
+
 enum status config_load_kind(struct config_doc **out, enum files_kind kind, const char *path, struct diag *diag)
 {
     *out = NULL;
     char *text = NULL;
     size_t n = 0;
-    enum status status = config_read_file(&text, &n, kind, path, diag);
+    struct arena arena = ARENA_INIT;
+    const char *holder = files_holder(&arena, path), *name = holder && holder != path ? path : NULL;
+    enum status status = config_read_file(&text, &n, kind, name ? holder : path, diag);
     if (status == STATUS_OK)
-        status = config_parse(out, path, text, n, diag);
+        status = config_parse(out, name ? holder : path, text, n, diag);
+    if (status == STATUS_OK && (name || kind == FILES_MODELS))
+        status = take_size(*out, name ? files_size_name(&arena, path) : NULL, diag);
+    if (status != STATUS_OK) {
+        config_free(*out);
+        *out = NULL;
+    }
+    arena_release(&arena);
     free(text);
     return status;
 }

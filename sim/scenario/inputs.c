@@ -14,7 +14,7 @@ static bool can_open(
     /* What a path is relative to, as FIELD_PATH has it. */
     static const char *const bases[] = {
         [ORIGIN_FILE] = "scenario file", [ORIGIN_COMMAND_LINE] = "working directory", [ORIGIN_TABLE] = "table"};
-    if (access(input->path, R_OK) == 0)
+    if (files_holder(arena, input->path))
         return true;
     static const enum files_kind kinds[] = {[INPUT_HW] = FILES_CLUSTERS,
         [INPUT_NODE] = FILES_NODES,

@@ -77,7 +77,7 @@ static const char *find_file(const char *path, struct arena *arena)
     if (folder && access(config, R_OK) == 0)
         return config;
     const char *model = files_find(arena, FILES_MODELS, path);
-    return access(path, R_OK) != 0 && access(model, R_OK) == 0 ? model : arena_strdup(arena, path);
+    return !files_holder(arena, path) && files_holder(arena, model) ? model : arena_strdup(arena, path);
 }
 
 /* Another kind of file of the project, by the keys that it has; then nothing of it is worth reading. is_model: that

@@ -66,6 +66,9 @@ static void make_data(char *folder)
     FILE *aliases = fopen("topologies/gpus/aliases.txt", "w");
     fputs("# which of several\n\nh100 h100-sxm5-80gb\n h100-sxm\th100-sxm5-80gb \nh200 b200\nlonely\n", aliases);
     fclose(aliases);
+    FILE *sizes = fopen("scenarios/models/mpt.yaml", "w");
+    fputs("# Several.\nvocab: 5\nsizes:\n  mpt-1b: {d_model: 2} # 1 parameter.\n  mpt-30b: {d_model: 3}\n", sizes);
+    fclose(sizes);
 }
 
 static void remove_data(const char *folder)
@@ -98,6 +101,9 @@ static void short_names(void **state)
         {FILES_MODELS, "llama3.1-7", NULL}, /* half a number */
         {FILES_MODELS, "llama3.1-8b", "scenarios/models/llama3.1-8b.yaml"},
         {FILES_MODELS, "notes", NULL},
+        {FILES_MODELS, "mpt", NULL}, /* no model itself */
+        {FILES_MODELS, "mpt-1", NULL},
+        {FILES_MODELS, "MPT-30b", "scenarios/models/mpt-30b.yaml"}, /* one in it */
         {FILES_SCENARIOS, "t5", "scenarios/t5.yaml"},
         {FILES_HARDWARE, "h200-8x400g", "topologies/clusters/h200-8x400g.yaml"},
         {FILES_HARDWARE, "h200-sxm", "topologies/gpus/h200-sxm.yaml"},
@@ -130,6 +136,25 @@ static void short_names(void **state)
     remove_data(folder);
 }
 
+static void models_of_one_file(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/flopcast-names-XXXXXX";
+    struct arena arena = ARENA_INIT;
+    make_data(folder);
+    const char *models = arena_printf(&arena, "%s/scenarios/models", folder);
+    const char *held = arena_printf(&arena, "%s/mpt-1b.yaml", models), *holder = files_holder(&arena, held);
+    assert_string_equal(holder, arena_printf(&arena, "%s/mpt.yaml", models));
+    assert_string_equal(files_size_comment(&arena, holder, files_size_name(&arena, held)), "1 parameter.");
+    assert_null(files_holder(&arena, arena_printf(&arena, "%s/mpt-2b.yaml", models)));
+    assert_null(files_holder(&arena, arena_printf(&arena, "%s/mpt-1b", models)));
+    assert_string_equal(
+        files_find(&arena, FILES_MODELS, "scenarios/models/mpt-1b.yaml"), "scenarios/models/mpt-1b.yaml");
+    assert_string_equal(files_name_from(&arena, NULL, held), "scenarios/models/mpt-1b.yaml");
+    arena_release(&arena);
+    remove_data(folder);
+}
+
 static void hints(void **state)
 {
     (void)state;
@@ -147,6 +172,7 @@ static void hints(void **state)
             "; `flopcast files models` lists the names that come along; of any other model, put the config.json of "
             "Hugging Face into a folder 'xyz' here"},
         {FILES_MODELS, "xyz.yaml", ""},
+        {FILES_MODELS, "mpt", "; 'mpt' could be mpt-1b, mpt-30b; write one of them"},
         {FILES_ANY, "t6", "; did you mean 'scenarios/t5.yaml'?"},
         {FILES_ANY, "", ""},
         {FILES_GPUS, "folder/", ""},
@@ -189,7 +215,7 @@ static void aliases_are_of_files(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(names), cmocka_unit_test(short_names), cmocka_unit_test(hints),
-        cmocka_unit_test(aliases_are_of_files)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(names), cmocka_unit_test(short_names),
+        cmocka_unit_test(models_of_one_file), cmocka_unit_test(hints), cmocka_unit_test(aliases_are_of_files)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,7 +91,7 @@ expect 2 "$FLOPCAST" run mine/short.yaml --set model=xyz
 says err "\`flopcast files models\` lists the names that come along"
 printf 'extends: h100-8x400\n' >mine/own.yaml
 expect 2 "$FLOPCAST" topology mine/own.yaml
-says err "mine/own.yaml:1:10: error: cannot open 'mine/h100-8x400'" "'h100-8x400' could be h100-8x400g, h100-8x400g-rail"
+says err "mine/own.yaml:1:10: error: cannot open 'mine/h100-8x400'" "'h100-8x400' could be h100-8x400g-rail, h100-8x400g"
 mkdir gpt2 t5_scaling
 expect 0 "$FLOPCAST" model gpt2
 expect 2 "$FLOPCAST" model llama2-7b.yaml
@@ -101,8 +101,29 @@ expect 0 "$FLOPCAST" files gpus
 says out "h100, h100-sxm, h100-sxm5"
 expect 0 "$FLOPCAST" help models
 says out "llama3.1-8b" "8030261248" "family: needed" "n_heads: -" "of model_type"
-[[ $(grep -cE '^[a-z0-9_.-]+ +(t5|gpt|llama|neox|bert|vit|convnet|dhen) ' out) == $(find "$FLOPCAST_SOURCE_DIR/scenarios/models" -name '*.yaml' | wc -l) ]] \
+[[ $(grep -cE '^[a-z0-9_.-]+ +(t5|gpt|llama|neox|bert|vit|convnet|dhen) ' out) == $("$FLOPCAST" files models --format csv | grep -c '^scenarios/models/') ]] \
     || fail "not every model: $(<out)"
+
+# Models that share a file.
+expect 0 "$FLOPCAST" model vtrain-gpt-h1024-l12
+says out "204,634,112"
+expect 2 "$FLOPCAST" model vtrain-gpt-h1024-l13
+says err "did you mean 'vtrain-gpt-h1024-l12'?"
+expect 2 "$FLOPCAST" model scenarios/models/vtrain-gpt.yaml
+says err "several models stand in this file; name one of them, as vtrain-gpt-h1024-l12"
+mkdir sized
+printf 'family: gpt\nname: one\nsource: mine\nd_model: 64\nd_ff: 256\nn_heads: 2\nn_layers: 2\nvocab: 100\nmax_positions: 0\nsizes:\n  one-wide: {d_model: 128}\n  one-odd: {d_mode: 128}\n' >sized/one.yaml
+expect 0 "$FLOPCAST" model sized/one.yaml
+says out "one"
+expect 0 "$FLOPCAST" model sized/one-wide.yaml
+says out "one-wide" "128"
+expect 2 "$FLOPCAST" model sized/one-odd.yaml
+says err "sized/one.yaml:12:13" "did you mean 'd_model'?"
+expect 2 "$FLOPCAST" model sized/one-two.yaml
+says err "cannot open"
+printf 'sizes:\n  no {\n' >sized/bad.yaml
+expect 2 "$FLOPCAST" model sized/bad.yaml
+says err "sized/bad.yaml:2:3" "a model of 'sizes' is a line 'NAME: {key: value, ...}'"
 
 # Names that people write for others: by letters left out, by another name of the file, written out.
 guess() { expect 2 "$FLOPCAST" "${@:2}" && says err "did you mean '$1'?"; }
