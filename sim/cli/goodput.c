@@ -181,8 +181,7 @@ static void run_all(
     for (int i = 0; i < set->n_points; i++)
         points[i].regime = sure_of(&sure, &set->points[i], REGIME_OF_SPEED);
     if (diag->worst == STATUS_OK)
-        (command->format == RECORDS_TABLE ? goodput_print_table : goodput_print_records)(
-            stdout, command, set, points, arena);
+        goodput_print(stdout, command, set, points, arena);
     if (diag->worst == STATUS_OK && command->format == RECORDS_TABLE)
         sure_print(stdout, &sure);
     if (diag->worst == STATUS_OK && command->db)

@@ -40,9 +40,7 @@ struct goodput_point {
 /* A share of the time (enum goodput_time), of all causes. */
 double goodput_time_share(const struct goodput_point *point, int time);
 
-void goodput_print_table(FILE *out, const struct goodput_command *command, const struct scenario_set *set,
-    const struct goodput_point *points, struct arena *arena);
-void goodput_print_records(FILE *out, const struct goodput_command *command, const struct scenario_set *set,
+void goodput_print(FILE *out, const struct goodput_command *command, const struct scenario_set *set,
     const struct goodput_point *points, struct arena *arena);
 /* Into command->db (tables goodput, goodput_point). */
 enum status goodput_store(const struct goodput_command *command, const struct scenario_set *set,

@@ -1,6 +1,6 @@
 #include "cli/goodput.h"
 
-#include "cli/table.h"
+#include "cli/rows.h"
 #include "cli/vary.h"
 #include "cli/words.h"
 #include "hw/power.h"
@@ -66,67 +66,100 @@ static struct validate_sides days_range(const struct goodput_command *command, c
     return (struct validate_sides){mean * exp(-faster), mean * exp(slower)};
 }
 
-/* "88.9 to 91.3" */
-static const char *range(struct arena *arena, double low, double high, int digits)
-{
-    return arena_printf(arena, "%.*f to %.*f", digits, low, digits, high);
-}
-
 static double known(const struct goodput_point *point, double value)
 {
     return point->ok ? value : TABLE_UNKNOWN;
 }
 
-/* What depends on the step. */
-static const char *of_step(struct arena *arena, const struct goodput_point *point, double value, int digits)
-{
-    return point->ok ? sure_number(arena, point->regime, value, digits) : "-";
-}
-
 /* What is paid for, where tokens are given. */
-static void print_totals(
-    struct table *table, const struct goodput_command *command, const struct goodput_point *point, struct arena *arena)
+static void fill_totals(
+    struct rows *rows, const struct goodput_command *command, const struct goodput_point *point, struct arena *arena)
 {
     const struct regime *regime = point->regime;
-    double days = days_of(command, point, point->share.mean), usd = days * point->usd_per_day / USD_PER_MILLION;
-    struct validate_sides ends = days_range(command, point);
-    bool some = point->ok && point->share.low > 0;
-    table_number_as(table, "days", "", some ? sure_number(arena, regime, days, 1) : "-");
-    table_text(table, "90 %", "",
-        some ? arena_printf(
-                   arena, "%s to %s", sure_number(arena, regime, ends.low, 1), sure_number(arena, regime, ends.high, 1))
-             : "-");
-    table_number_as(table, "cost", "M$", some && usd > 0 ? sure_number(arena, regime, usd, 3) : "-");
-    table_number_as(
-        table, "energy", "MWh", some ? sure_number(arena, regime, days * point->kwh_per_day / KWH_PER_MWH, 0) : "-");
+    bool given = command->tokens.n > 0, asked = point->ok && given && point->share.mean > 0;
+    bool some = asked && point->share.low > 0;
+    struct validate_sides ends = asked ? days_range(command, point) : (struct validate_sides){0};
+    double days = asked ? days_of(command, point, point->share.mean) : 0;
+    double usd = days * point->usd_per_day, kwh = days * point->kwh_per_day;
+    rows_real_as(rows, COLUMN("training_days", given ? "days" : NULL), asked, days,
+        some ? sure_number(arena, regime, days, 1) : "-");
+    if (given)
+        rows_text(rows, COLUMN(NULL, "90 %"),
+            some ? arena_printf(arena, "%s to %s", sure_number(arena, regime, ends.low, 1),
+                       sure_number(arena, regime, ends.high, 1))
+                 : NULL);
+    rows_real(rows, COLUMN("training_days_p05"), asked, ends.low);
+    rows_real(rows, COLUMN("training_days_p95"), some, ends.high);
+    rows_real_as(rows, COLUMN("cost_usd", given ? "cost" : NULL, "M$"), asked && usd > 0, usd,
+        some ? sure_number(arena, regime, usd / USD_PER_MILLION, 3) : "-");
+    rows_real_as(rows, COLUMN("energy_kwh", given ? "energy" : NULL, "MWh"), asked, kwh,
+        some ? sure_number(arena, regime, kwh / KWH_PER_MWH, 0) : "-");
+}
+
+static void fill_causes(struct rows *rows, const struct goodput_point *p, struct arena *arena)
+{
+    for (int time = GOODPUT_CHECKPOINT; time < GOODPUT_TIMES; time++)
+        rows_real(rows, COLUMN(arena_printf(arena, "%s_share", goodput_time_names[time])), p->ok,
+            goodput_time_share(p, time));
+    for (int cause = 0; cause < GOODPUT_CAUSES; cause++) {
+        const char *name = goodput_cause_names[cause];
+        rows_real(rows, COLUMN(arena_printf(arena, "%s_interruptions", name)), p->ok, p->interruptions[cause]);
+        rows_real(rows, COLUMN(arena_printf(arena, "%s_lost_share", name)), p->ok, of_cause(p, cause));
+    }
+    rows_real(rows, COLUMN("hangs"), p->ok, p->hangs);
+}
+
+/* Shares as fractions, in base SI; what depends on the step to as many digits as that is sure. */
+static void fill(struct rows *rows, const struct goodput_command *command, const struct scenario_point *point,
+    const struct goodput_point *p, struct arena *arena)
+{
+    const struct regime *regime = p->regime;
+    double step_s = p->job.step_s, mtbf_s = p->costs.mtbf_s, effective = p->tflops_per_gpu * p->share.mean;
+    bool ok = p->ok;
+    rows_int(rows, COLUMN("gpus", "GPUs"), point->options.cluster.gpus);
+    rows_real(rows, COLUMN("spare_gpus", "GPUs", "spare"), ok, p->spare_gpus);
+    rows_text(rows, COLUMN("status"), ok ? "ok" : "oom");
+    rows_real(rows, COLUMN("days"), ok, p->days);
+    rows_int(rows, COLUMN("seeds"), command->seeds);
+    rows_real_as(rows, COLUMN("step_time_s", "step", "s"), ok, step_s, sure_number(arena, regime, step_s, 3));
+    rows_real(rows, COLUMN("mtbf_s"), ok && isfinite(mtbf_s), mtbf_s);
+    rows_real(rows, COLUMN(NULL, "fails every", "h", .digits = 2), ok, mtbf_s / S_PER_HOUR);
+    rows_real(rows, COLUMN("checkpoint_bytes"), ok, p->costs.bytes);
+    rows_real(rows, COLUMN("checkpoint_stall_s"), ok, p->costs.stall_s);
+    rows_real(rows, COLUMN("checkpoint_interval_s", "checkpoint every", "min", 1. / 60, 1), ok, p->interval_s);
+    rows_real(rows, COLUMN("goodput", "goodput", "%", PERCENT, 1), ok, p->share.mean);
+    rows_text(rows, COLUMN(NULL, "90 %", "by failures"),
+        ok ? arena_printf(arena, "%.1f to %.1f", PERCENT * p->share.low, PERCENT * p->share.high) : "OOM");
+    rows_real(rows, COLUMN("goodput_p05"), ok, p->share.low);
+    rows_real(rows, COLUMN("goodput_p95"), ok, p->share.high);
+    rows_real_as(rows, COLUMN("tflops_per_gpu", "TFLOPS/GPU", "step"), ok, p->tflops_per_gpu,
+        sure_number(arena, regime, p->tflops_per_gpu, 1));
+    rows_real_as(rows, COLUMN("effective_tflops_per_gpu", "TFLOPS/GPU", "effective"), ok, effective,
+        sure_number(arena, regime, effective, 1));
+    rows_real(rows, COLUMN("effective_tokens_per_s"), ok, p->tokens_per_s * p->share.mean);
+    fill_causes(rows, p, arena);
+    fill_totals(rows, command, p, arena);
 }
 
 static void print_points(FILE *out, const struct goodput_command *command, const struct scenario_set *set,
     const struct goodput_point *points, struct arena *arena)
 {
-    struct table table = {0};
-    struct vary vary;
-    vary_find_unnamed(&vary, set, arena);
+    struct rows rows = {0};
+    struct vary all, unnamed;
+    vary_find(&all, set, arena);
+    vary_find_unnamed(&unnamed, set, arena);
     for (int i = 0; i < set->n_points; i++) {
-        const struct goodput_point *point = &points[i];
-        table_row(&table);
-        table_text(&table, "job", "", vary_name(&vary, &set->points[i], arena));
-        table_number(&table, "GPUs", "", 0, (double)set->points[i].options.cluster.gpus);
-        table_number(&table, "GPUs", "spare", 0, known(point, point->spare_gpus));
-        table_number_as(&table, "step", "s", of_step(arena, point, point->job.step_s, 3));
-        table_number(&table, "fails every", "h", 2, known(point, point->costs.mtbf_s / S_PER_HOUR));
-        table_number(&table, "checkpoint every", "min", 1, known(point, point->interval_s / 60));
-        table_number(&table, "goodput", "%", 1, known(point, PERCENT * point->share.mean));
-        table_text(&table, "90 %", "by failures",
-            point->ok ? range(arena, PERCENT * point->share.low, PERCENT * point->share.high, 1) : "OOM");
-        table_number_as(&table, "TFLOPS/GPU", "step", of_step(arena, point, point->tflops_per_gpu, 1));
-        table_number_as(
-            &table, "TFLOPS/GPU", "effective", of_step(arena, point, point->tflops_per_gpu * point->share.mean, 1));
-        if (command->tokens.n > 0)
-            print_totals(&table, command, point, arena);
+        const struct scenario_point *point = &set->points[i];
+        rows_next(&rows);
+        rows_text(&rows, COLUMN(NULL, "job"), vary_name(&unnamed, point, arena));
+        rows_text(&rows, COLUMN("scenario"), point->options.name);
+        rows_text(&rows, COLUMN("model"), point->model.shape.name);
+        rows_text(&rows, COLUMN("swept"), vary_assignments(&all, point, arena));
+        fill(&rows, command, point, &points[i], arena);
     }
-    table_finish(out, &table);
-    vec_free(&vary.options);
+    rows_finish(out, &rows, command->format);
+    vec_free(&all.options);
+    vec_free(&unnamed.options);
 }
 
 /* Where the time goes: a row for each cause, and all of them together. */
@@ -197,9 +230,13 @@ static void print_costs(FILE *out, const struct goodput_point *point)
         point->hangs, point->checkpoints, point->days);
 }
 
-void goodput_print_table(FILE *out, const struct goodput_command *command, const struct scenario_set *set,
+void goodput_print(FILE *out, const struct goodput_command *command, const struct scenario_set *set,
     const struct goodput_point *points, struct arena *arena)
 {
+    if (command->format != RECORDS_TABLE) {
+        print_points(out, command, set, points, arena);
+        return;
+    }
     fprintf(out, "%s, %d histories", set->points[0].options.name, command->seeds);
     bool alike = points[0].ok;
     for (int i = 1; i < set->n_points; i++)
@@ -224,75 +261,51 @@ void goodput_print_table(FILE *out, const struct goodput_command *command, const
         words_assumptions(out, set->points[0].options.assumptions);
 }
 
-enum { MAX_CELLS = 64 };
-struct row {
-    struct record_cell cells[MAX_CELLS];
-    int n;
-};
-
-static void add(struct row *row, struct record_cell cell)
+/* What distinguishes curves: not the interval, which may be the axis. */
+static void leave_out_interval(struct vary *vary)
 {
-    BUG_IF(row->n == MAX_CELLS, "more than %d cells", MAX_CELLS);
-    row->cells[row->n++] = cell;
+    int kept = 0;
+    for (int i = 0; i < vary->options.n; i++)
+        if (strcmp(vary->options.at[i].path, "goodput.checkpoint_interval") != 0)
+            vary->options.at[kept++] = vary->options.at[i];
+    vary->options.n = kept;
 }
 
-static void add_totals(struct row *row, const struct goodput_command *command, const struct goodput_point *point)
+/* Its columns are those of table goodput_point. */
+static void fill_kept(struct rows *rows, const char *label, int64_t gpus, const struct goodput_point *p)
 {
-    const struct goodput_band *share = &point->share;
-    bool asked = point->ok && command->tokens.n > 0, priced = point->usd_per_day > 0;
-    struct validate_sides ends = asked ? days_range(command, point) : (struct validate_sides){0};
-    double mean = asked ? days_of(command, point, share->mean) : 0;
-    asked = asked && share->mean > 0;
-    add(row, cell_real("training_days", asked, mean));
-    add(row, cell_real("training_days_p05", asked, ends.low));
-    add(row, cell_real("training_days_p95", asked && share->low > 0, ends.high));
-    add(row, cell_real("cost_usd", asked && priced, mean * point->usd_per_day));
-    add(row, cell_real("energy_kwh", asked, mean * point->kwh_per_day));
+    rows_next(rows);
+    rows_text(rows, COLUMN("label"), label);
+    rows_int(rows, COLUMN("gpus"), gpus);
+    rows_real(rows, COLUMN("days"), p->ok, p->days);
+    rows_real(rows, COLUMN("step_time_s"), p->ok, p->job.step_s);
+    rows_real(rows, COLUMN("job_mtbf_s"), p->ok && isfinite(p->costs.mtbf_s), p->costs.mtbf_s);
+    rows_real(rows, COLUMN("checkpoint_interval_s"), p->ok, p->interval_s);
+    rows_int(rows, COLUMN("searched"), p->ok && p->job.options.checkpoint_interval_s == 0);
+    rows_real(rows, COLUMN("goodput"), p->ok, p->share.mean);
+    rows_real(rows, COLUMN("goodput_p05"), p->ok, p->share.low);
+    rows_real(rows, COLUMN("goodput_p95"), p->ok, p->share.high);
+    for (int time = GOODPUT_CHECKPOINT; time < GOODPUT_TIMES; time++)
+        rows_real(rows, COLUMN(goodput_time_names[time]), p->ok, goodput_time_share(p, time));
+    rows_real(rows, COLUMN("step_tflops_per_gpu"), p->ok, p->tflops_per_gpu);
 }
 
-/* A row a point, shares as fractions, in base SI. */
-void goodput_print_records(FILE *out, const struct goodput_command *command, const struct scenario_set *set,
-    const struct goodput_point *points, struct arena *arena)
+enum status goodput_store(const struct goodput_command *command, const struct scenario_set *set,
+    const struct goodput_point *points, struct arena *arena, struct diag *diag)
 {
-    struct records records = records_begin(out, command->format);
     struct vary vary;
-    vary_find(&vary, set, arena);
-    for (int i = 0; i < set->n_points; i++) {
-        const struct goodput_point *p = &points[i];
-        struct row row = {0};
-        add(&row, cell_text("scenario", set->points[i].options.name));
-        add(&row, cell_text("model", set->points[i].model.shape.name));
-        add(&row, cell_text("swept", vary_assignments(&vary, &set->points[i], arena)));
-        add(&row, cell_int("gpus", set->points[i].options.cluster.gpus));
-        add(&row, cell_real("spare_gpus", p->ok, p->spare_gpus));
-        add(&row, cell_text("status", p->ok ? "ok" : "oom"));
-        add(&row, cell_real("days", p->ok, p->days));
-        add(&row, cell_int("seeds", command->seeds));
-        add(&row, cell_real("step_time_s", p->ok, p->job.step_s));
-        add(&row, cell_real("mtbf_s", p->ok && isfinite(p->costs.mtbf_s), p->costs.mtbf_s));
-        add(&row, cell_real("checkpoint_bytes", p->ok, p->costs.bytes));
-        add(&row, cell_real("checkpoint_stall_s", p->ok, p->costs.stall_s));
-        add(&row, cell_real("checkpoint_interval_s", p->ok, p->interval_s));
-        add(&row, cell_real("goodput", p->ok, p->share.mean));
-        add(&row, cell_real("goodput_p05", p->ok, p->share.low));
-        add(&row, cell_real("goodput_p95", p->ok, p->share.high));
-        add(&row, cell_real("tflops_per_gpu", p->ok, p->tflops_per_gpu));
-        add(&row, cell_real("effective_tflops_per_gpu", p->ok, p->tflops_per_gpu * p->share.mean));
-        add(&row, cell_real("effective_tokens_per_s", p->ok, p->tokens_per_s * p->share.mean));
-        for (int time = GOODPUT_CHECKPOINT; time < GOODPUT_TIMES; time++)
-            add(&row, cell_real(arena_printf(arena, "%s_share", goodput_time_names[time]), p->ok,
-                          goodput_time_share(p, time)));
-        for (int cause = 0; cause < GOODPUT_CAUSES; cause++) {
-            const char *name = goodput_cause_names[cause];
-            add(&row, cell_real(arena_printf(arena, "%s_interruptions", name), p->ok, p->interruptions[cause]));
-            add(&row, cell_real(arena_printf(arena, "%s_lost_share", name), p->ok, of_cause(p, cause)));
-        }
-        add(&row, cell_real("hangs", p->ok, p->hangs));
-        add_totals(&row, command, p);
-        records_row(&records, row.cells, row.n);
-    }
-    records_end(&records);
+    struct rows rows = {0};
+    vary_find_unnamed(&vary, set, arena);
+    leave_out_interval(&vary);
+    for (int i = 0; i < set->n_points; i++)
+        fill_kept(&rows, vary_name(&vary, &set->points[i], arena), set->points[i].options.cluster.gpus, &points[i]);
     vec_free(&vary.options);
+    const struct record_cell head[] = {
+        cell_text("scenario", set->points[0].options.name), cell_int("histories", command->seeds)};
+    enum status status =
+        rows_keep(&rows, command->db, "goodput", "goodput_point", head, sizeof head / sizeof *head, diag);
+    rows_free(&rows);
+    return status;
 }
 
 void goodput_print_sources(FILE *out)

@@ -1,9 +1,8 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/given.h"
-#include "cli/records.h"
 #include "cli/replay.h"
-#include "cli/table.h"
+#include "cli/rows.h"
 
 #include "base/files.h"
 #include <argp.h>
@@ -56,44 +55,38 @@ static void print_step(const struct replay *replay, const struct hw *hw)
     table_finish(stdout, &table);
 }
 
-void replay_print_comm(const struct replay *replay, const char *head)
+/* A row of collectives, or (comm NULL) for programs that of the step, which has no kind. */
+static void fill(struct rows *rows, const struct replay *replay, const struct replay_comm *comm)
 {
-    struct table table = {0};
-    if (replay->n_comm > 0)
-        fputs(head, stdout);
-    for (int i = 0; i < replay->n_comm; i++) {
-        const struct replay_comm *comm = &replay->comm[i];
-        table_row(&table);
-        table_text(&table, "kind", "", coll_kind_names[comm->kind]);
-        table_number(&table, "ranks", "", 0, comm->ranks);
-        table_number(&table, "bytes", "", 0, comm->bytes);
-        table_number(&table, "count", "", 0, comm->count);
-        table_number(&table, "time", "us", 2, comm->time_s * 1e6);
-        table_number(&table, "algbw", "GB/s", 2, comm->bytes / comm->time_s * 1e-9);
-        table_text(&table, "algorithm", "", coll_algorithm_names[comm->algorithm]);
-        table_text(&table, "protocol", "", coll_protocol_names[comm->protocol]);
-        table_text(&table, "bound by", "", coll_bound_names[comm->bound]);
-    }
-    table_finish(stdout, &table);
+    const struct exec_result *exec = &replay->exec;
+    bool is_comm = comm != NULL;
+    const struct replay_comm step = {.ranks = replay->ranks, .count = 1, .time_s = exec->step_time_s};
+    comm = is_comm ? comm : &step;
+    rows_next(rows);
+    rows_text(rows, COLUMN("kind", "kind"), is_comm ? coll_kind_names[comm->kind] : "step");
+    rows_real(rows, COLUMN("ranks", "ranks"), true, comm->ranks);
+    rows_real(rows, COLUMN("bytes", "bytes"), is_comm, comm->bytes);
+    rows_real(rows, COLUMN("count", "count"), true, comm->count);
+    rows_real(rows, COLUMN("time_s", "time", "us", 1e6, 2), true, comm->time_s);
+    rows_real(rows, COLUMN("compute_s"), !is_comm, exec->breakdown.compute_s);
+    rows_real(rows, COLUMN("comm_s"), !is_comm, exec->breakdown.comm_s);
+    rows_real(rows, COLUMN("flop"), !is_comm, replay->flop);
+    rows_real(rows, COLUMN(NULL, "algbw", "GB/s", 1e-9, 2), true, comm->bytes / comm->time_s);
+    rows_text(rows, COLUMN("algorithm", "algorithm"), is_comm ? coll_algorithm_names[comm->algorithm] : NULL);
+    rows_text(rows, COLUMN("protocol", "protocol"), is_comm ? coll_protocol_names[comm->protocol] : NULL);
+    rows_text(rows, COLUMN(NULL, "bound by"), is_comm ? coll_bound_names[comm->bound] : NULL);
 }
 
-/* A row for the step, which has no kind, then those of collectives. */
-static void print_records(const struct replay *replay, enum records_format format)
+void replay_print_comm(const struct replay *replay, const char *head, enum records_format format)
 {
-    struct records records = records_begin(stdout, format);
-    for (int i = -1; i < replay->n_comm; i++) {
-        const struct replay_comm none = {.kind = -1}, *comm = i < 0 ? &none : &replay->comm[i];
-        bool step = i < 0;
-        RECORDS_ROW(&records, cell_text("kind", step ? "step" : coll_kind_names[comm->kind]),
-            cell_real("ranks", true, step ? replay->ranks : comm->ranks), cell_real("bytes", !step, comm->bytes),
-            cell_real("count", true, step ? 1 : comm->count),
-            cell_real("time_s", true, step ? replay->exec.step_time_s : comm->time_s),
-            cell_real("compute_s", step, replay->exec.breakdown.compute_s),
-            cell_real("comm_s", step, replay->exec.breakdown.comm_s), cell_real("flop", step, replay->flop),
-            cell_text("algorithm", step ? NULL : coll_algorithm_names[comm->algorithm]),
-            cell_text("protocol", step ? NULL : coll_protocol_names[comm->protocol]));
-    }
-    records_end(&records);
+    struct rows rows = {0};
+    if (format != RECORDS_TABLE)
+        fill(&rows, replay, NULL);
+    else if (replay->n_comm > 0)
+        fputs(head, stdout);
+    for (int i = 0; i < replay->n_comm; i++)
+        fill(&rows, replay, &replay->comm[i]);
+    rows_finish(stdout, &rows, format);
 }
 
 int cmd_replay(int argc, char **argv)
@@ -122,12 +115,9 @@ int cmd_replay(int argc, char **argv)
     if (hw_load_from(&hw, &sources, command.topology, &arena, &diag) == STATUS_OK &&
         given_cluster(&hw, &sources, command.overrides.list.at, command.overrides.list.n, &arena, &diag) == STATUS_OK &&
         replay_run(&replay, &command.replay, &hw, &arena, &diag) == STATUS_OK) {
-        if (command.format == RECORDS_TABLE) {
+        if (command.format == RECORDS_TABLE)
             print_step(&replay, &hw);
-            replay_print_comm(&replay, "\ncollectives and messages of all ranks, alike together:\n");
-        } else {
-            print_records(&replay, command.format);
-        }
+        replay_print_comm(&replay, "\ncollectives and messages of all ranks, alike together:\n", command.format);
     }
     hw_sources_free(&sources);
     overrides_free(&command.overrides);

@@ -2,9 +2,10 @@
 #ifndef FLOPCAST_CLI_REPLAY_H
 #define FLOPCAST_CLI_REPLAY_H
 
+#include "cli/records.h"
 #include "exchange/replay.h"
 
-/* A table of collectives behind the head; nothing where there are none. */
-void replay_print_comm(const struct replay *replay, const char *head);
+/* A table of collectives behind the head; nothing where there are none. For programs the step before them. */
+void replay_print_comm(const struct replay *replay, const char *head, enum records_format format);
 
 #endif

@@ -1,6 +1,7 @@
 #include "cli/rows.h"
 
 #include "cli/words.h"
+#include "store/study.h"
 
 static bool people_see(const struct rows *rows)
 {
@@ -48,6 +49,11 @@ void rows_real(struct rows *rows, struct rows_column column, bool known, double 
                     : arena_printf(arena, "%.*f", column.digits, shown));
 }
 
+void rows_real_as(struct rows *rows, struct rows_column column, bool known, double value, const char *text)
+{
+    put(rows, &column, cell_real(column.name, known, value), arena_strdup(&rows->table.numbers, text));
+}
+
 void rows_number_as(struct rows *rows, const char *heading, const char *unit, const char *text)
 {
     if (people_see(rows))
@@ -78,4 +84,28 @@ void rows_free(struct rows *rows)
 {
     table_free(&rows->table);
     vec_free(&rows->cells);
+}
+
+void rows_finish(FILE *out, struct rows *rows, enum records_format format)
+{
+    rows_print(out, rows, format);
+    rows_free(rows);
+}
+
+enum status rows_keep(const struct rows *rows, const char *db, const char *table, const char *rows_table,
+    const struct record_cell *head, int n_head, struct diag *diag)
+{
+    const struct store_study study = {.table = table,
+        .rows_table = rows_table,
+        .head = head,
+        .n_head = n_head,
+        .cells = rows->cells.at,
+        .n_cells = rows->n > 0 ? rows->cells.n / rows->n : 0,
+        .n_rows = rows->n};
+    struct store *store = NULL;
+    enum status status = store_open(&store, db, STORE_WRITE, diag);
+    if (status == STATUS_OK)
+        status = store_put_study(store, &study, diag);
+    store_close(store);
+    return status;
 }

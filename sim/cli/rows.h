@@ -33,11 +33,17 @@ void rows_next(struct rows *rows); /* the cells that follow are of a new one; al
 void rows_text(struct rows *rows, struct rows_column column, const char *text); /* NULL: not known */
 void rows_int(struct rows *rows, struct rows_column column, int64_t value);
 void rows_real(struct rows *rows, struct rows_column column, bool known, double value);
-/* A number for people alone, whose text is made elsewhere. */
+/* A number whose text for people is made elsewhere; the second for people alone. */
+void rows_real_as(struct rows *rows, struct rows_column column, bool known, double value, const char *text);
 void rows_number_as(struct rows *rows, const char *heading, const char *unit, const char *text);
 void rows_mark(struct rows *rows, enum table_mark mark); /* the last cell that people see */
 
 void rows_print(FILE *out, const struct rows *rows, enum records_format format);
 void rows_free(struct rows *rows);
+void rows_finish(FILE *out, struct rows *rows, enum records_format format); /* print and free */
+
+/* The cells for programs as a study (store/study.h) of the database db, below this head. */
+enum status rows_keep(const struct rows *rows, const char *db, const char *table, const char *rows_table,
+    const struct record_cell *head, int n_head, struct diag *diag);
 
 #endif

@@ -6,7 +6,6 @@
 #include "cli/vary.h"
 #include "cli/words.h"
 #include "scenario/sensitivity.h"
-#include "store/study.h"
 
 #include <argp.h>
 #include <math.h>
@@ -105,17 +104,7 @@ static void keep(const char *db, const struct rows *rows, const struct sensitivi
         cell_real("tflops_per_gpu", true, s->tflops_per_gpu), cell_real("independent", true, s->independent),
         cell_real("correlated", true, s->correlated), cell_real("discrepancy", true, s->discrepancy),
         cell_int("idle", s->n_idle)};
-    const struct store_study study = {.table = "sensitivity",
-        .rows_table = "sensitivity_part",
-        .head = head,
-        .n_head = sizeof head / sizeof *head,
-        .cells = rows->cells.at,
-        .n_cells = rows->n > 0 ? rows->cells.n / rows->n : 0,
-        .n_rows = rows->n};
-    struct store *store = NULL;
-    if (store_open(&store, db, STORE_WRITE, diag) == STATUS_OK)
-        store_put_study(store, &study, diag);
-    store_close(store);
+    rows_keep(rows, db, "sensitivity", "sensitivity_part", head, sizeof head / sizeof *head, diag);
 }
 
 static void show_progress(void *self, int done, int total)

@@ -1,9 +1,8 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/given.h"
-#include "cli/records.h"
 #include "cli/replay.h"
-#include "cli/table.h"
+#include "cli/rows.h"
 #include "cli/words.h"
 
 #include "base/files.h"
@@ -35,6 +34,7 @@ struct scaled {
     double low_s, high_s; /* 5 and 95 % of samples */
 };
 
+static const double MS = 1e3;
 enum { MOST_GPUS = 1 << 20, MOST_STEPS = 1 << 30, MOST_TOP = 1000, MEASURED_STEPS = 5 };
 
 static void take_number(void *member, const struct argument *argument)
@@ -221,67 +221,49 @@ static void print_ratios(const struct hw_gpu *from, const struct hw_gpu *to)
     puts("\n");
 }
 
-static void print_rows(const struct scaled *rows, int n, const struct command *command)
+static void fill(struct rows *rows, const struct command *command, const struct scaled *row, double first_step_s)
 {
-    struct table table = {0};
-    for (int i = 0; i < n; i++) {
-        const struct exec_result *exec = &rows[i].replay.exec;
-        const struct exec_breakdown *b = &exec->breakdown;
-        double step_s = exec->step_time_s;
-        table_row(&table);
-        table_number(&table, "GPUs", "", 0, rows[i].replay.ranks);
-        table_number(&table, "step", "ms", 3, step_s * 1e3);
-        if (!command->quiet)
-            table_number(&table, "sd", "%", 1, 100 * exec->step_time_sd_s / step_s);
-        if (command->samples > 0) {
-            table_number(&table, "5 %", "ms", 3, rows[i].low_s * 1e3);
-            table_number(&table, "95 %", "ms", 3, rows[i].high_s * 1e3);
-        }
-        table_number_as(&table, "step / traced", "%",
-            words_number(&table.numbers, 100 * (step_s / rows[i].planned.step_s - 1), 1, true));
-        table_number(&table, "throughput", "% of ideal", 1, 100 * rows[0].replay.exec.step_time_s / step_s);
-        table_number(&table, "kernels", "ms", 3, b->compute_s * 1e3);
-        table_number(&table, "contention", "ms", 3, b->contention_s * 1e3);
-        table_number(&table, "exposed comm", "ms", 3, b->exposed_comm_s * 1e3);
-        table_number(&table, "host", "ms", 3, b->host_bound_s * 1e3);
-        table_number(&table, "other idle", "ms", 3, b->other_idle_s * 1e3);
-    }
-    table_finish(stdout, &table);
+    const struct exec_result *exec = &row->replay.exec;
+    const struct exec_breakdown *b = &exec->breakdown;
+    double step_s = exec->step_time_s;
+    bool sampled = command->samples > 0, noisy = !command->quiet;
+    rows_next(rows);
+    rows_real(rows, COLUMN("gpus", "GPUs"), true, row->replay.ranks);
+    rows_real(rows, COLUMN("step_time_s", "step", "ms", MS, 3), true, step_s);
+    rows_real(rows, COLUMN("step_time_sd_s"), true, exec->step_time_sd_s);
+    rows_real(rows, COLUMN(NULL, noisy ? "sd" : NULL, "%", .digits = 1), true, 100 * exec->step_time_sd_s / step_s);
+    rows_real(rows, COLUMN("step_time_low_s", sampled ? "5 %" : NULL, "ms", MS, 3), sampled, row->low_s);
+    rows_real(rows, COLUMN("step_time_high_s", sampled ? "95 %" : NULL, "ms", MS, 3), sampled, row->high_s);
+    rows_real(rows, COLUMN(NULL, "step / traced", "%", .digits = 1, .sign = true), true,
+        100 * (step_s / row->planned.step_s - 1));
+    rows_real(rows, COLUMN(NULL, "throughput", "% of ideal", .digits = 1), true, 100 * first_step_s / step_s);
+    rows_real(rows, COLUMN("traced_gpus"), true, row->planned.ranks);
+    rows_real(rows, COLUMN("traced_step_time_s"), true, row->planned.step_s);
+    rows_real(rows, COLUMN("compute_s", "kernels", "ms", MS, 3), true, b->compute_s);
+    rows_real(rows, COLUMN("contention_s", "contention", "ms", MS, 3), true, b->contention_s);
+    rows_real(rows, COLUMN("exposed_comm_s", "exposed comm", "ms", MS, 3), true, b->exposed_comm_s);
+    rows_real(rows, COLUMN("comm_s"), true, b->comm_s);
+    rows_real(rows, COLUMN("host_bound_s", "host", "ms", MS, 3), true, b->host_bound_s);
+    rows_real(rows, COLUMN("other_idle_s", "other idle", "ms", MS, 3), true, b->other_idle_s);
 }
 
-static void print_records(const struct scaled *rows, int n, enum records_format format)
-{
-    struct records records = records_begin(stdout, format);
-    for (int i = 0; i < n; i++) {
-        const struct exec_result *exec = &rows[i].replay.exec;
-        const struct exec_breakdown *b = &exec->breakdown;
-        RECORDS_ROW(&records, cell_real("gpus", true, rows[i].replay.ranks),
-            cell_real("step_time_s", true, exec->step_time_s), cell_real("step_time_sd_s", true, exec->step_time_sd_s),
-            cell_real("step_time_low_s", rows[i].low_s > 0, rows[i].low_s),
-            cell_real("step_time_high_s", rows[i].low_s > 0, rows[i].high_s),
-            cell_real("traced_gpus", true, rows[i].planned.ranks),
-            cell_real("traced_step_time_s", true, rows[i].planned.step_s), cell_real("compute_s", true, b->compute_s),
-            cell_real("contention_s", true, b->contention_s), cell_real("exposed_comm_s", true, b->exposed_comm_s),
-            cell_real("comm_s", true, b->comm_s), cell_real("host_bound_s", true, b->host_bound_s),
-            cell_real("other_idle_s", true, b->other_idle_s));
-    }
-    records_end(&records);
-}
-
-static void print(const struct command *command, const struct trace *trace, struct scaled *rows, int n,
+static void print(const struct command *command, const struct trace *trace, struct scaled *scaled, int n,
     const struct hw *hw, const struct hw_gpu *traced)
 {
-    struct scaled *last = &rows[n - 1];
-    if (command->format != RECORDS_TABLE) {
-        print_records(rows, n, command->format);
-        return;
-    }
-    print_head(command, trace, &last->planned, hw);
-    if (traced)
+    struct scaled *last = &scaled[n - 1];
+    struct rows rows = {0};
+    bool people = command->format == RECORDS_TABLE;
+    for (int i = 0; i < n; i++)
+        fill(&rows, command, &scaled[i], scaled[0].replay.exec.step_time_s);
+    if (people)
+        print_head(command, trace, &last->planned, hw);
+    if (people && traced)
         print_ratios(traced, &hw->gpu);
-    print_rows(rows, n, command);
+    rows_finish(stdout, &rows, command->format);
+    if (!people)
+        return;
     last->replay.n_comm = last->replay.n_comm < command->top ? last->replay.n_comm : command->top;
-    replay_print_comm(&last->replay, "\ncollectives of a rank in the last line, alike together:\n");
+    replay_print_comm(&last->replay, "\ncollectives of a rank in the last line, alike together:\n", RECORDS_TABLE);
 }
 
 /* ---- command ---- */

@@ -3,8 +3,7 @@
 #include "base/files.h"
 #include "cli/arguments.h"
 #include "cli/comm.h"
-#include "cli/records.h"
-#include "cli/table.h"
+#include "cli/rows.h"
 #include "cli/vary.h"
 #include "cli/words.h"
 #include "store/explanation.h"
@@ -21,7 +20,7 @@ struct explain {
     const char *file, *db, *from, *to;
     int top;
     enum records_format format;
-    struct records records; /* where that is not the table */
+    struct rows rows; /* of a table for people, of all for programs */
     struct overrides overrides;
     struct arena arena;
     struct store *store;
@@ -53,47 +52,103 @@ static const char doc[] =
     "remains, above 0 if a larger cluster saves work. Each line "
     "says how TFLOPS/GPU change; by collectives: the part of a kernel's time that collectives beside it add.";
 
-static void add_part(struct table *table, const char *cause, double change, double of_small, const char *away)
+/* A curve, and what is being said of it. */
+struct explained {
+    struct rows *rows;
+    struct arena *arena; /* lives as long as the rows */
+    const char *label;
+    int64_t small_gpus, large_gpus;
+};
+
+enum explained_table { EXPLAINED_CAUSES, EXPLAINED_PARALLELISM, EXPLAINED_STREAM, EXPLAINED_COLLECTIVES };
+
+/* Of the waterfall the change of a cause (and their sum), of the compute stream the time of an item in the last step of
+ * the large cluster, and of its collectives that of those which are alike; of parallelism time is that of moving,
+ * TABLE_UNKNOWN of the bubble. */
+struct explained_row {
+    enum explained_table table;
+    const char *item, *away, *bound_by;
+    double change, of_small, times, time_s, step_s, by_collectives_s, exposed_s, busbw_Bps;
+};
+
+/* People see collectives by comm_table(). */
+static void add(const struct explained *e, const struct explained_row *row)
 {
-    table_row(table);
-    table_text(table, "cause", "", cause);
-    table_number_as(table, "change", "TFLOPS/GPU", words_number(&table->numbers, change, 3, true));
-    table_number_as(table, "of the small", "%", words_number(&table->numbers, 100 * change / of_small, 2, true));
-    table_text(table, "taken away", "", away);
+    static const char *const names[] = {"waterfall", "parallelism", "compute_stream", "collectives"};
+    static const char *const heads[] = {"cause", "parallelism", "compute stream", NULL};
+    bool cause = row->table == EXPLAINED_CAUSES, parallel = row->table == EXPLAINED_PARALLELISM;
+    bool stream = row->table == EXPLAINED_STREAM, comm = row->table == EXPLAINED_COLLECTIVES;
+    bool timed = !cause && !isnan(row->time_s);
+    double share = cause ? 0 : (parallel ? row->exposed_s : row->time_s) / row->step_s;
+    struct rows *rows = e->rows;
+    rows_next(rows);
+    rows_text(rows, COLUMN("curve"), e->label);
+    rows_int(rows, COLUMN("small_gpus"), e->small_gpus);
+    rows_int(rows, COLUMN("large_gpus"), e->large_gpus);
+    rows_text(rows, COLUMN("table"), names[row->table]);
+    rows_text(rows, COLUMN("item", heads[row->table], stream ? "of rank 0" : NULL), arena_strdup(e->arena, row->item));
+    rows_real(rows, COLUMN("change_tflops_per_gpu", cause ? "change" : NULL, "TFLOPS/GPU", .digits = 3, .sign = true),
+        cause, row->change);
+    rows_real(rows, COLUMN("change_of_small", cause ? "of the small" : NULL, "%", 100, 2, .sign = true), cause,
+        row->of_small);
+    rows_text(rows, COLUMN(NULL, cause ? "taken away" : NULL), row->away);
+    rows_real(rows, COLUMN("times", stream ? "times" : NULL), stream || comm, row->times);
+    rows_real(rows, COLUMN("time_s", stream ? "time" : parallel ? "moving" : NULL, "ms", 1e3, 2), timed, row->time_s);
+    rows_real(
+        rows, COLUMN(NULL, parallel ? "hidden" : NULL, "ms", 1e3, 2), true, fmax(0, row->time_s - row->exposed_s));
+    rows_real(rows, COLUMN(NULL, parallel ? "exposed" : NULL, "ms", 1e3, 2), true, row->exposed_s);
+    rows_real(rows, COLUMN("of_step", stream || parallel ? "of the step" : NULL, "%", 100, 1), !cause, share);
+    rows_real(rows, COLUMN("by_collectives_s", stream ? "by collectives" : NULL, "ms", 1e3, 2), stream,
+        row->by_collectives_s);
+    rows_real(rows, COLUMN("exposed_s"), parallel || comm, row->exposed_s);
+    rows_real(rows, COLUMN("busbw_Bps"), comm, row->busbw_Bps);
+    rows_text(rows, COLUMN("bound_by"), row->bound_by);
 }
 
-static void print_waterfall(FILE *out, const struct scenario_waterfall *w)
+/* A table of its own for people; programs get all rows at the end. */
+static void end_table(struct explain *explain)
 {
-    struct table table = {0};
-    for (int i = 0; i <= CAUSE_COUNT; i++)
+    if (explain->format != RECORDS_TABLE)
+        return;
+    rows_finish(stdout, &explain->rows, RECORDS_TABLE);
+    explain->rows = (struct rows){0};
+}
+
+static void add_causes(const struct explained *e, const struct scenario_waterfall *w)
+{
+    for (int i = 0; i <= CAUSE_COUNT; i++) {
+        double change = -(i == CAUSE_REST ? w->rest : w->part[i]);
         if (scenario_waterfall_has(w, i))
-            add_part(&table, scenario_causes[i].name, -(i == CAUSE_REST ? w->rest : w->part[i]), w->small[0],
-                scenario_causes[i].away);
-    add_part(&table, "sum", w->large[0] - w->small[0], w->small[0], "");
-    table_finish(out, &table);
+            add(e, &(struct explained_row){EXPLAINED_CAUSES, scenario_causes[i].name, scenario_causes[i].away,
+                       .change = change, .of_small = change / w->small[0]});
+    }
+    add(e, &(struct explained_row){EXPLAINED_CAUSES, "sum", "", .change = w->large[0] - w->small[0],
+               .of_small = w->large[0] / w->small[0] - 1});
 }
 
-static const char *item_name(const struct scenario_path_item *item, struct arena *arena)
+static void add_stream(const struct explained *e, const struct scenario_path *path, int top)
 {
-    return item->waiting ? arena_printf(arena, "waits for %s", item->name) : item->name;
-}
-
-static void print_path(FILE *out, const struct scenario_path *path, int top, struct arena *arena)
-{
-    struct table table = {0};
     for (int i = 0; i < path->items.n && i < top; i++) {
         const struct scenario_path_item *item = &path->items.at[i];
-        table_row(&table);
-        table_text(&table, "compute stream", "of rank 0", item_name(item, arena));
-        table_number(&table, "times", "", 0, item->times);
-        table_number(&table, "time", "ms", 2, 1e3 * item->seconds);
-        table_number(&table, "of the step", "%", 1, 100 * item->seconds / path->step_s);
-        table_number(&table, "by collectives", "ms", 2, 1e3 * item->beside_s);
+        add(e, &(struct explained_row){EXPLAINED_STREAM,
+                   .item = item->waiting ? arena_printf(e->arena, "waits for %s", item->name) : item->name,
+                   .times = item->times, .time_s = item->seconds, .step_s = path->step_s,
+                   .by_collectives_s = item->beside_s});
     }
-    table_finish(out, &table);
 }
 
-/* What parallelism costs in a step, as tables and records have it: the bubble, and communication by what it is for. */
+static void add_collectives(const struct explained *e, const struct scenario_comm *comm, int top)
+{
+    for (int i = 0; i < comm->n_items && i < top; i++) {
+        const struct scenario_comm_item *item = &comm->items[i];
+        add(e, &(struct explained_row){EXPLAINED_COLLECTIVES, .item = scenario_comm_name(e->arena, item),
+                   .times = item->times, .time_s = item->moving_s, .step_s = comm->step_s, .exposed_s = item->exposed_s,
+                   .busbw_Bps = item->bus_bytes / item->moving_s,
+                   .bound_by = coll_bound_names[scenario_comm_most(item->bound_s)]});
+    }
+}
+
+/* What parallelism costs in a step: the bubble, and communication by what it is for. */
 static const enum plan_parallelism parallelisms[] = {
     PARALLEL_TENSOR, PARALLEL_CONTEXT, PARALLEL_EXPERT, PARALLEL_PIPELINE, PARALLEL_DATA};
 enum { PARALLELISMS = sizeof parallelisms / sizeof *parallelisms };
@@ -106,175 +161,90 @@ static bool is_parallel(const struct exec_result *result)
     return found;
 }
 
-static void add_parallelism(struct table *table, const char *name, double moving_s, double exposed_s, double step_s)
-{
-    table_row(table);
-    table_text(table, "parallelism", "", name);
-    table_number(table, "moving", "ms", 2, 1e3 * moving_s);
-    table_number(table, "hidden", "ms", 2, 1e3 * fmax(0, moving_s - exposed_s));
-    table_number(table, "exposed", "ms", 2, 1e3 * exposed_s);
-    table_number(table, "of the step", "%", 1, 100 * exposed_s / step_s);
-}
-
-static void print_parallelism(FILE *out, const struct exec_result *result, struct arena *arena)
-{
-    struct table table = {0};
-    const struct exec_breakdown *part = &result->breakdown;
-    if (!is_parallel(result))
-        return;
-    if (exec_has_stages(result))
-        add_parallelism(&table, "bubble", TABLE_UNKNOWN, part->bubble_s, result->step_time_s);
-    for (int i = 0; i < PARALLELISMS; i++) {
-        const struct exec_comm_time *comm = &part->comm[parallelisms[i]];
-        if (comm->moving_s > 0)
-            add_parallelism(
-                &table, plan_parallelism_names[parallelisms[i]], comm->moving_s, comm->exposed_s, result->step_time_s);
-    }
-    fputs("\nwhat parallelism costs, mean over ranks:\n\n", out);
-    table_finish(out, &table);
-    if (exec_has_stages(result)) {
-        int most = 0;
-        for (int p = 1; p < result->n_programs; p++)
-            if (result->programs[p].breakdown.compute_s > result->programs[most].breakdown.compute_s)
-                most = p;
-        const struct exec_breakdown *slowest = &result->programs[most].breakdown;
-        fputc('\n', out);
-        words_paragraph(out, arena_printf(arena,
-                                 "Stages wait for one another for %.1f %% of a step (the bubble). Stage %d of %d "
-                                 "computes longest, %.1f ms "
-                                 "of %.1f ms, and waits for %.1f ms.",
-                                 100 * part->bubble_s / result->step_time_s, most, result->n_programs,
-                                 1e3 * slowest->compute_s, 1e3 * result->step_time_s, 1e3 * slowest->bubble_s));
-    }
-}
-
-/* Why the curve falls, where the time of its large end goes, and there op by op. */
-static void print_curve(struct explain *explain, const struct scenario_point *small, const struct scenario_point *large,
-    const char *label, const struct scenario_waterfall *waterfall, const struct exec_result *result)
-{
-    struct arena arena = ARENA_INIT;
-    int64_t gpus = large->options.cluster.gpus;
-    printf("%s%s, %" PRId64 " -> %" PRId64 " GPUs: %.2f -> %.2f TFLOPS/GPU\n\n", explain->explained ? "\n" : "", label,
-        small->options.cluster.gpus, gpus, waterfall->small[0], waterfall->large[0]);
-    print_waterfall(stdout, waterfall);
-    struct scenario_loss loss = scenario_waterfall_loss(waterfall, small, large);
-    putchar('\n');
-    words_paragraph(stdout, scenario_loss_sentence(&arena, &loss));
-    struct scenario_step step = scenario_step(&result->breakdown, result->memory.alloc_stall_s);
-    const char *point = arena_printf(&arena, "%s, %" PRId64 " GPU%s", label, gpus, plural(gpus));
-    putchar('\n');
-    words_paragraph(stdout, arena_printf(&arena, "%s: %s", point, scenario_step_sentence(&arena, &step)));
-    print_parallelism(stdout, result, &arena);
-    struct scenario_path path;
-    scenario_path(&path, result, &arena);
-    printf("\nthe last step on %" PRId64 " GPUs, %.4f s:\n\n", gpus, path.step_s);
-    print_path(stdout, &path, explain->top, &arena);
-    struct scenario_comm comm;
-    scenario_comm(&comm, result, &arena);
-    if (comm.n_items > 0) {
-        puts("\nits collectives, from when the last member has arrived:\n");
-        comm_table(stdout, &(struct comm_side){"", &comm}, 1, explain->top, &arena);
-        putchar('\n');
-        words_paragraph(stdout, scenario_comm_sentence(&arena, point, &comm, &large->hw));
-        const char *channels = scenario_channels_sentence(&arena, &comm, &large->hw);
-        words_paragraph(stdout, channels ? channels : "");
-    }
-    explain->explained = true;
-    vec_free(&path.items);
-    arena_release(&arena);
-}
-
-/* A curve and what a row of it says: of the waterfall the change of a cause (and their sum), of the compute stream the
- * time of an item in the last step of the large cluster, and of its collectives that of those which are alike. */
-struct explained {
-    struct records *records;
-    const char *label;
-    int64_t small_gpus, large_gpus;
-};
-
-/* TABLE_UNKNOWN, NULL: not of this table. */
-struct explained_row {
-    const char *table, *item;
-    double change, change_of_small, times, time_s, of_step, by_collectives_s, exposed_s, busbw_Bps;
-    const char *bound_by;
-};
-
-static struct record_cell known(const char *name, double value)
-{
-    return cell_real(name, !isnan(value), value);
-}
-
-static void add_row(struct explained *e, const struct explained_row *row)
-{
-    RECORDS_ROW(e->records, cell_text("curve", e->label), cell_int("small_gpus", e->small_gpus),
-        cell_int("large_gpus", e->large_gpus), cell_text("table", row->table), cell_text("item", row->item),
-        known("change_tflops_per_gpu", row->change), known("change_of_small", row->change_of_small),
-        known("times", row->times), known("time_s", row->time_s), known("of_step", row->of_step),
-        known("by_collectives_s", row->by_collectives_s), known("exposed_s", row->exposed_s),
-        known("busbw_Bps", row->busbw_Bps), cell_text("bound_by", row->bound_by));
-}
-
-static void add_cause(struct explained *e, const char *cause, double change, double of_small)
-{
-    add_row(e, &(struct explained_row){"waterfall", cause, change, of_small, TABLE_UNKNOWN, TABLE_UNKNOWN,
-                   TABLE_UNKNOWN, TABLE_UNKNOWN, TABLE_UNKNOWN, TABLE_UNKNOWN, NULL});
-}
-
-static void add_item(struct explained *e, const struct scenario_path_item *item, double step_s, struct arena *arena)
-{
-    add_row(
-        e, &(struct explained_row){"compute_stream", item_name(item, arena), TABLE_UNKNOWN, TABLE_UNKNOWN, item->times,
-               item->seconds, item->seconds / step_s, item->beside_s, TABLE_UNKNOWN, TABLE_UNKNOWN, NULL});
-}
-
-static void add_collective(
-    struct explained *e, const struct scenario_comm_item *item, double step_s, struct arena *arena)
-{
-    add_row(e, &(struct explained_row){"collectives", scenario_comm_name(arena, item), TABLE_UNKNOWN, TABLE_UNKNOWN,
-                   item->times, item->moving_s, item->moving_s / step_s, TABLE_UNKNOWN, item->exposed_s,
-                   item->bus_bytes / item->moving_s, coll_bound_names[scenario_comm_most(item->bound_s)]});
-}
-
-/* Time is that of moving. */
-static void add_parallel_records(struct explained *e, const struct exec_result *result)
+static void add_parallelism(const struct explained *e, const struct exec_result *result)
 {
     const struct exec_breakdown *part = &result->breakdown;
     double step_s = result->step_time_s;
     if (exec_has_stages(result))
-        add_row(e, &(struct explained_row){"parallelism", "bubble", TABLE_UNKNOWN, TABLE_UNKNOWN, TABLE_UNKNOWN,
-                       TABLE_UNKNOWN, part->bubble_s / step_s, TABLE_UNKNOWN, part->bubble_s, TABLE_UNKNOWN, NULL});
+        add(e, &(struct explained_row){EXPLAINED_PARALLELISM, .item = "bubble", .time_s = TABLE_UNKNOWN,
+                   .step_s = step_s, .exposed_s = part->bubble_s});
     for (int i = 0; i < PARALLELISMS && is_parallel(result); i++) {
         const struct exec_comm_time *comm = &part->comm[parallelisms[i]];
         if (comm->moving_s > 0)
-            add_row(e, &(struct explained_row){"parallelism", plan_parallelism_names[parallelisms[i]], TABLE_UNKNOWN,
-                           TABLE_UNKNOWN, TABLE_UNKNOWN, comm->moving_s, comm->exposed_s / step_s, TABLE_UNKNOWN,
-                           comm->exposed_s, TABLE_UNKNOWN, NULL});
+            add(e, &(struct explained_row){EXPLAINED_PARALLELISM, .item = plan_parallelism_names[parallelisms[i]],
+                       .time_s = comm->moving_s, .step_s = step_s, .exposed_s = comm->exposed_s});
     }
 }
 
-static void add_records(struct explain *explain, const struct scenario_point *small, const struct scenario_point *large,
-    const char *label, const struct scenario_waterfall *w, const struct exec_result *result)
+/* Which stage the others wait for. */
+static void print_stages(FILE *out, const struct exec_result *result, struct arena *arena)
 {
-    struct arena arena = ARENA_INIT;
-    struct explained e = {&explain->records, label, small->options.cluster.gpus, large->options.cluster.gpus};
-    for (int i = 0; i <= CAUSE_COUNT; i++) {
-        double part = i == CAUSE_REST ? w->rest : w->part[i];
-        if (scenario_waterfall_has(w, i))
-            add_cause(&e, scenario_causes[i].name, -part, -part / w->small[0]);
-    }
-    add_cause(&e, "sum", w->large[0] - w->small[0], w->large[0] / w->small[0] - 1);
-    add_parallel_records(&e, result);
+    int most = 0;
+    for (int p = 1; p < result->n_programs; p++)
+        if (result->programs[p].breakdown.compute_s > result->programs[most].breakdown.compute_s)
+            most = p;
+    const struct exec_breakdown *slowest = &result->programs[most].breakdown;
+    fputc('\n', out);
+    words_paragraph(out, arena_printf(arena,
+                             "Stages wait for one another for %.1f %% of a step (the bubble). Stage %d of %d computes "
+                             "longest, %.1f ms of %.1f ms, and waits for %.1f ms.",
+                             100 * result->breakdown.bubble_s / result->step_time_s, most, result->n_programs,
+                             1e3 * slowest->compute_s, 1e3 * result->step_time_s, 1e3 * slowest->bubble_s));
+}
+
+static void print_comm(
+    const struct scenario_comm *comm, const struct hw *hw, const char *point, int top, struct arena *arena)
+{
+    puts("\nits collectives, from when the last member has arrived:\n");
+    comm_table(stdout, &(struct comm_side){"", comm}, 1, top, arena);
+    putchar('\n');
+    words_paragraph(stdout, scenario_comm_sentence(arena, point, comm, hw));
+    const char *channels = scenario_channels_sentence(arena, comm, hw);
+    words_paragraph(stdout, channels ? channels : "");
+}
+
+/* Why the curve falls, where the time of its large end goes, and there op by op. */
+static void answer(struct explain *explain, const struct scenario_point *small, const struct scenario_point *large,
+    const char *label, const struct scenario_waterfall *waterfall, const struct exec_result *result)
+{
+    struct arena *arena = &explain->arena;
+    int64_t gpus = large->options.cluster.gpus;
+    bool people = explain->format == RECORDS_TABLE;
+    const struct explained e = {&explain->rows, arena, label, small->options.cluster.gpus, gpus};
     struct scenario_path path;
-    scenario_path(&path, result, &arena);
-    for (int i = 0; i < path.items.n && i < explain->top; i++)
-        add_item(&e, &path.items.at[i], path.step_s, &arena);
     struct scenario_comm comm;
-    scenario_comm(&comm, result, &arena);
-    for (int i = 0; i < comm.n_items && i < explain->top; i++)
-        add_collective(&e, &comm.items[i], comm.step_s, &arena);
+    scenario_path(&path, result, arena);
+    scenario_comm(&comm, result, arena);
+    const char *point = arena_printf(arena, "%s, %" PRId64 " GPU%s", label, gpus, plural(gpus));
+    if (people)
+        printf("%s%s, %" PRId64 " -> %" PRId64 " GPUs: %.2f -> %.2f TFLOPS/GPU\n\n", explain->explained ? "\n" : "",
+            label, e.small_gpus, gpus, waterfall->small[0], waterfall->large[0]);
+    add_causes(&e, waterfall);
+    end_table(explain);
+    if (people) {
+        struct scenario_loss loss = scenario_waterfall_loss(waterfall, small, large);
+        struct scenario_step step = scenario_step(&result->breakdown, result->memory.alloc_stall_s);
+        putchar('\n');
+        words_paragraph(stdout, scenario_loss_sentence(arena, &loss));
+        putchar('\n');
+        words_paragraph(stdout, arena_printf(arena, "%s: %s", point, scenario_step_sentence(arena, &step)));
+    }
+    if (people && is_parallel(result))
+        fputs("\nwhat parallelism costs, mean over ranks:\n\n", stdout);
+    add_parallelism(&e, result);
+    end_table(explain);
+    if (people && exec_has_stages(result))
+        print_stages(stdout, result, arena);
+    if (people)
+        printf("\nthe last step on %" PRId64 " GPUs, %.4f s:\n\n", gpus, path.step_s);
+    add_stream(&e, &path, explain->top);
+    end_table(explain);
+    if (people && comm.n_items > 0)
+        print_comm(&comm, &large->hw, point, explain->top, arena);
+    else if (!people)
+        add_collectives(&e, &comm, explain->top);
     explain->explained = true;
     vec_free(&path.items);
-    arena_release(&arena);
 }
 
 static enum status explain_curve(
@@ -282,7 +252,7 @@ static enum status explain_curve(
 {
     struct arena arena = ARENA_INIT;
     struct scenario_waterfall waterfall;
-    const char *label = vary_name(&explain->vary, small, &arena);
+    const char *label = vary_name(&explain->vary, small, &explain->arena);
     struct diag own = DIAG_INIT;
     enum status status = scenario_explain(&waterfall, small, large, &own);
     if (status == STATUS_INPUT) { /* other curves may fit where this one does not */
@@ -301,9 +271,8 @@ static enum status explain_curve(
     struct scenario_result result;
     if (status == STATUS_OK)
         status = scenario_simulate(&result, &traced, &arena, diag);
-    bool table = explain->format == RECORDS_TABLE;
     if (status == STATUS_OK)
-        (table ? print_curve : add_records)(explain, small, large, label, &waterfall, &result.exec);
+        answer(explain, small, large, label, &waterfall, &result.exec);
     if (status == STATUS_OK && explain->store)
         status = store_put_explanation(explain->store, &waterfall, label, small, large, &explain->first, diag);
     arena_release(&arena);
@@ -378,13 +347,12 @@ int cmd_waterfall(int argc, char **argv)
     load(&set, &explain, &diag);
     if (diag.worst == STATUS_OK && explain.db)
         store_open(&explain.store, explain.db, STORE_WRITE, &diag);
-    bool table = explain.format == RECORDS_TABLE;
-    if (diag.worst == STATUS_OK && !table)
-        explain.records = records_begin(stdout, explain.format);
-    if (diag.worst == STATUS_OK)
+    bool asked = diag.worst == STATUS_OK;
+    if (asked)
         explain_curves(&explain, &set, &diag);
-    if (explain.records.out)
-        records_end(&explain.records);
+    if (asked && explain.format != RECORDS_TABLE)
+        rows_print(stdout, &explain.rows, explain.format);
+    rows_free(&explain.rows);
     store_close(explain.store);
     vec_free(&explain.vary.options);
     overrides_free(&explain.overrides);
