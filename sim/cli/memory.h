@@ -1,6 +1,4 @@
-/* What `flopcast memory`, `flopcast capacity` and (the cut of a model over ranks) `flopcast model` were asked, and the
- * answer of the first as rows: bytes on one GPU, then
- * (--teach) rules of thumb beside what is modelled.
+/* What `flopcast memory`, `flopcast capacity` and (the cut of a model over ranks) `flopcast model` were asked.
  *
  * Both make a point of a scenario out of their options and ask its plan. Of a model of which only the number of
  * parameters is known, and for what is kept in INT8 (which nobody trains with), the states alone are counted
@@ -77,8 +75,6 @@ bool memory_supported(const struct memory_job *job, const struct hw_gpu *gpu);
 /* The cluster takes any number of GPUs and has all the host memory that is asked for. */
 void memory_unlimited(struct hw *hw);
 
-/* ---- memory_remedy.c ---- */
-
 /* A job that memory_check() has passed and that does not fit: the changes from cheap to dear (kernels that are as fast
  * or faster, recomputation, smaller micro-batches, sharding over the GPUs that are there, an optimizer with less state,
  * host memory, more GPUs, adapters instead of all parameters), and the first that suffices alone; where none does,
@@ -91,7 +87,7 @@ const char *memory_remedy(struct memory_job *out, const struct memory_job *job, 
 enum { MEMORY_MOST_GPUS = 1 << 14 };
 int64_t memory_fewest_gpus(const struct memory_job *job);
 
-/* ---- memory_request.c, memory_gpus.c ---- */
+/* ---- memory_request.c ---- */
 
 struct memory_gpu {
     struct hw_gpu gpu;
@@ -119,30 +115,8 @@ void memory_parse(struct memory_request *request, int argc, char **argv, const c
 enum status memory_load(struct memory_request *request, struct arena *arena, struct diag *diag);
 void memory_free(struct memory_request *request);
 
-/* The GPUs, and in the job's point the cluster that it is tried on: the one given, or flopcast's first by alphabet that
- * has the GPU and (`capacity`) takes that number of GPUs. A GPU that is in none is tried in the place of an H100; of
- * one of unknown speed only the memory is its own. */
-enum status memory_load_gpus(struct memory_request *request, struct arena *arena, struct diag *diag);
-
 /* ---- memory.c ---- */
 
 void memory_print_degrees(FILE *out, const struct memory_job *job); /* ", tensor 2, pipeline 4" */
-
-/* ---- memory_rules.c ---- */
-
-#define MEMORY_NOT_GIVEN ((double)NAN)
-
-struct memory_row {
-    const char *section; /* "gpu": bytes on one GPU; "stage": on one of a pipeline's stage; "rule": a rule of thumb */
-    const char *name;
-    double rule;     /* bytes; MEMORY_NOT_GIVEN where there is none */
-    double modelled; /* bytes; MEMORY_NOT_GIVEN where nothing is modelled */
-    double largest;  /* bytes at its own fullest moment; MEMORY_NOT_GIVEN ... */
-    const char *note;
-};
-struct memory_rows {
-    VEC(struct memory_row) list;
-};
-void memory_add_rules(struct memory_rows *rows, const struct memory_request *request, struct arena *arena);
 
 #endif

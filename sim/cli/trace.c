@@ -1,14 +1,38 @@
-#include "cli/trace_events.h"
+#include "cli/trace.h"
+
+#include "plan/plan.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
+enum { STEP_THREAD = 1, HOST_THREAD = 2, LOADER_THREAD = 3 };
+
+struct trace_writer {
+    FILE *out;
+    const struct scenario_point *point;
+    const struct exec_result *exec;
+    bool first;  /* no event yet */
+    int threads; /* so far */
+    const struct plan *plan;
+    int n_ops; /* of it */
+    /* Of the rank that is being written: */
+    const struct exec_span *spans;
+    const struct exec_host_span *host_spans;
+    int n_spans, n_host_spans;
+    int *span_of_op;           /* -1: none */
+    int64_t first_correlation; /* that of op 0; after those of all ops come those of their cudaEventRecords */
+    int64_t next_arrow;        /* its id: beyond those of launches */
+};
+
+/* ---- events ---- */
+
 /* Queues that a plan has beside those come after them. */
-int trace_thread_of(int queue)
+static int trace_thread_of(int queue)
 {
     static const int threads[STREAM_COUNT] = {[STREAM_COMPUTE] = 7,
         [STREAM_COMM] = 20,
@@ -18,6 +42,281 @@ int trace_thread_of(int queue)
         [STREAM_LOADER] = LOADER_THREAD};
     enum { FIRST_FURTHER = 24 };
     return queue < STREAM_COUNT ? threads[queue] : FIRST_FURTHER + queue - STREAM_COUNT;
+}
+
+/* A time in microseconds, cut to nanoseconds. */
+static void trace_time(FILE *out, ps_t time)
+{
+    ps_t ns = time / 1000;
+    fprintf(out, "%" PRId64 ".%03d", ns / 1000, (int)(ns % 1000));
+}
+
+/* Everything of an event up to its arguments, whose object the caller ends. */
+static void trace_begin(struct trace_writer *w, char phase, const char *name, int pid, int tid)
+{
+    fprintf(w->out, "%s\n{\"ph\": \"%c\", \"pid\": %d, \"tid\": %d, \"name\": ", w->first ? "" : ",", phase, pid, tid);
+    json_write_string(w->out, name);
+    w->first = false;
+}
+
+static void trace_slice(
+    struct trace_writer *w, const char *category, const char *name, int pid, int tid, ps_t start, ps_t end)
+{
+    trace_begin(w, 'X', name, pid, tid);
+    fprintf(w->out, ", \"cat\": \"%s\", \"ts\": ", category);
+    trace_time(w->out, start);
+    fputs(", \"dur\": ", w->out);
+    trace_time(w->out, end / 1000 * 1000 - start / 1000 * 1000);
+    fputs(", \"args\": {", w->out);
+}
+
+/* What a launch and what it launches have in common. */
+static int64_t trace_correlation(const struct trace_writer *w, int32_t op)
+{
+    return w->first_correlation + op;
+}
+
+/* What the op did on its stream; NULL: op is -1, or it is not in the trace. */
+static const struct exec_span *trace_span_of(const struct trace_writer *w, int32_t op)
+{
+    return op < 0 || w->span_of_op[op] < 0 ? NULL : &w->spans[w->span_of_op[op]];
+}
+
+/* What CUDA would do by cudaMemcpyAsync. */
+static bool trace_is_copy(const struct exec_span *span)
+{
+    return !span->is_collective && (span->kernel == KERNEL_COPY || span->kernel == KERNEL_HOST_COPY);
+}
+
+/* ---- arrows ---- */
+
+/* An end of an arrow: it belongs to the slice that is open there. */
+static void write_end(struct trace_writer *w, bool starts, const char *category, int64_t id, int rank, int tid, ps_t at)
+{
+    trace_begin(w, starts ? 's' : 'f', category, rank, tid);
+    fprintf(w->out, ", \"cat\": \"%s\", \"id\": %" PRId64 ", \"ts\": ", category, id);
+    trace_time(w->out, at);
+    fputs(starts ? "}" : ", \"bp\": \"e\"}", w->out);
+}
+
+/* The last nanosecond of what takes from start to end. */
+static ps_t last_ns(ps_t start, ps_t end)
+{
+    enum { PS_PER_NS = 1000 };
+    return end - PS_PER_NS > start ? end - PS_PER_NS : start;
+}
+
+/* From the end of what was awaited, on thread `from`, to where the waiter goes on, at a time of thread `tid`. awaited
+ * NULL: nothing. */
+static void trace_arrow(struct trace_writer *w, const struct exec_span *awaited, int tid, ps_t at, int rank, int from)
+{
+    if (!awaited)
+        return;
+    int64_t id = w->next_arrow++;
+    write_end(w, true, "wait", id, rank, from, last_ns(awaited->start, awaited->end));
+    write_end(w, false, "wait", id, rank, tid, at);
+}
+
+/* ---- the host ---- */
+
+static void write_issue(struct trace_writer *w, const struct exec_host_span *span, int rank)
+{
+    const struct exec_span *launched = trace_span_of(w, span->op);
+    int64_t correlation = trace_correlation(w, span->op);
+    if (!launched || trace_thread_of(launched->stream) == LOADER_THREAD)
+        return;
+    trace_slice(w, "cuda_runtime", trace_is_copy(launched) ? "cudaMemcpyAsync" : "cudaLaunchKernel", rank, HOST_THREAD,
+        span->start, span->end);
+    fprintf(w->out, "\"correlation\": %" PRId64 "}}", correlation);
+    write_end(w, true, "ac2g", correlation, rank, HOST_THREAD, span->start);
+    write_end(w, false, "ac2g", correlation, rank, trace_thread_of(launched->stream), launched->start);
+}
+
+static void write_blocked(struct trace_writer *w, const struct exec_host_span *span, int rank)
+{
+    const struct exec_span *awaited = span->kind == HOST_WAITS ? trace_span_of(w, span->op) : NULL;
+    const char *call = span->kind == HOST_WAITS       ? "cudaEventSynchronize"
+                       : span->kind == HOST_ALLOCATES ? "cudaMalloc"
+                                                      : "cudaLaunchKernel";
+    trace_slice(w, "cuda_runtime", call, rank, HOST_THREAD, span->start, span->end);
+    fputs("\"plan op\": ", w->out);
+    json_write_string(w->out, span->name);
+    fprintf(w->out, "%s}}", span->kind == HOST_FULL_QUEUE ? ", \"blocked\": \"launch queue full\"" : "");
+    if (awaited)
+        trace_arrow(w, awaited, HOST_THREAD, last_ns(span->start, span->end), rank, trace_thread_of(awaited->stream));
+}
+
+/* Of a GEMM or attention, as an operator has them with record_shapes. */
+static void write_shapes(struct trace_writer *w, const struct exec_host_span *span, int rank)
+{
+    static const char *const types[DTYPE_COUNT] = {[DTYPE_FP32] = "float",
+        [DTYPE_TF32] = "float",
+        [DTYPE_BF16] = "c10::BFloat16",
+        [DTYPE_FP16] = "c10::Half",
+        [DTYPE_FP8] = "c10::Float8_e4m3fn",
+        [DTYPE_INT8] = "signed char"};
+    const struct plan_op *op = &w->plan->programs[plan_program_of(w->plan, rank)].ops.at[span->op];
+    const struct kernel_work *work = op->kind == OP_KERNEL ? &w->plan->kernels.at[op->index] : NULL;
+    char batch[32] = "";
+    int64_t rows = work ? work->m : 0, columns = work ? work->n : 0;
+    if (!work || (work->kind != KERNEL_GEMM && work->kind != KERNEL_ATTENTION) || work->gathers || work->pieces > 1)
+        return;
+    bool attends = work->kind == KERNEL_ATTENTION; /* queries and keys, as scaled_dot_product_attention has them */
+    if (attends)
+        snprintf(batch, sizeof batch, "1, %" PRId64 ", ", work->batch);
+    else if (work->batch > 1)
+        snprintf(batch, sizeof batch, "%" PRId64 ", ", work->batch);
+    fprintf(w->out,
+        ", \"External id\": %" PRId64 ", \"Input Dims\": [[%s%" PRId64 ", %" PRId64 "], [%s%" PRId64 ", %" PRId64
+        "]], \"Input type\": [\"%s\", \"%s\"]",
+        trace_correlation(w, span->op), batch, rows, work->k, batch, attends ? columns : work->k,
+        attends ? work->k : columns, types[work->math], types[work->math]);
+}
+
+/* With arrows to what it launched. */
+static void trace_host(struct trace_writer *w, int rank, const char *step)
+{
+    for (int i = 0; i < w->n_host_spans; i++) {
+        const struct exec_host_span *span = &w->host_spans[i];
+        if (span->kind == HOST_STEP) {
+            trace_slice(w, "user_annotation", step, rank, HOST_THREAD, span->start, span->end);
+            fputs("}}", w->out);
+        } else if (span->kind == HOST_ISSUE || span->kind == HOST_WORK) {
+            trace_slice(w, "cpu_op", span->name, rank, HOST_THREAD, span->start, span->end);
+            fprintf(w->out, "\"op\": %d, \"phase\": \"%s\"", span->op, plan_phase_names[span->phase]);
+            write_shapes(w, span, rank);
+            fputs("}}", w->out);
+            if (span->kind == HOST_ISSUE)
+                write_issue(w, span, rank);
+        } else {
+            write_blocked(w, span, rank);
+        }
+    }
+}
+
+/* ---- what waits for what: every wait of the plan, whether it took time or not ---- */
+
+struct walk {
+    struct trace_writer *w;
+    const struct plan_program *program;
+    int rank;
+    ps_t at, *issued; /* where the host is; when it had issued each op, PS_NEVER: it did not */
+    int next;         /* host span */
+};
+
+static ps_t step_length(const struct walk *walk)
+{
+    return walk->w->exec->last_step_end - walk->w->exec->last_step_start;
+}
+
+/* Of an op of this step or the one before, as its own program numbers it. */
+static int64_t record_of(const struct walk *walk, plan_wait wait)
+{
+    bool before = wait & PLAN_PREVIOUS_STEP;
+    return trace_correlation(walk->w, wait & ~PLAN_PREVIOUS_STEP) + (before ? 2 : 1) * (int64_t)walk->w->n_ops;
+}
+
+static int stream_of(const struct walk *walk, plan_wait wait)
+{
+    return walk->program->ops.at[wait & ~PLAN_PREVIOUS_STEP].stream;
+}
+
+/* A wait for what no GPU does is not CUDA's; one of the step before that was not there neither. */
+static bool is_cuda(const struct walk *walk, plan_wait wait)
+{
+    bool before = wait & PLAN_PREVIOUS_STEP;
+    return stream_of(walk, wait) != STREAM_LOADER && (!before || walk->w->exec->last_step_start > 0);
+}
+
+static void write_sync(struct walk *walk, const char *name, int thread, plan_wait wait, ps_t start, ps_t end)
+{
+    trace_slice(walk->w, "cuda_sync", name, walk->rank, HOST_THREAD, start, end);
+    fprintf(walk->w->out,
+        "\"stream\": %d, \"wait_on_stream\": %d, \"wait_on_cuda_event_record_corr_id\": %" PRId64 "}}", thread,
+        trace_thread_of(stream_of(walk, wait)), record_of(walk, wait));
+}
+
+/* The host waits: there is a span where it was blocked. */
+static void host_waits(struct walk *walk, const struct plan_op *op)
+{
+    const struct trace_writer *w = walk->w;
+    const struct exec_host_span *span = walk->next < w->n_host_spans ? &w->host_spans[walk->next] : NULL;
+    plan_wait wait = walk->program->waits.at[op->first_wait];
+    bool blocked = span && span->kind == HOST_WAITS && span->name == op->name;
+    ps_t start = blocked ? span->start : walk->at, end = blocked ? span->end : walk->at;
+    walk->next += blocked;
+    walk->at = end;
+    if (!is_cuda(walk, wait))
+        return;
+    if (!blocked) {
+        trace_slice(walk->w, "cuda_runtime", "cudaEventSynchronize", walk->rank, HOST_THREAD, start, end);
+        fputs("}}", w->out);
+    }
+    write_sync(walk, "Event Sync", -1, wait, start, end);
+}
+
+static void streams_wait(struct walk *walk, const struct plan_op *op)
+{
+    for (int i = op->first_wait; i < op->first_wait + op->n_waits; i++) {
+        plan_wait wait = walk->program->waits.at[i];
+        bool own = stream_of(walk, wait) == op->stream;
+        if (!own && op->stream != STREAM_LOADER && is_cuda(walk, wait))
+            write_sync(walk, "Stream Wait Event", trace_thread_of(op->stream), wait, walk->at, walk->at);
+    }
+}
+
+/* The host's spans of an op, and those before it in which it was blocked. */
+static void host_passes(struct walk *walk, int op)
+{
+    const struct trace_writer *w = walk->w;
+    while (walk->next < w->n_host_spans && w->host_spans[walk->next].kind != HOST_WAITS &&
+           w->host_spans[walk->next].op <= op)
+        walk->at = w->host_spans[walk->next++].end;
+}
+
+static void write_record(struct walk *walk, plan_wait wait)
+{
+    ps_t at = walk->issued[wait & ~PLAN_PREVIOUS_STEP] - (wait & PLAN_PREVIOUS_STEP ? step_length(walk) : 0);
+    trace_slice(walk->w, "cuda_runtime", "cudaEventRecord", walk->rank, HOST_THREAD, at, at);
+    fprintf(walk->w->out, "\"correlation\": %" PRId64 "}}", record_of(walk, wait));
+}
+
+/* Each event that anything waits for, once. */
+static void write_records(struct walk *walk)
+{
+    const struct plan_program *program = walk->program;
+    bool *written = xcalloc(2 * (size_t)program->ops.n + 1, sizeof *written);
+    for (int i = 0; i < program->waits.n; i++) {
+        plan_wait wait = program->waits.at[i];
+        int op = wait & ~PLAN_PREVIOUS_STEP, place = op + (wait & PLAN_PREVIOUS_STEP ? program->ops.n : 0);
+        if (!written[place] && walk->issued[op] != PS_NEVER && is_cuda(walk, wait))
+            write_record(walk, wait);
+        written[place] = true;
+    }
+    free(written);
+}
+
+static void trace_syncs(struct trace_writer *w, int rank)
+{
+    const struct plan_program *program = &w->plan->programs[plan_program_of(w->plan, rank)];
+    struct walk walk = {.w = w, .program = program, .rank = rank};
+    if (w->n_host_spans == 0)
+        return;
+    walk.at = w->host_spans[0].start;
+    walk.next = 1; /* after the step */
+    walk.issued = xcalloc((size_t)program->ops.n + 1, sizeof *walk.issued);
+    for (int i = 0; i < program->ops.n; i++) {
+        const struct plan_op *op = &program->ops.at[i];
+        bool of_gpu = op->kind == OP_KERNEL || plan_op_is_comm(op);
+        if (op->kind == OP_HOST_WAIT)
+            host_waits(&walk, op);
+        else if (of_gpu)
+            streams_wait(&walk, op);
+        host_passes(&walk, i);
+        walk.issued[i] = of_gpu ? walk.at : PS_NEVER;
+    }
+    write_records(&walk);
+    free(walk.issued);
 }
 
 enum { CORRELATIONS = 3 }; /* of an op: itself, the records of its event in this step and in the one before */

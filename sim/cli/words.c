@@ -135,3 +135,14 @@ const char *words_stem(const char *path, struct arena *arena)
     const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path, *dot = strrchr(file, '.');
     return arena_printf(arena, "%.*s", (int)(dot && dot > file ? dot - file : (long)strlen(file)), file);
 }
+
+const char *words_shell(const char *text, struct arena *arena)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=+-,:@%";
+    if (*text && strspn(text, plain) == strlen(text))
+        return text;
+    const char *word = "'";
+    for (; *text; text++)
+        word = arena_printf(arena, *text == '\'' ? "%s'\\''" : "%s%c", word, *text);
+    return arena_printf(arena, "%s'", word);
+}

@@ -31,6 +31,9 @@ void words_lines(FILE *out, char *text);
 /* "runs/ds_config.json" -> "ds_config". */
 const char *words_stem(const char *path, struct arena *arena);
 
+/* The text as one word of a shell. */
+const char *words_shell(const char *text, struct arena *arena);
+
 /* Why a point is out of memory: what it needs and has, the op that was first, and what is needed by category; of a
  * pipeline which stage ran out, and which others would. Two or three indented lines. */
 void words_oom(FILE *out, const struct exec_result *result);
