@@ -45,68 +45,61 @@ static double states(const struct memory_request *request, int dtype, int optimi
     return states.weights + states.gradients + states.optimizer;
 }
 
-static void add_precision_rules(struct memory_rows *rows, const struct memory_request *request)
-{
-    double p = (double)request->job.params;
-    add_rule(rows, "weights, FP32: 4 P", 4 * p, 4 * p, "1B parameters: 4 GB");
-    add_rule(rows, "weights, 16 bit: 2 P", 2 * p, 2 * p, "");
-    add_rule(rows, "weights, 8 bit: P", p, p, "");
-    add_rule(rows, "training, FP32: 80 P", 80 * p, states(request, PRECISION_FP32, OPTIMIZER_ADAMW, MEMORY_DDP, 1),
-        "course rule, 20 x the weights; modelled without activations: its own parts make 24 P");
-    add_rule(rows, "training, 16 bit: 40 P", 40 * p, states(request, PRECISION_BF16, OPTIMIZER_ADAMW, MEMORY_DDP, 1),
-        "course rule; modelled without activations");
-    add_rule(rows, "training, 8 bit: 20 P", 20 * p, states(request, MEMORY_INT8, OPTIMIZER_ADAMW, MEMORY_DDP, 1),
-        "course rule; everything in a byte, which nobody trains with: see 8-bit Adam and QLoRA");
-    add_rule(rows, "16-bit Adam: 2 P + 2 P + 4 P", 8 * p,
-        states(request, PRECISION_BF16, OPTIMIZER_ADAM, MEMORY_DDP, 1), "70B: 140 + 140 + 280 = 560 GB");
-}
+/* What the modelled number of a rule is. */
+enum of_rule { RULE_ITSELF, RULE_STATES, RULE_OPTIMIZER, RULE_SHARED };
+static const struct rule {
+    const char *name;
+    double factor; /* of P; 0: of its root */
+    enum of_rule of;
+    int dtype, optimizer, strategy;
+    const char *note;
+} usual[] = {
+    {"weights, FP32: 4 P", 4, RULE_ITSELF, 0, 0, 0, "1B parameters: 4 GB"},
+    {"weights, 16 bit: 2 P", 2, RULE_ITSELF, 0, 0, 0, ""},
+    {"weights, 8 bit: P", 1, RULE_ITSELF, 0, 0, 0, ""},
+    {"training, FP32: 80 P", 80, RULE_STATES, PRECISION_FP32, OPTIMIZER_ADAMW, MEMORY_DDP,
+        "course rule, 20 x the weights; modelled without activations: its own parts make 24 P"},
+    {"training, 16 bit: 40 P", 40, RULE_STATES, PRECISION_BF16, OPTIMIZER_ADAMW, MEMORY_DDP,
+        "course rule; modelled without activations"},
+    {"training, 8 bit: 20 P", 20, RULE_STATES, MEMORY_INT8, OPTIMIZER_ADAMW, MEMORY_DDP,
+        "course rule; everything in a byte, which nobody trains with: see 8-bit Adam and QLoRA"},
+    {"16-bit Adam: 2 P + 2 P + 4 P", 8, RULE_STATES, PRECISION_BF16, OPTIMIZER_ADAM, MEMORY_DDP,
+        "70B: 140 + 140 + 280 = 560 GB"},
+    {"AdamW state, FP32: 8 P", 8, RULE_OPTIMIZER, PRECISION_FP32, OPTIMIZER_ADAMW, MEMORY_DDP, ""},
+    {"AdamW state, 16 bit: 4 P", 4, RULE_OPTIMIZER, PRECISION_BF16, OPTIMIZER_ADAMW, MEMORY_DDP, ""},
+    {"Lion state, FP32: 4 P", 4, RULE_OPTIMIZER, PRECISION_FP32, OPTIMIZER_LION, MEMORY_DDP, "one moment"},
+    {"Lion state, 16 bit: 2 P", 2, RULE_OPTIMIZER, PRECISION_BF16, OPTIMIZER_LION, MEMORY_DDP, ""},
+    {"8-bit Adam state: 2 P", 2, RULE_OPTIMIZER, PRECISION_FP32, OPTIMIZER_ADAM_8BIT, MEMORY_DDP,
+        "with a scale to 256 elements (bitsandbytes)"},
+    {"Adafactor state: sqrt P", 0, RULE_OPTIMIZER, PRECISION_FP32, OPTIMIZER_ADAFACTOR, MEMORY_DDP, NULL},
+    {"LOMO state, FP32: 2 P", 2, RULE_OPTIMIZER, PRECISION_FP32, OPTIMIZER_LOMO, MEMORY_DDP,
+        "none in fact: it is SGD fused into backward"},
+    {"LOMO state, 16 bit: P", 1, RULE_OPTIMIZER, PRECISION_BF16, OPTIMIZER_LOMO, MEMORY_DDP, ""},
+    /* 2 + 2 + 12 bytes, arXiv 1910.02054 */
+    {"ZeRO-1: up to 4 x less", 4, RULE_SHARED, PRECISION_BF16_MIXED, OPTIMIZER_ADAMW, MEMORY_ZERO1, NULL},
+    {"ZeRO-2: up to 8 x less", 2, RULE_SHARED, PRECISION_BF16_MIXED, OPTIMIZER_ADAMW, MEMORY_ZERO2, NULL},
+    {"ZeRO-3: N x less", 16, RULE_SHARED, PRECISION_BF16_MIXED, OPTIMIZER_ADAMW, MEMORY_ZERO3, NULL},
+};
 
-static void add_optimizer_rules(struct memory_rows *rows, const struct memory_request *request)
+static void add_rule_of(
+    struct memory_rows *rows, const struct memory_request *request, const struct rule *rule, struct arena *arena)
 {
     const struct model *model = request->job.has_model ? &request->job.point.model : NULL;
-    double p = (double)request->job.params;
-    const struct {
-        const char *name;
-        double rule;
-        int optimizer, dtype;
-        const char *note;
-    } rules[] = {
-        {"AdamW state, FP32: 8 P", 8 * p, OPTIMIZER_ADAMW, PRECISION_FP32, ""},
-        {"AdamW state, 16 bit: 4 P", 4 * p, OPTIMIZER_ADAMW, PRECISION_BF16, ""},
-        {"Lion state, FP32: 4 P", 4 * p, OPTIMIZER_LION, PRECISION_FP32, "one moment"},
-        {"Lion state, 16 bit: 2 P", 2 * p, OPTIMIZER_LION, PRECISION_BF16, ""},
-        {"8-bit Adam state: 2 P", 2 * p, OPTIMIZER_ADAM_8BIT, PRECISION_FP32,
-            "with a scale to 256 elements (bitsandbytes)"},
-        {"Adafactor state: sqrt P", 4 * sqrt(p), OPTIMIZER_ADAFACTOR, PRECISION_FP32,
-            model ? "rows + columns of every matrix" : "as one square matrix; a model file gives its shapes"},
-        {"LOMO state, FP32: 2 P", 2 * p, OPTIMIZER_LOMO, PRECISION_FP32, "none in fact: it is SGD fused into backward"},
-        {"LOMO state, 16 bit: P", p, OPTIMIZER_LOMO, PRECISION_BF16, ""},
-    };
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        add_rule(rows, rules[i].name, rules[i].rule,
-            states_optimizer(
-                request->job.params, model, rules[i].optimizer, strategy_element_bytes(rules[i].dtype).step),
-            rules[i].note);
-}
-
-static void add_sharing_rules(struct memory_rows *rows, const struct memory_request *request, struct arena *arena)
-{
-    int64_t asked = request->job.point.options.cluster.gpus, gpus = asked > 1 ? asked : ZERO_GPUS;
-    double whole = 16 * (double)request->job.params; /* 2 + 2 + 12 bytes, arXiv 1910.02054 */
+    int64_t params = request->job.params, asked = request->job.point.options.cluster.gpus;
+    int64_t gpus = rule->of != RULE_SHARED ? 1 : asked > 1 ? asked : ZERO_GPUS;
+    double bytes = rule->factor > 0 ? rule->factor * (double)params : 4 * sqrt((double)params);
+    double share = rule->strategy == MEMORY_ZERO3 ? bytes / (double)gpus : bytes;
+    double modelled = rule->of == RULE_ITSELF ? bytes
+                      : rule->of == RULE_OPTIMIZER
+                          ? states_optimizer(params, model, rule->optimizer, strategy_element_bytes(rule->dtype).step)
+                          : states(request, rule->dtype, rule->optimizer, rule->strategy, gpus);
     const char *note =
-        arena_printf(arena, "states on one of %" PRId64 " GPUs, mixed precision, Adam: 16 P on one", gpus);
-    const struct {
-        const char *name;
-        double rule;
-        int strategy;
-    } rules[] = {
-        {"ZeRO-1: up to 4 x less", whole / 4, MEMORY_ZERO1},
-        {"ZeRO-2: up to 8 x less", whole / 8, MEMORY_ZERO2},
-        {"ZeRO-3: N x less", whole / (double)gpus, MEMORY_ZERO3},
-    };
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        add_rule(rows, rules[i].name, rules[i].rule,
-            states(request, PRECISION_BF16_MIXED, OPTIMIZER_ADAMW, rules[i].strategy, gpus), note);
+        rule->of == RULE_SHARED
+            ? arena_printf(arena, "states on one of %" PRId64 " GPUs, mixed precision, Adam: 16 P on one", gpus)
+        : rule->note ? rule->note
+        : model      ? "rows + columns of every matrix"
+                     : "as one square matrix; a model file gives its shapes";
+    add_rule(rows, rule->name, share, modelled, note);
 }
 
 static void add_adapter_rows(struct memory_rows *rows, const struct memory_request *request)
@@ -162,9 +155,8 @@ static void add_batch_rows(struct memory_rows *rows, const struct memory_request
 
 static void add_rules(struct memory_rows *rows, const struct memory_request *request, struct arena *arena)
 {
-    add_precision_rules(rows, request);
-    add_optimizer_rules(rows, request);
-    add_sharing_rules(rows, request, arena);
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        add_rule_of(rows, request, &usual[i], arena);
     if (request->job.has_model && model_takes_adapters(&request->job.point.model.shape))
         add_adapter_rows(rows, request);
     if (request->job.has_model && request->job.counted)
