@@ -222,7 +222,7 @@ static void add_gpu_rows(
         add(rows, "(in host memory)", need->peak.host_bytes, MEMORY_NOT_GIVEN,
             "pinned, for this GPU; no part of the total");
     bool of_stage = job->point.options.strategy.parallelism.pipeline > 1;
-    add(rows, "total", need->tensors, MEMORY_NOT_GIVEN,
+    add(rows, "total", exec_tensors(&need->peak), MEMORY_NOT_GIVEN,
         of_stage  ? "of the fullest stage at its fullest moment; without CUDA context, NCCL and fragmentation"
         : planned ? "allocated at the fullest moment; without CUDA context, NCCL and fragmentation"
                   : "without what needs a model file, CUDA context, NCCL and fragmentation");
@@ -262,10 +262,11 @@ static void print_fit(
     FILE *out, const struct memory_request *request, const struct memory_need *need, struct arena *arena)
 {
     const struct memory_gpu *gpu = &request->gpus[0];
-    double capacity = gpu->gpu.hbm_capacity.value, room = room_of(request, gpu), spare = room - need->tensors;
+    double capacity = gpu->gpu.hbm_capacity.value, room = room_of(request, gpu),
+           spare = room - exec_tensors(&need->peak);
     struct memory_job changed;
     fprintf(out, "%s: %s; %.1f GB of %.1f GB, %.1f GB of them CUDA context%s, %.1f GB %s\n", gpu->gpu.name,
-        spare >= 0 ? "fits" : "does not fit", (need->tensors + capacity - room) * 1e-9, capacity * 1e-9,
+        spare >= 0 ? "fits" : "does not fit", (exec_tensors(&need->peak) + capacity - room) * 1e-9, capacity * 1e-9,
         (capacity - room) * 1e-9, request->job.point.options.cluster.gpus > 1 ? " and NCCL" : "", fabs(spare) * 1e-9,
         spare >= 0 ? "to spare" : "too much");
     if (spare >= 0 && need->planned)
@@ -323,11 +324,6 @@ static void print_rows(FILE *out, const struct memory_request *request, const st
     table_finish(out, &table);
 }
 
-static double tensors_of(const struct exec_peak *peak)
-{
-    return peak->total_bytes - peak->category_bytes[HBM_CONTEXT] - peak->category_bytes[HBM_NCCL];
-}
-
 /* Each stage of a pipeline, at its own fullest moment. */
 static void print_stages(FILE *out, const struct fit_stage *stages, int n)
 {
@@ -343,7 +339,7 @@ static void print_stages(FILE *out, const struct fit_stage *stages, int n)
         table_number(&table, "optimizer", "GB", 3, bytes[HBM_OPTIMIZER] * 1e-9);
         table_number(&table, "activations", "GB", 3, bytes[HBM_ACTIVATIONS] * 1e-9);
         table_number(&table, "other", "GB", 3, (bytes[HBM_GATHERED] + bytes[HBM_BUFFERS]) * 1e-9);
-        table_number(&table, "total", "GB", 3, tensors_of(&stages[s].peak) * 1e-9);
+        table_number(&table, "total", "GB", 3, exec_tensors(&stages[s].peak) * 1e-9);
     }
     fputc('\n', out);
     table_finish(out, &table);
@@ -354,7 +350,7 @@ static void add_stage_rows(struct memory_rows *rows, const struct fit_stage *sta
 {
     for (int s = 0; s < n; s++)
         vec_push(&rows->list, (struct memory_row){"stage", arena_printf(arena, "%d", s), MEMORY_NOT_GIVEN,
-                                  tensors_of(&stages[s].peak), MEMORY_NOT_GIVEN,
+                                  exec_tensors(&stages[s].peak), MEMORY_NOT_GIVEN,
                                   arena_printf(arena, "%" PRId64 " parameters in %" PRId64 " blocks", stages[s].params,
                                       stages[s].blocks)});
 }
@@ -405,7 +401,7 @@ static void print_table(FILE *out, const struct memory_request *request, const s
     if (request->gpu_path)
         print_fit(out, request, need, arena);
     else
-        print_fits(out, request, need->tensors);
+        print_fits(out, request, exec_tensors(&need->peak));
     if (!request->teach)
         return;
     fputc('\n', out);
@@ -469,7 +465,7 @@ static enum status print(FILE *out, const struct memory_request *request, struct
     if (request->format == RECORDS_CSV)
         print_records(out, &rows, RECORDS_CSV);
     else if (request->format == RECORDS_JSON)
-        print_json(out, request, &rows, need.tensors);
+        print_json(out, request, &rows, exec_tensors(&need.peak));
     else
         print_table(out, request, &rows, &need, stages, n_stages, arena);
     vec_free(&rows.list);

@@ -55,7 +55,6 @@ enum status memory_check(struct memory_job *job, struct diag *diag);
 /* The peak of the job's plan, or (not planned) the states alone. STATUS_INPUT: it cannot be. */
 struct memory_need {
     struct exec_peak peak;
-    double tensors; /* of peak.total_bytes, without CUDA context and NCCL */
     bool planned;
 };
 enum status memory_need(struct memory_need *out, const struct memory_job *job, struct diag *diag);

@@ -89,7 +89,7 @@ static void count_states(struct exec_peak *out, const struct memory_job *job)
 {
     const struct scenario *options = &job->point.options;
     struct states states = states_of(job->params, &options->strategy, options->cluster.gpus, job->dtype == MEMORY_INT8);
-    *out = (struct exec_peak){.host_bytes = states.host};
+    *out = (struct exec_peak){.host_bytes = states.host, .capacity_bytes = job->point.hw.gpu.hbm_capacity.value};
     out->category_bytes[HBM_PARAMETERS] = states.weights;
     out->category_bytes[HBM_GRADIENTS] = states.gradients;
     out->category_bytes[HBM_OPTIMIZER] = states.optimizer;
@@ -111,7 +111,6 @@ enum status memory_need(struct memory_need *out, const struct memory_job *job, s
     peak->category_bytes[HBM_PARAMETERS] += extra;
     peak->largest_category[HBM_PARAMETERS] += extra;
     peak->total_bytes += extra;
-    out->tensors = peak->total_bytes - peak->category_bytes[HBM_CONTEXT] - peak->category_bytes[HBM_NCCL];
     return STATUS_OK;
 }
 
@@ -119,7 +118,7 @@ bool memory_fits(const struct memory_job *job)
 {
     struct diag diag = DIAG_INIT;
     struct memory_need need;
-    return memory_need(&need, job, &diag) == STATUS_OK && need.peak.total_bytes <= job->point.hw.gpu.hbm_capacity.value;
+    return memory_need(&need, job, &diag) == STATUS_OK && exec_room(&need.peak) >= 0;
 }
 
 double memory_base_bytes(const struct model *model, int base, int64_t rest_bytes)

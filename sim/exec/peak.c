@@ -73,7 +73,7 @@ void exec_peak(struct exec_peak *out, const struct plan *plan, const struct hw *
     for (int p = 1; p < plan->n_programs; p++) {
         struct exec_peak peak;
         exec_program_peak(&peak, plan, p, plan->second_from > 0 ? &second : hw);
-        if (peak.total_bytes - peak.capacity_bytes > out->total_bytes - out->capacity_bytes)
+        if (exec_room(&peak) < exec_room(out))
             *out = peak;
     }
 }

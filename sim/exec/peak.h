@@ -22,6 +22,17 @@ struct exec_peak {
     double capacity_bytes;                       /* HBM of the GPU */
 };
 
+/* Bytes of HBM that are left; below 0: what is lacking, and the job certainly does not fit. */
+static inline double exec_room(const struct exec_peak *peak)
+{
+    return peak->capacity_bytes - peak->total_bytes;
+}
+/* Without CUDA context and NCCL. */
+static inline double exec_tensors(const struct exec_peak *peak)
+{
+    return peak->total_bytes - peak->category_bytes[HBM_CONTEXT] - peak->category_bytes[HBM_NCCL];
+}
+
 /* Of the ranks of a program, hw being their hardware. Over two steps: what the first one makes and keeps (optimizer
  * state) is there in all of the second. */
 void exec_program_peak(struct exec_peak *out, const struct plan *plan, int program, const struct hw *hw);

@@ -99,7 +99,7 @@ static double excess(const struct scenario_point *point, int64_t micro_batch)
         model_largest_tensor_bytes(&point->model.shape, micro_batch, train->seq_len, train->decoder_seq_len);
     if (largest > MODEL_MAX_TENSOR_BYTES || fit_peak(&peak, &changed, &diag) != STATUS_OK)
         return HUGE_VAL;
-    return peak.total_bytes - peak.capacity_bytes;
+    return -exec_room(&peak);
 }
 
 /* In steps of a factor until one does not fit. Then where the line through both sides crosses, as the peak is nearly

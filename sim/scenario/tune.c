@@ -250,9 +250,8 @@ static bool find_peak(struct tune_candidate *candidate, struct diag *diag)
     if (status == STATUS_OK) {
         exec_peak(&peak, &plan, &candidate->point.hw);
         candidate->bound = bound_plan(&plan, &candidate->point.hw);
-        candidate->least_bytes = peak.total_bytes - peak.category_bytes[HBM_CONTEXT] - peak.category_bytes[HBM_NCCL];
-        bool fits = peak.total_bytes <= candidate->point.hw.gpu.hbm_capacity.value;
-        candidate->state = fits ? TUNE_LEFT_OUT : TUNE_PRUNED;
+        candidate->least_bytes = exec_tensors(&peak);
+        candidate->state = exec_room(&peak) >= 0 ? TUNE_LEFT_OUT : TUNE_PRUNED;
     }
     plan_release(&plan);
     arena_release(&arena);
