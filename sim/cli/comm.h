@@ -2,7 +2,7 @@
 #ifndef FLOPCAST_CLI_COMM_H
 #define FLOPCAST_CLI_COMM_H
 
-#include "scenario/comm.h"
+#include "study/comm.h"
 
 #include <stdio.h>
 

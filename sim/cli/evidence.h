@@ -1,10 +1,10 @@
-/* Private to cli: a remark on a comparison whose two sides rest on numbers of different kinds (scenario/evidence.h). */
+/* Private to cli: a remark on a comparison whose two sides rest on numbers of different kinds (study/evidence.h). */
 #ifndef FLOPCAST_CLI_EVIDENCE_H
 #define FLOPCAST_CLI_EVIDENCE_H
 
 #include "cli/vary.h"
-#include "scenario/evidence.h"
-#include "scenario/tune.h"
+#include "study/evidence.h"
+#include "study/tune.h"
 
 #include <stdio.h>
 

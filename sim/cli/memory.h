@@ -8,7 +8,7 @@
 
 #include "cli/arguments.h"
 #include "cli/records.h"
-#include "scenario/fit.h"
+#include "study/fit.h"
 
 #include <stdio.h>
 

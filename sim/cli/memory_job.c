@@ -74,12 +74,12 @@ enum status memory_check(struct memory_job *job, struct diag *diag)
     const struct strategy_places places = {option_of, &point->origins};
     bool shards = job->strategy == MEMORY_FSDP || job->strategy == MEMORY_ZERO3;
     memory_set(job);
-    fit_default_attention(point);
+    scenario_default_attention(point);
     if (job->base == MEMORY_BASE_INT8 && shards)
         return diag_input(diag, (struct source_pos){.file = "--lora-base"},
             "bitsandbytes' INT8 matrices cannot be sharded; use --strategy ddp, zero1 or zero2, or nf4");
     if (is_planned(job))
-        return fit_prepare(point, diag);
+        return scenario_prepare(point, diag);
     if (job->dtype == MEMORY_INT8)
         return STATUS_OK;
     return strategy_check(&point->options.strategy, NULL, &point->hw, (int)point->options.cluster.gpus, &places, diag);

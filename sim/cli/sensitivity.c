@@ -5,7 +5,7 @@
 #include "cli/rows.h"
 #include "cli/vary.h"
 #include "cli/words.h"
-#include "scenario/sensitivity.h"
+#include "study/sensitivity.h"
 
 #include <argp.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "scenario/together.h"
+#include "study/together.h"
 
 #include "base/files.h"
 #include "cli/arguments.h"

@@ -5,7 +5,7 @@
 #include "cli/arguments.h"
 #include "cli/price.h"
 #include "cli/records.h"
-#include "scenario/tune.h"
+#include "study/tune.h"
 
 #include <stdio.h>
 

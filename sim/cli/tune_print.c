@@ -71,7 +71,7 @@ static void layout_columns(struct table *table, const struct tune_candidate *can
 }
 
 /* Kernels of the stage with most work as fast as alone, collectives of tensor, context and expert groups that they wait
- * for, the bubble, and what the simulation adds to that bound (scenario/bound.h). */
+ * for, the bubble, and what the simulation adds to that bound (study/bound.h). */
 static void layout_shares(struct table *table, const struct tune_candidate *candidate)
 {
     static const char *const heads[PART_COUNT] = {"kernels", "tp cp ep", "bubble", "rest"};

@@ -105,7 +105,7 @@ static void add(const struct explained *e, const struct explained_row *row)
     rows_text(rows, COLUMN("bound_by"), row->bound_by);
 }
 
-/* A table of its own for people; programs get all rows at the end. */
+/* People get a table of each part, programs all rows at the end. */
 static void end_table(struct explain *explain)
 {
     if (explain->format != RECORDS_TABLE)

@@ -102,7 +102,7 @@ struct exec_options {
     const int *trace_ranks; /* record spans of these; borrowed. When ranks are folded, rank 0 stands for every rank */
     int n_trace_ranks;
     struct degrade_events link_events, gpu_events; /* of this hardware and number of ranks; borrowed */
-    bool no_latency;                               /* collectives cost their bytes only; see scenario/explain.h */
+    bool no_latency;                               /* collectives cost their bytes only; see study/explain.h */
     const struct hw *chosen_on; /* algorithms and protocols are NCCL's choice on this hardware, which has a second kind
                                    of node where the job has; borrowed. NULL: on that of the job */
     bool no_contention;         /* kernels run beside collectives as if alone */

@@ -137,7 +137,7 @@ struct source_pos check_place_of(const void *self, const char *path)
     return written ? found.at : at(point, "strategy");
 }
 
-void check_point(const struct scenario_point *point, struct diag *diag)
+void scenario_check(const struct scenario_point *point, struct diag *diag)
 {
     const struct strategy_places places = {check_place_of, point};
     check_gpus(point, diag);

@@ -45,9 +45,6 @@ const char *parallelism_elsewhere(const char *key);
  * checks all of it. */
 void resolve_point(struct scenario_point *point, struct diag *diag);
 
-/* Who gave the value of a dotted path, and where: the last one wins. Of a default the place is the whole file. */
-struct config_origin scenario_origin(const struct scenario_point *point, const char *path);
-
 /* The list moves into the arena; it is not pushed to any more. */
 void scenario_keep_origins(struct config_origins *origins, struct arena *arena);
 
@@ -122,19 +119,10 @@ void published_find(struct scenario_published *out, const struct csv_table *csv,
 /* Which numbers the scenario leaves to the draw, into the digest. */
 uint64_t sample_digest_left(uint64_t digest, const struct scenario_point *point);
 
-/* The point with one parameter moved by a number of standard deviations (NULL: what the host costs), as a draw moves
- * all.
- */
-struct hw_parameter;
-void sample_shift(struct scenario_point *point, const struct hw_parameter *parameter, double by);
-
 /* ---- check.c ---- */
 
 /* model and topology, batch and length are given: what must be known before anything is loaded. */
 void check_given(const struct scenario_point *point, struct diag *diag);
-/* The loaded point makes sense: GPUs that exist, groups that divide, a precision that the GPU has, options that the
- * strategy can follow. */
-void check_point(const struct scenario_point *point, struct diag *diag);
 /* For struct strategy_places, self being a point: where a setting was set, or what it belongs to was. */
 struct source_pos check_place_of(const void *self, const char *path);
 /* What the texts of degraded links and slow GPUs mean for this job, into its exec options. */

@@ -1,7 +1,6 @@
 #include "base/files.h"
 #include "config/csv.h"
 #include "scenario/file.h"
-#include "scenario/fit.h"
 
 #include <errno.h>
 #include <string.h>
@@ -117,7 +116,7 @@ static bool fuses_attention(const struct scenario_point *point, const struct hw_
     return sixteen_bits && !old && point->model.shape.n_heads > 0 && model_takes_flash(&point->model.shape);
 }
 
-void fit_default_attention(struct scenario_point *point)
+void scenario_default_attention(struct scenario_point *point)
 {
     int *attention = &point->options.strategy.train.attention;
     if (*attention >= 0)
@@ -192,7 +191,7 @@ bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct are
     if (!complete || !use_given(point, &sources, diag))
         return false;
     default_noise(point, arena);
-    fit_default_attention(point);
+    scenario_default_attention(point);
     if (published)
         published_find(&point->published, input->csv, point, figure_at, arena, diag);
     return true;

@@ -197,7 +197,18 @@ void resolve_point(struct scenario_point *point, struct diag *diag)
     default_lengths(point);
     strategy_share_batch(&point->options.strategy, point->options.cluster.gpus);
     fit_micro_batch(point, diag);
-    check_point(point, diag);
+    scenario_check(point, diag);
+}
+
+enum status scenario_prepare(struct scenario_point *point, struct diag *diag)
+{
+    struct noise_field noise[NOISE_FIELDS];
+    inputs_noise(noise, point);
+    for (int i = 0; i < NOISE_FIELDS; i++)
+        if (quantity_is_set(noise[i].cluster))
+            *noise[i].value = noise[i].cluster.value;
+    resolve_point(point, diag);
+    return diag->worst;
 }
 
 static void load_point(struct loader *loader, int i, struct scenario_point *point, struct diag *diag)

@@ -123,7 +123,7 @@ static struct scenario_point drawn(
     return point;
 }
 
-void sample_shift(struct scenario_point *point, const struct hw_parameter *parameter, double by)
+void scenario_shift(struct scenario_point *point, const struct hw_parameter *parameter, double by)
 {
     if (parameter) {
         hw_shift(&point->hw, parameter, by);

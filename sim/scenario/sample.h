@@ -51,6 +51,11 @@ enum status scenario_sample_some(struct scenario_result *results, struct arena *
 enum status scenario_sample_quickly(struct scenario_result *result, const struct scenario_point *point,
     const struct scenario_uncertainty *uncertainty, int k, struct arena *arena, struct diag *diag);
 
+/* The point with one parameter moved by a number of standard deviations (NULL: what the host costs), as a draw moves
+ * all. */
+struct hw_parameter;
+void scenario_shift(struct scenario_point *point, const struct hw_parameter *parameter, double by);
+
 /* 5, 50 and 95 %, between samples by linear interpolation (gsl_stats_quantile_from_sorted_data). */
 struct scenario_band {
     int n; /* samples that ran; 0: the others are not known */

@@ -166,6 +166,23 @@ struct scenario_result {
     double wall_s;               /* real time that the simulation took; not deterministic */
 };
 
+/* A point of no file, of which options (scenario_default() and what was asked for), hardware, model and origins are
+ * set, its attention too: lengths that follow from the model, noise as the cluster has it. STATUS_INPUT: there can be
+ * no such job (GPUs that leave a node partly used, offload to a node of unknown host memory ...); diag says why, at the
+ * origins' places.
+ */
+enum status scenario_prepare(struct scenario_point *point, struct diag *diag);
+
+/* Attention where nothing says it (-1, as scenario_default() leaves it): flash, which scaled_dot_product_attention
+ * takes by itself from Ampere on in 16 bits; naive on older GPUs, in FP32 and TF32, and for a model that cannot. */
+void scenario_default_attention(struct scenario_point *point);
+
+/* The loaded point makes sense: GPUs that exist, groups that divide, a precision that the GPU has, options that the
+ * strategy can follow. */
+void scenario_check(const struct scenario_point *point, struct diag *diag);
+/* Who gave the value of a dotted path, and where: the last one wins. Of a default the place is the whole file. */
+struct config_origin scenario_origin(const struct scenario_point *point, const char *path);
+
 /* Compile and run one point; the plan can be kept by the caller (`run --plan`) with scenario_compile. Thread-safe for
  * different points with different arenas. */
 enum status scenario_compile(

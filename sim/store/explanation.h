@@ -2,7 +2,7 @@
 #ifndef FLOPCAST_STORE_EXPLANATION_H
 #define FLOPCAST_STORE_EXPLANATION_H
 
-#include "scenario/explain.h"
+#include "study/explain.h"
 #include "store/store.h"
 
 /* In one transaction. label: what the curve is. *first: 0 for the first curve of a command, which sets it to its id;

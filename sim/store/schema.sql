@@ -309,7 +309,7 @@ CREATE TABLE explanation (
 CREATE TABLE explanation_part (
   explanation_id INTEGER NOT NULL REFERENCES explanation ON DELETE CASCADE,
   position INTEGER NOT NULL,
-  cause TEXT NOT NULL,            -- as in sim/scenario/explain.h; 'rest' is the last
+  cause TEXT NOT NULL,            -- as in sim/study/explain.h; 'rest' is the last
   lost_tflops_per_gpu REAL NOT NULL,
   PRIMARY KEY (explanation_id, position)
 ) STRICT, WITHOUT ROWID;

@@ -2,7 +2,7 @@
  * bytes of the simulated caching allocator in a run of it. Both count each tensor from when the host makes it until the
  * host lets go of it, rounded alike, so nothing but a mistake can come between them: where segments are expandable.
  * Elsewhere a block of the large pool may be up to 1 MiB larger than its tensor, and counts whole. */
-#include "scenario/fit.h"
+#include "study/fit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

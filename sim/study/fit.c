@@ -1,6 +1,4 @@
-#include "scenario/fit.h"
-
-#include "scenario/file.h"
+#include "study/fit.h"
 
 #include <math.h>
 
@@ -33,17 +31,6 @@ enum fit_verdict fit_verdict(const struct scenario_point *point)
 {
     enum fit_verdict quiet = quiet_verdict(point), noisy = quiet == FIT_RETRIES ? simulate(point) : quiet;
     return fit_fits(noisy) ? quiet : noisy;
-}
-
-enum status fit_prepare(struct scenario_point *point, struct diag *diag)
-{
-    struct noise_field noise[NOISE_FIELDS];
-    inputs_noise(noise, point);
-    for (int i = 0; i < NOISE_FIELDS; i++)
-        if (quantity_is_set(noise[i].cluster))
-            *noise[i].value = noise[i].cluster.value;
-    resolve_point(point, diag);
-    return diag->worst;
 }
 
 enum status fit_peak(struct exec_peak *out, const struct scenario_point *point, struct diag *diag)

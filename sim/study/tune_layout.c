@@ -1,7 +1,5 @@
 /* The search over layouts: which there are, and which of them are simulated. */
-#include "scenario/tune_search.h"
-
-#include "scenario/file.h"
+#include "study/tune_search.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -80,7 +78,7 @@ static void add(const struct layouts *layouts, struct scenario_point point)
     bool kept = !tune_is_set(&point, "train.device_batch") || device_given == strategy->train.device_batch;
     if (!shared || !kept)
         return;
-    check_point(&point, &diag);
+    scenario_check(&point, &diag);
     if (diag.n_errors > 0)
         tune_refuse(layouts->out, &diag, layouts->arena);
     else

@@ -2,10 +2,10 @@
 #ifndef FLOPCAST_TESTS_SCENARIO_CANDIDATES_H
 #define FLOPCAST_TESTS_SCENARIO_CANDIDATES_H
 
-#include "workspace.h"
+#include "../scenario/workspace.h"
 
 #include "../near.h"
-#include "scenario/tune.h"
+#include "study/tune.h"
 
 static inline struct tune candidates_of(struct loaded *loaded, struct tune_options options)
 {

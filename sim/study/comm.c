@@ -1,4 +1,4 @@
-#include "scenario/comm.h"
+#include "study/comm.h"
 
 #include "base/vec.h"
 

@@ -1,4 +1,4 @@
-#include "scenario/causes.h"
+#include "study/causes.h"
 
 #include <math.h>
 

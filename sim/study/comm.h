@@ -4,8 +4,8 @@
  * Exposed: the compute stream was idle, not for the host, while the collective was under way; where several were, the
  * one that ended first. Exposed time before the last member had arrived is waiting for other ranks, which no link
  * binds. Waiting for another stage of a pipeline is its bubble, and not exposed (exec_breakdown.bubble_s). */
-#ifndef FLOPCAST_SCENARIO_COMM_H
-#define FLOPCAST_SCENARIO_COMM_H
+#ifndef FLOPCAST_STUDY_COMM_H
+#define FLOPCAST_STUDY_COMM_H
 
 #include "base/arena.h"
 #include "coll/coll.h"

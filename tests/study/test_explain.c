@@ -1,8 +1,8 @@
 /* The waterfall: parts add up to the loss, and each vanishes with its cause. */
-#include "workspace.h"
+#include "../scenario/workspace.h"
 
 #include "../near.h"
-#include "scenario/explain.h"
+#include "study/explain.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* How much of a difference rests on numbers that one side alone knows. */
-#include "scenario/evidence.h"
+#include "study/evidence.h"
 
 #include <stdarg.h>
 #include <stddef.h>

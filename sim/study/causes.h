@@ -1,15 +1,15 @@
 /* The words for what takes a job's throughput: one table for tables, figures and sentences, so that a cause is called
  * alike wherever it is blamed.
  *
- * Two views of the same losses have them. The waterfall (scenario/explain.h) says why a large cluster is slower than a
+ * Two views of the same losses have them. The waterfall (study/explain.h) says why a large cluster is slower than a
  * small one, by taking causes away. A step's parts say where the time of one point goes: kernels, and what each cause
  * adds. There the time that collectives cost, as kernels that run slower beside them and as waiting for them, is
  * divided among stragglers, latency and bytes as the time of the collectives themselves is: waiting for the last
  * member, latency, moving bytes. What bytes cost is one part of a step and two causes of the waterfall: bandwidth
  * (NICs and switches) and contention (what is left inside a node). Of a pipeline both have its bubble: the time in
  * which stages wait for one another (exec_breakdown.bubble_s), which is no straggler's. */
-#ifndef FLOPCAST_SCENARIO_CAUSES_H
-#define FLOPCAST_SCENARIO_CAUSES_H
+#ifndef FLOPCAST_STUDY_CAUSES_H
+#define FLOPCAST_STUDY_CAUSES_H
 
 #include "base/arena.h"
 #include "exec/exec.h"

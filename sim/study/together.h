@@ -1,6 +1,6 @@
 /* Several scenarios on one cluster at a time: how much each is slowed by the others (exec/together.h). */
-#ifndef FLOPCAST_SCENARIO_TOGETHER_H
-#define FLOPCAST_SCENARIO_TOGETHER_H
+#ifndef FLOPCAST_STUDY_TOGETHER_H
+#define FLOPCAST_STUDY_TOGETHER_H
 
 #include "exec/together.h"
 #include "scenario/scenario.h"

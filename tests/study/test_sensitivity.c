@@ -1,9 +1,9 @@
 /* What a prediction depends on: sums worked by hand, one parameter whose effect is known, and samples of all of them.
  */
-#include "workspace.h"
+#include "../scenario/workspace.h"
 
 #include "../near.h"
-#include "scenario/sensitivity.h"
+#include "study/sensitivity.h"
 
 #include <gsl/gsl_statistics_double.h>
 

@@ -1,8 +1,8 @@
 /* Collectives of a step by what binds them: times add up, what is exposed is what the compute stream waits for. */
-#include "workspace.h"
+#include "../scenario/workspace.h"
 
 #include "../near.h"
-#include "scenario/comm.h"
+#include "study/comm.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* Candidates of a search by whoever simulates them: the crew, or who has kept their results. */
 #include "scenario/energy.h"
-#include "scenario/tune_search.h"
+#include "study/tune_search.h"
 
 #include <stdlib.h>
 

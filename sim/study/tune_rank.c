@@ -1,7 +1,6 @@
-#include "scenario/tune_search.h"
+#include "study/tune_search.h"
 
 #include "base/files.h"
-#include "scenario/file.h"
 
 #include <math.h>
 #include <string.h>

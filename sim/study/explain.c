@@ -1,7 +1,7 @@
-#include "scenario/explain.h"
+#include "study/explain.h"
 
 #include "coll/coll.h"
-#include "scenario/comm.h"
+#include "study/comm.h"
 
 #include <stdlib.h>
 #include <string.h>

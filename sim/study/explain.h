@@ -19,10 +19,10 @@
  * add up to the loss, by construction. Another order gives other parts where causes hide one another (a straggler hides
  * latency); this one takes first the allocator, whose stalls come and go with whatever else changes, and then what is
  * outside of the job's control. */
-#ifndef FLOPCAST_SCENARIO_EXPLAIN_H
-#define FLOPCAST_SCENARIO_EXPLAIN_H
+#ifndef FLOPCAST_STUDY_EXPLAIN_H
+#define FLOPCAST_STUDY_EXPLAIN_H
 
-#include "scenario/causes.h"
+#include "study/causes.h"
 #include "scenario/scenario.h"
 
 void scenario_remove_cause(struct scenario_point *point, enum scenario_cause cause);

@@ -8,8 +8,8 @@
  * the smaller one has no effect until it is the larger.
  *
  * Costs of the host that the scenario leaves alone are one parameter, as in samples. */
-#ifndef FLOPCAST_SCENARIO_SENSITIVITY_H
-#define FLOPCAST_SCENARIO_SENSITIVITY_H
+#ifndef FLOPCAST_STUDY_SENSITIVITY_H
+#define FLOPCAST_STUDY_SENSITIVITY_H
 
 #include "scenario/sample.h"
 

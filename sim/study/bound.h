@@ -1,5 +1,5 @@
 /* What a layout of a Megatron job takes at least, in time and in memory, without compiling or simulating its step: for
- * a search over many layouts (scenario/tune.h).
+ * a search over many layouts (study/tune.h).
  *
  * Costs of blocks are found once for all layouts that cut the model alike (same tensor, sequence, context and expert
  * ranks, micro-batch, checkpointing): blocks that stand for all
@@ -18,8 +18,8 @@
  * moment of the schedule, of the fullest stage, beside the CUDA context. Left out: what lives within a cell only,
  * NCCL's buffers, the rounding of the allocator, and the states of the last block where a tied embedding is on a stage
  * that is first and last. */
-#ifndef FLOPCAST_SCENARIO_BOUND_H
-#define FLOPCAST_SCENARIO_BOUND_H
+#ifndef FLOPCAST_STUDY_BOUND_H
+#define FLOPCAST_STUDY_BOUND_H
 
 #include "scenario/scenario.h"
 
@@ -58,7 +58,7 @@ struct bound_passes bound_passes(
 
 /* Whether two points of one scenario have the same costs of blocks. */
 bool bound_same_costs(const struct scenario_point *a, const struct scenario_point *b);
-/* After check_point(). */
+/* After scenario_check(). */
 enum status bound_costs(
     struct bound_costs *out, const struct scenario_point *point, struct arena *arena, struct diag *diag);
 struct bound bound_layout(const struct bound_costs *costs, const struct scenario_point *point);

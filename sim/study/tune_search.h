@@ -1,8 +1,8 @@
 /* Private to sim/scenario: what the files of the search share. */
-#ifndef FLOPCAST_SCENARIO_TUNE_SEARCH_H
-#define FLOPCAST_SCENARIO_TUNE_SEARCH_H
+#ifndef FLOPCAST_STUDY_TUNE_SEARCH_H
+#define FLOPCAST_STUDY_TUNE_SEARCH_H
 
-#include "scenario/tune.h"
+#include "study/tune.h"
 
 /* ---- tune.c ---- */
 

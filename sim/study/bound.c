@@ -1,4 +1,4 @@
-#include "scenario/bound.h"
+#include "study/bound.h"
 
 #include "base/vec.h"
 #include "strategy/schedule.h"

@@ -12,22 +12,11 @@
  * By fragmentation a smaller micro-batch can fail where a larger one fits. So the search looks a few micro-batches
  * beyond the border that it finds (as long as what they need would fit without gaps); what lies still farther is
  * ignored: what it answers fits, and a larger one may fit too. */
-#ifndef FLOPCAST_SCENARIO_FIT_H
-#define FLOPCAST_SCENARIO_FIT_H
+#ifndef FLOPCAST_STUDY_FIT_H
+#define FLOPCAST_STUDY_FIT_H
 
 #include "exec/peak.h"
 #include "scenario/scenario.h"
-
-/* A point of no file, of which options (scenario_default() and what was asked for), hardware, model and origins are
- * set, its attention too: lengths that follow from the model, noise as the cluster has it. STATUS_INPUT: there can be
- * no such job (GPUs that leave a node partly used, offload to a node of unknown host memory ...); diag says why, at the
- * origins' places.
- */
-enum status fit_prepare(struct scenario_point *point, struct diag *diag);
-
-/* Attention where nothing says it (-1, as scenario_default() leaves it): flash, which scaled_dot_product_attention
- * takes by itself from Ampere on in 16 bits; naive on older GPUs, in FP32 and TF32, and for a model that cannot. */
-void fit_default_attention(struct scenario_point *point);
 
 /* The peak of the point's plan; STATUS_INPUT: it cannot be compiled, diag says why. */
 enum status fit_peak(struct exec_peak *out, const struct scenario_point *point, struct diag *diag);

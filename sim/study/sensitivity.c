@@ -1,6 +1,4 @@
-#include "scenario/sensitivity.h"
-
-#include "scenario/file.h"
+#include "study/sensitivity.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -46,7 +44,7 @@ static struct scenario_set variants(
         set.points[i] = *point;
         set.points[i].options.exec.n_trace_ranks = 0;
         if (i > 0)
-            sample_shift(&set.points[i], i <= 2 * n ? &parameters[(i - 1) / 2] : NULL, i % 2 ? -1 : 1);
+            scenario_shift(&set.points[i], i <= 2 * n ? &parameters[(i - 1) / 2] : NULL, i % 2 ? -1 : 1);
     }
     return set;
 }

@@ -1,8 +1,8 @@
 /* How much of the difference between two points rests on numbers that are known for one machine and assumed, or
  * missing, for the other (hw/evidence.h): the two runs once more without noise, with the better known number on both,
  * one number after the other alone, and all of them together. */
-#ifndef FLOPCAST_SCENARIO_EVIDENCE_H
-#define FLOPCAST_SCENARIO_EVIDENCE_H
+#ifndef FLOPCAST_STUDY_EVIDENCE_H
+#define FLOPCAST_STUDY_EVIDENCE_H
 
 #include "hw/evidence.h"
 #include "scenario/scenario.h"

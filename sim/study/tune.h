@@ -36,7 +36,7 @@
  *
  * The rest of the GPUs are ranks of data parallelism, with Megatron's distributed optimizer and its overlaps, and
  * overlap_p2p_comm with virtual stages. What strategy_check() refuses is counted as above.
- * These are thousands, and a simulation takes a second. So each layout has a bound (scenario/bound.h) of its bytes,
+ * These are thousands, and a simulation takes a second. So each layout has a bound (study/bound.h) of its bytes,
  * which prunes what cannot fit, and of its step's time: layouts are simulated by their bounds, least first, until no
  * bound that is left is below the keep best times of the same base. The answer is that of simulating all. Where several
  * strategies are searched (tune_options.variants), all candidates have bounds; the keep best of all, and the best one
@@ -46,10 +46,10 @@
  * The work is bounded by a number of simulations, not by a clock: the answer is then the same on every machine. Those
  * with the least bound for a sequence come first, and what is left out is reported. Ignored: what a batch does to
  * convergence. */
-#ifndef FLOPCAST_SCENARIO_TUNE_H
-#define FLOPCAST_SCENARIO_TUNE_H
+#ifndef FLOPCAST_STUDY_TUNE_H
+#define FLOPCAST_STUDY_TUNE_H
 
-#include "scenario/bound.h"
+#include "study/bound.h"
 #include "scenario/identity.h"
 
 /* Tokens of a sequence that a rank of context parallelism has at least, unasked: less than in any published recipe, and

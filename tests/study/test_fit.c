@@ -1,8 +1,8 @@
 /* What fits by the peak of a plan. */
-#include "workspace.h"
+#include "../scenario/workspace.h"
 
 #include "../near.h"
-#include "scenario/fit.h"
+#include "study/fit.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* What binds the collectives of a step, in words. */
 #include "hw/table.h"
-#include "scenario/comm.h"
+#include "study/comm.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* One table of words for what takes throughput: a step's parts add up, and blame what the waterfall blames. */
-#include "workspace.h"
+#include "../scenario/workspace.h"
 
 #include "../near.h"
-#include "scenario/explain.h"
+#include "study/explain.h"
 
 /* Collectives last 4 s: 1 s waiting for the last member, 1 s latency, 2 s bytes. They cost 2 s of kernels that run
  * slower and 0.4 s of waiting, 0.6 s for each of their seconds. Of 0.5 s without a kernel issued cudaMalloc explains

@@ -1,4 +1,4 @@
-#include "scenario/together.h"
+#include "study/together.h"
 
 #include "base/rng.h"
 #include "scenario/kinds.h"

@@ -1,7 +1,6 @@
-#include "scenario/tune_search.h"
+#include "study/tune_search.h"
 
-#include "scenario/file.h"
-#include "scenario/fit.h"
+#include "study/fit.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -120,7 +119,7 @@ static void add(const struct search *search, struct scenario_point point)
     struct diag diag = DIAG_INIT;
     if (!set_steps(search, &point.options.strategy.train, point.options.cluster.gpus))
         return;
-    check_point(&point, &diag);
+    scenario_check(&point, &diag);
     if (diag.n_errors > 0)
         tune_refuse(search->out, &diag, search->arena);
     else

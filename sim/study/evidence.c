@@ -1,4 +1,4 @@
-#include "scenario/evidence.h"
+#include "study/evidence.h"
 
 #include <math.h>
 #include <stdlib.h>
