@@ -55,11 +55,10 @@ static enum status find(
     int *out, const struct csv_table *csv, int row, const char *column, const char *const *names, struct diag *diag)
 {
     const char *cell = csv_cell(csv, row, csv_column(csv, column));
-    for (*out = 0; names[*out]; ++*out)
-        if (strcmp(names[*out], cell) == 0)
-            return STATUS_OK;
-    return diag_input(
-        diag, csv_pos(csv, row), "%s is '%s'; one of %s, %s, ... is wanted", column, cell, names[0], names[1]);
+    *out = fit_find_name(names, cell);
+    return *out >= 0 ? STATUS_OK
+                     : diag_input(diag, csv_pos(csv, row), "%s is '%s'; one of %s, %s, ... is wanted", column, cell,
+                           names[0], names[1]);
 }
 
 static bool is(const struct csv_table *csv, int row, const char *column, const char *text)
@@ -67,8 +66,9 @@ static bool is(const struct csv_table *csv, int row, const char *column, const c
     return strcmp(csv_cell(csv, row, csv_column(csv, column)), text) == 0;
 }
 
-static enum status read_row(struct direct_rows *out, const struct csv_table *csv, int row, struct diag *diag)
+static enum status read_row(void *self, const struct csv_table *csv, int row, struct diag *diag)
 {
+    struct direct_rows *out = self;
     struct direct_row at = {.settled = is(csv, row, "regime", "settled")};
     double v[NUMBERS] = {0}, time_us = 0;
     int kind = 0, math = 0;
@@ -113,15 +113,8 @@ enum status direct_rows_load(
     struct direct_rows *out, const char *csv_path, const char *name, const struct hw_gpu *gpu, struct diag *diag)
 {
     *out = (struct direct_rows){0};
-    struct csv_table *csv = NULL;
-    enum status status = csv_load(&csv, csv_path, diag);
-    for (int row = 0; status == STATUS_OK && row < csv_rows(csv); row++)
-        if (is(csv, row, "gpu", name))
-            status = read_row(out, csv, row, diag);
-    csv_release(csv);
+    enum status status = fit_read_rows(csv_path, name, read_row, out, diag);
     for (int i = 0; i < out->list.n; i++)
         out->list.at[i].out_of_range = is_out_of_range(&out->list.at[i], gpu);
-    if (status == STATUS_OK && out->list.n == 0)
-        status = diag_input(diag, (struct source_pos){.file = csv_path}, "no row for GPU '%s'", name);
     return status;
 }

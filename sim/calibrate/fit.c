@@ -6,6 +6,7 @@
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { REWEIGHTINGS = 40, MAX_STEPS = 100, FEW_STEPS = 3 };
 static const double STILL_SHARE = 0.1; /* of the step of finite differences: a fit that moves less stands still */
@@ -268,6 +269,32 @@ double fit_cost(const struct fit *fit)
     for (int i = 0; i < fit->rows.n; i++)
         cost += log1p(pow(fit_residual(fit, i) / fit->scale, 2));
     return cost;
+}
+
+int fit_find_name(const char *const *names, const char *name)
+{
+    for (int i = 0; name && names[i]; i++)
+        if (strcmp(names[i], name) == 0)
+            return i;
+    return -1;
+}
+
+enum status fit_read_rows(const char *csv_path, const char *gpu,
+    enum status (*read)(void *self, const struct csv_table *table, int row, struct diag *diag), void *self,
+    struct diag *diag)
+{
+    struct csv_table *table = NULL;
+    int found = 0;
+    enum status status = csv_load(&table, csv_path, diag);
+    for (int row = 0; status == STATUS_OK && row < csv_rows(table); row++)
+        if (strcmp(csv_cell(table, row, csv_column(table, "gpu")), gpu) == 0) {
+            status = read(self, table, row, diag);
+            found++;
+        }
+    csv_release(table);
+    if (status == STATUS_OK && found == 0)
+        status = diag_input(diag, (struct source_pos){.file = csv_path}, "no row for GPU '%s'", gpu);
+    return status;
 }
 
 void fit_sample_add(struct fit_sample *sample, double model, double measured)

@@ -14,6 +14,7 @@
 #include "base/units.h"
 #include "base/vec.h"
 #include "config/config.h"
+#include "config/csv.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -75,6 +76,14 @@ void fit_free(struct fit *fit);
 double fit_residual(const struct fit *fit, int row);
 /* What fit_solve() makes smallest (Cauchy's), over the rows. */
 double fit_cost(const struct fit *fit);
+
+/* Its place among the names, which end with NULL; -1: it is none of them, or NULL. */
+int fit_find_name(const char *const *names, const char *name);
+
+/* Calls read for each row of a table whose column gpu says that name, until one is an error. No such row is one. */
+enum status fit_read_rows(const char *csv_path, const char *gpu,
+    enum status (*read)(void *self, const struct csv_table *table, int row, struct diag *diag), void *self,
+    struct diag *diag);
 
 /* Of model / measured - 1. */
 struct fit_error {

@@ -66,8 +66,9 @@ static enum status read_layout(struct kernel_work *work, const struct csv_table 
     return diag_input(diag, csv_pos(table, row), "unknown layout '%s'; one of NN, NT, TN, TT", layout);
 }
 
-static enum status read_row(struct gemm_rows *out, const struct csv_table *table, int row, struct diag *diag)
+static enum status read_row(void *self, const struct csv_table *table, int row, struct diag *diag)
 {
+    struct gemm_rows *out = self;
     static const char *const columns[] = {"m", "n", "k", "batch", "time_us"};
     double value[5] = {0};
     for (int i = 0; i < 5; i++) {
@@ -78,34 +79,22 @@ static enum status read_row(struct gemm_rows *out, const struct csv_table *table
             return diag_input(diag, csv_pos(table, row), "%s is missing or not positive", columns[i]);
     }
     const char *format = csv_cell(table, row, csv_column(table, "dtype"));
-    for (int math = 0; math < DTYPE_COUNT; math++) {
-        if (strcmp(format, dtype_names[math]) != 0)
-            continue;
-        int64_t bytes = dtype_bytes((enum dtype)math);
-        vec_push(
-            &out->list, (struct gemm_row){.work = kernel_gemm((int64_t)value[0], (int64_t)value[1], (int64_t)value[2],
-                                              (int64_t)value[3], (enum dtype)math, bytes, bytes),
-                            .measured_s = value[4] * 1e-6});
-        return read_layout(&out->list.at[out->list.n - 1].work, table, row, diag);
-    }
-    return diag_input(
-        diag, csv_pos(table, row), "unknown number format '%s'; one of fp32, tf32, bf16, fp16, fp8, int8", format);
+    int found = fit_find_name(dtype_names, format);
+    if (found < 0)
+        return diag_input(
+            diag, csv_pos(table, row), "unknown number format '%s'; one of fp32, tf32, bf16, fp16, fp8, int8", format);
+    enum dtype math = (enum dtype)found;
+    int64_t bytes = dtype_bytes(math);
+    vec_push(&out->list, (struct gemm_row){.work = kernel_gemm((int64_t)value[0], (int64_t)value[1], (int64_t)value[2],
+                                               (int64_t)value[3], math, bytes, bytes),
+                             .measured_s = value[4] * 1e-6});
+    return read_layout(&out->list.at[out->list.n - 1].work, table, row, diag);
 }
 
 enum status gemm_rows_load(struct gemm_rows *out, const char *csv_path, const char *gpu, struct diag *diag)
 {
     *out = (struct gemm_rows){0};
-    struct csv_table *table = NULL;
-    enum status status = csv_load(&table, csv_path, diag);
-    if (status)
-        return status;
-    int gpu_column = csv_column(table, "gpu");
-    for (int row = 0; row < csv_rows(table) && status == STATUS_OK; row++)
-        if (strcmp(csv_cell(table, row, gpu_column), gpu) == 0)
-            status = read_row(out, table, row, diag);
-    csv_release(table);
-    if (status == STATUS_OK && out->list.n == 0)
-        status = diag_input(diag, (struct source_pos){.file = csv_path}, "no row for GPU '%s'", gpu);
+    enum status status = fit_read_rows(csv_path, gpu, read_row, out, diag);
     if (status)
         vec_free(&out->list);
     else

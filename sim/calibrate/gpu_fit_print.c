@@ -60,7 +60,8 @@ static enum status print_norms(FILE *out, struct basis *basis, struct diag *diag
     fprintf(out, "  %-13s %-9s %6s %7s %9s %8s %8s\n", "", "", "fitted", "share", "held out", "median", "most");
     for (int i = 0; i < NORM_RATES; i++)
         fprintf(out, "  %-13s %-9s %6d %7.2f %9d %6.1f %% %6.1f %%\n", rates[i].library, rates[i].pass,
-            rates[i].n_fitted, rates[i].share, rates[i].n_held_out, 100 * rates[i].median, 100 * rates[i].most);
+            rates[i].n_fitted, rates[i].share, rates[i].held_out.n, 100 * rates[i].held_out.median,
+            100 * rates[i].held_out.most);
     return STATUS_OK;
 }
 

@@ -5,7 +5,6 @@
 #include "kernel/attention.h"
 
 #include <gsl/gsl_multifit.h>
-#include <gsl/gsl_sort_vector.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <string.h>
@@ -99,7 +98,7 @@ static void attention_solve(struct attention_fit *out, const attention_rows *row
 {
     size_t n = (size_t)rows->n;
     gsl_matrix *factors = gsl_matrix_alloc(n, 2), *covariance = gsl_matrix_alloc(2, 2);
-    gsl_vector *ones = gsl_vector_alloc(n), *found = gsl_vector_alloc(2), *off = gsl_vector_alloc(n);
+    gsl_vector *ones = gsl_vector_alloc(n), *found = gsl_vector_alloc(2);
     gsl_multifit_linear_workspace *work = gsl_multifit_linear_alloc(n, 2);
     double squares = 0;
     for (size_t i = 0; i < n; i++) {
@@ -110,22 +109,14 @@ static void attention_solve(struct attention_fit *out, const attention_rows *row
         gsl_matrix_set(factors, i, 1, row->tflops * walk.overheads / row->keys);
     }
     gsl_multifit_linear(factors, ones, found, covariance, &squares, work);
-    gsl_multifit_linear_residuals(factors, ones, found, off);
     double a = gsl_vector_get(found, 0), b = gsl_vector_get(found, 1);
-    for (size_t i = 0; i < n; i++)
-        gsl_vector_set(off, i, fabs(gsl_vector_get(off, i)));
-    gsl_sort_vector(off);
-    *out = (struct attention_fit){.flops = 1e12 / a,
-        .overhead = b / a,
-        .overhead_std_error = sqrt(gsl_matrix_get(covariance, 1, 1)) / a,
-        .median = gsl_stats_median_from_sorted_data(off->data, off->stride, n),
-        .most = gsl_vector_get(off, n - 1)};
+    *out = (struct attention_fit){
+        .flops = 1e12 / a, .overhead = b / a, .overhead_std_error = sqrt(gsl_matrix_get(covariance, 1, 1)) / a};
     gsl_multifit_linear_free(work);
     gsl_matrix_free(factors);
     gsl_matrix_free(covariance);
     gsl_vector_free(ones);
     gsl_vector_free(found);
-    gsl_vector_free(off);
 }
 
 enum status attention_fit_load(

@@ -22,7 +22,6 @@ enum { ATTENTION_FIT_HEAD = 128 }; /* head dimension of all its rows */
 struct attention_fit {
     double flops;                        /* FLOP/s with very many keys */
     double overhead, overhead_std_error; /* keys */
-    double median, most;                 /* |model / measured - 1| */
 };
 enum status attention_fit_load(
     struct attention_fit *out, const char *attention_csv, const char *gpu, const char *kernel, struct diag *diag);

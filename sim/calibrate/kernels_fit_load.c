@@ -112,9 +112,14 @@ static enum status find_operator(int *out, const struct csv_table *table, int li
         diag, csv_pos(table, line), "unknown operator '%s'; linear_qkv, flash_attention, gelu, ...", name);
 }
 
-static enum status read_row(
-    struct kernels_rows *out, const struct csv_table *table, int line, const struct hw_gpu *gpu, struct diag *diag)
+struct reading {
+    struct kernels_rows *out;
+    const struct hw_gpu *gpu;
+};
+
+static enum status read_row(void *self, const struct csv_table *table, int line, struct diag *diag)
 {
+    const struct reading *reading = self;
     static const char *const columns[2] = {"forward_us", "backward_us"};
     struct kernels_row row = {0};
     int64_t shape[SHAPE_NUMBERS] = {0};
@@ -138,8 +143,8 @@ static enum status read_row(
             continue;
         row.work[0] = row.work[1] = (struct kernel_work){0};
         make_work(&row);
-        if (!is_impossible(&row, gpu))
-            vec_push(&out->list, row);
+        if (!is_impossible(&row, reading->gpu))
+            vec_push(&reading->out->list, row);
     }
     return STATUS_OK;
 }
@@ -148,16 +153,6 @@ enum status kernels_rows_load(
     struct kernels_rows *out, const char *csv_path, const char *name, const struct hw_gpu *gpu, struct diag *diag)
 {
     *out = (struct kernels_rows){0};
-    struct csv_table *table = NULL;
-    enum status status = csv_load(&table, csv_path, diag);
-    if (status)
-        return status;
-    int gpu_column = csv_column(table, "gpu");
-    for (int line = 0; line < csv_rows(table) && status == STATUS_OK; line++)
-        if (strcmp(csv_cell(table, line, gpu_column), name) == 0)
-            status = read_row(out, table, line, gpu, diag);
-    csv_release(table);
-    if (status == STATUS_OK && out->list.n == 0)
-        status = diag_input(diag, (struct source_pos){.file = csv_path}, "no row for GPU '%s'", name);
-    return status;
+    struct reading reading = {out, gpu};
+    return fit_read_rows(csv_path, name, read_row, &reading, diag);
 }

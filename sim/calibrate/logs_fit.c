@@ -97,7 +97,7 @@ static struct nccl_case *case_of(const struct reading *r, const struct collectiv
 {
     struct logs_fit *fit = r->fit;
     struct source_pos at = {.file = r->log};
-    int kind = nccl_find_name(coll_kind_names, row->collective);
+    int kind = fit_find_name(coll_kind_names, row->collective);
     if (kind < 0) {
         diag_input(r->diag, at, "%s is not modelled; leave it out", row->collective);
         return NULL;
@@ -111,8 +111,8 @@ static struct nccl_case *case_of(const struct reading *r, const struct collectiv
         .kind = (enum coll_kind)kind,
         .nodes = row->nodes > 0 ? row->nodes : isolated_fewest_nodes(&fit->filed, row->ranks),
         .ranks = row->ranks,
-        .force = {nccl_find_name(coll_algorithm_names, row->algorithm),
-            nccl_find_name(coll_protocol_names, row->protocol)},
+        .force = {fit_find_name(coll_algorithm_names, row->algorithm),
+            fit_find_name(coll_protocol_names, row->protocol)},
         .version = COLL_ANY,
         .use = NCCL_FIT};
     for (int i = r->first_case; i < fit->nccl.cases.n; i++)

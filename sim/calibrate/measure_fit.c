@@ -98,10 +98,8 @@ static void fit_pointwise(struct measure_fit *fit, const struct measured_file *f
 
 static enum dtype format_of(const struct measured_row *row)
 {
-    for (int math = 0; math < DTYPE_COUNT; math++)
-        if (strcmp(row->dtype, dtype_names[math]) == 0)
-            return (enum dtype)math;
-    return DTYPE_COUNT;
+    int math = fit_find_name(dtype_names, row->dtype);
+    return math < 0 ? DTYPE_COUNT : (enum dtype)math;
 }
 
 static bool same_product(const struct kernel_work *a, const struct kernel_work *b)

@@ -56,7 +56,7 @@ int nccl_explaining(double chosen_error, const double errors[COLL_ALGORITHM_COUN
 static enum status add_rows(struct nccl_check *out, const struct nccl_log *log, const struct hw *hw,
     struct coll_force force, struct arena *arena, struct diag *diag)
 {
-    int kind = nccl_find_name(coll_kind_names, out->collective);
+    int kind = fit_find_name(coll_kind_names, out->collective);
     if (kind < 0)
         return diag_input(diag, (struct source_pos){0}, "%s is not modelled", out->collective);
     struct source_pos how = {.file = "--nodes, --ranks"}; /* which say how it ran where the log does not */
@@ -71,8 +71,8 @@ static enum status add_rows(struct nccl_check *out, const struct nccl_log *log, 
                 "the log holds %s of %d ranks and %s of %d; one table at a time", out->collective, out->ranks,
                 row->collective, row->ranks);
         struct coll_force forced = {
-            force.algorithm == COLL_ANY ? nccl_find_name(coll_algorithm_names, row->algorithm) : force.algorithm,
-            force.protocol == COLL_ANY ? nccl_find_name(coll_protocol_names, row->protocol) : force.protocol};
+            force.algorithm == COLL_ANY ? fit_find_name(coll_algorithm_names, row->algorithm) : force.algorithm,
+            force.protocol == COLL_ANY ? fit_find_name(coll_protocol_names, row->protocol) : force.protocol};
         double bytes = (double)row->bytes;
         forced_any = forced_any || forced.algorithm != COLL_ANY;
         vec_push(&out->rows, (struct nccl_checked){.bytes = bytes,

@@ -33,9 +33,6 @@ struct nccl_point {
     int place; /* of its case; set by nccl_fit_solve() */
 };
 
-/* Its place among the names; COLL_ANY: it is none of them, or NULL. */
-int nccl_find_name(const char *const *names, const char *name);
-
 /* A table and what it is compared with. Texts live in the arena. */
 struct nccl_case {
     const char *source, *gpu, *note, *topology;

@@ -21,19 +21,11 @@ struct reader {
 static const char *const key[] = {"source", "gpu", "nodes", "ranks", "collective", "algorithm"};
 enum { N_KEY = sizeof key / sizeof *key };
 
-int nccl_find_name(const char *const *names, const char *name)
-{
-    for (int i = 0; name && names[i]; i++)
-        if (strcmp(names[i], name) == 0)
-            return i;
-    return COLL_ANY;
-}
-
 static enum status read_name(
     int *out, const struct reader *r, int row, const char *column, const char *const *names, bool required)
 {
     const char *text = csv_cell(r->cases, row, csv_column(r->cases, column));
-    *out = nccl_find_name(names, text);
+    *out = fit_find_name(names, text);
     if (*out >= 0 || (!required && !*text))
         return STATUS_OK;
     return diag_input(r->diag, csv_pos(r->cases, row), "'%s' is no %s", text, column);

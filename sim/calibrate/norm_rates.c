@@ -5,7 +5,6 @@
 #include "kernel/kernel.h"
 
 #include <gsl/gsl_statistics_double.h>
-#include <math.h>
 #include <string.h>
 
 enum { HELD_OUT_EVERY = 3, BYTES_OF_ELEMENT = 2 /* bf16 */ };
@@ -63,6 +62,7 @@ static bool is_held_out(int i)
 static void fit(struct norm_rate *rate, const norms *rows, const struct hw_gpu *gpu)
 {
     double *values = xcalloc((size_t)rows->n, sizeof *values);
+    struct fit_sample sample = {0};
     double all_Bps = gpu->hbm_bandwidth.value * gpu->hbm_efficiency.value;
     for (int i = 0; i < rows->n; i++)
         if (!is_held_out(i))
@@ -74,12 +74,9 @@ static void fit(struct norm_rate *rate, const norms *rows, const struct hw_gpu *
         if (!is_held_out(i))
             continue;
         struct kernel_work work = kernel_stream(KERNEL_NORM, rows->at[i].bytes, 0, 0);
-        double model_s = kernel_duration_s(&work, &with, kernel_whole_gpu(&with));
-        double off = fabs(model_s / rows->at[i].measured_s - 1);
-        values[rate->n_held_out++] = off;
-        rate->most = fmax(rate->most, off);
+        fit_sample_add(&sample, kernel_duration_s(&work, &with, kernel_whole_gpu(&with)), rows->at[i].measured_s);
     }
-    rate->median = gsl_stats_median(values, 1, (size_t)rate->n_held_out);
+    rate->held_out = fit_sample_error(&sample);
     free(values);
 }
 

@@ -10,13 +10,14 @@
 #ifndef FLOPCAST_CALIBRATE_NORM_RATES_H
 #define FLOPCAST_CALIBRATE_NORM_RATES_H
 
+#include "calibrate/fit.h"
 #include "hw/hw.h"
 
 struct norm_rate {
     const char *library, *pass; /* "pytorch", "backward" */
-    int n_fitted, n_held_out;
-    double share;        /* of hbm_bandwidth x hbm_efficiency */
-    double median, most; /* |model / measured - 1| of the shapes held out, fractions */
+    int n_fitted;
+    double share;              /* of hbm_bandwidth x hbm_efficiency */
+    struct fit_error held_out; /* of the shapes held out */
 };
 enum { NORM_RATES = 6 };
 

@@ -90,23 +90,14 @@ static enum status read_group(
     return STATUS_OK;
 }
 
-/* -1: none of them. */
-static int index_of(const char *name, const char *const *names)
-{
-    for (int i = 0; names[i]; i++)
-        if (strcmp(name, names[i]) == 0)
-            return i;
-    return -1;
-}
-
 static enum status read_work(struct kernel_work *out, const struct csv_table *table, int row, struct diag *diag)
 {
     static const char *const sides[] = {"m", "n", "k", "batch"};
     double v[4];
     if (!read_numbers(v, sides, 4, 1, table, row, diag))
         return diag->worst;
-    int dtype = index_of(csv_cell(table, row, csv_column(table, "dtype")), dtype_names);
-    int kind = index_of(csv_cell(table, row, csv_column(table, "kernel")), kernel_kind_names);
+    int dtype = fit_find_name(dtype_names, csv_cell(table, row, csv_column(table, "dtype")));
+    int kind = fit_find_name(kernel_kind_names, csv_cell(table, row, csv_column(table, "kernel")));
     if (kind == KERNEL_ELEMENTWISE) {
         *out = kernel_stream(KERNEL_ELEMENTWISE, v[0], 0, 0);
         return STATUS_OK;
@@ -133,7 +124,7 @@ static enum status read_published(struct overlap_fit *out, const struct csv_tabl
     struct overlap_published p = {.source = arena_strdup(arena, csv_cell(table, row, csv_column(table, "source"))),
         .held_out = strcmp(csv_cell(table, row, csv_column(table, "use")), "fit") != 0};
     const char *cluster = csv_cell(table, row, csv_column(table, "cluster"));
-    int kind = index_of(csv_cell(table, row, csv_column(table, "collective")), coll_kind_names);
+    int kind = fit_find_name(coll_kind_names, csv_cell(table, row, csv_column(table, "collective")));
     if (!read_numbers(v, columns, 3, 0, table, row, diag) || read_work(&p.work, table, row, diag) != STATUS_OK ||
         csv_number(table, row, csv_column(table, "channels"), 0, &channels, diag) != STATUS_OK ||
         hw_load(&p.hw, arena_printf(arena, "%s/%s.yaml", clusters, cluster), arena, diag) != STATUS_OK)

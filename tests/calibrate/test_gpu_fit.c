@@ -236,8 +236,8 @@ static void test_norms_on_held_out_shapes(void **state)
     hw_clear_training_rates(&gpu);
     assert_int_equal(norm_rates_load(rates, MEASURED "/norm.csv", "h200-sxm-141gb", &gpu, &diag), STATUS_OK);
     for (int i = 0; i < NORM_RATES; i++) {
-        assert_in_range(rates[i].n_held_out, 2, rates[i].n_fitted);
-        assert_true(rates[i].median < 0.15);
+        assert_in_range(rates[i].held_out.n, 2, rates[i].n_fitted);
+        assert_true(rates[i].held_out.median < 0.15);
         assert_true(rates[i].share > 0.4 && rates[i].share < 1.3);
     }
     assert_int_equal(norm_rates_load(rates, MEASURED "/norm.csv", "tpu-v4", &gpu, &diag), STATUS_INPUT);
