@@ -8,7 +8,6 @@ const char *const flops_formula_names[FLOPS_FORMULA_COUNT + 1] = {"model", "hard
 enum {
     MAX_TOKENS = 1 << 24, /* of one sequence; the longest contexts trained so far are near 10^6 */
     MAX_BATCH = 1 << 20,
-    MAX_GPUS = 1 << 24,
     MAX_INTERVAL = 1 << 12,
     MAX_RANK = 1 << 16,
     MAX_STAGES = 1 << 12,
@@ -16,7 +15,6 @@ enum {
     MAX_IMBALANCE = 1 << 10,
     MAX_SPREAD = 10,
     MAX_SMS = 1 << 10,
-    MIN_GATHERED = 1000000, /* elements a collective of the plan: with 10^12 parameters a million collectives */
 };
 
 #define FIELD CONFIG_FIELD
@@ -27,13 +25,13 @@ static const struct config_field cluster_fields[] = {
          "cluster file under topologies/clusters, or the name of one, as h100-8x400g"),
         .files = FILES_CLUSTERS},
     {FIELD("gpus", FIELD_INT, struct scenario_cluster_options, gpus, "GPUs of the job, whole nodes beyond the first"),
-        .min = 1, .max = MAX_GPUS},
+        .min = 1, .max = STRATEGY_MAX_GPUS},
     {FIELD("second_node", FIELD_PATH, struct scenario_cluster_options, second_node,
          "node file of a second kind of node in the job, under topologies/nodes, or the name of one"),
         .files = FILES_NODES},
     {FIELD("second_gpus", FIELD_INT, struct scenario_cluster_options, second_gpus,
          "GPUs of the job that are on nodes of the second kind, the last of 'gpus'"),
-        .min = 1, .max = MAX_GPUS},
+        .min = 1, .max = STRATEGY_MAX_GPUS},
     {FIELD("batch_split", FIELD_ENUM, struct scenario_cluster_options, batch_split,
          "with two kinds of node: the same micro_batch on all GPUs, or as many samples shared by speed"),
         .names = batch_split_names},
@@ -162,92 +160,6 @@ static const struct config_field train_fields[] = {
 };
 static TABLE(train_table, "'train'", train_fields);
 
-#define FSDP(key_, type_, member, help_) FIELD(key_, type_, struct fsdp_options, member, help_)
-static const struct config_field fsdp_fields[] = {
-    {FSDP("sharding_strategy", FIELD_ENUM, sharding_strategy, "as in torch.distributed.fsdp.ShardingStrategy"),
-        .names = sharding_strategy_names},
-    {FSDP("backward_prefetch", FIELD_ENUM, backward_prefetch, "when backward gathers the next unit"),
-        .names = backward_prefetch_names},
-    {FSDP("reduce_dtype", FIELD_ENUM, reduce_dtype, "number format that gradients travel in"),
-        .names = reduce_dtype_names},
-    {FSDP("limit_all_gathers", FIELD_BOOL, limit_all_gathers,
-        "version 1: the host waits before it gathers too far ahead")},
-    {FSDP("forward_prefetch", FIELD_BOOL, forward_prefetch, "forward gathers the next unit early")},
-    {FSDP("cpu_offload", FIELD_BOOL, cpu_offload, "shards, their gradients and the optimizer live in host memory")},
-    {FSDP("no_sync", FIELD_BOOL, no_sync, "accumulate gradients without communication")},
-    {FSDP("sharding_group_size", FIELD_INT, sharding_group_size,
-         "HYBRID_SHARD: GPUs that share one copy; 0: those of a node"),
-        .min = 0, .max = MAX_GPUS},
-    {FSDP("reshard_after_forward", FIELD_ENUM, reshard_after_forward,
-         "version 2: blocks are gathered again in backward; default: as the sharding strategy says, in a pipeline "
-         "never"),
-        .names = reshard_after_forward_names},
-    {FSDP("float8_all_gather", FIELD_BOOL, float8_all_gather,
-        "version 2, fp8_recipe tensorwise: the matrices of blocks are gathered in FP8")},
-    {FSDP("version", FIELD_INT, version, "1: FullyShardedDataParallel, 2: fully_shard"), .min = 1, .max = 2},
-    {FSDP("max_inflight_all_gathers", FIELD_INT, max_inflight_all_gathers, "of limit_all_gathers"), .min = 1,
-        .max = 1024},
-};
-static TABLE(fsdp_table, "'fsdp'", fsdp_fields);
-
-#define DDP(key_, type_, member, help_) FIELD(key_, type_, struct ddp_options, member, help_)
-static const struct config_field ddp_fields[] = {
-    {DDP("bucket_cap", FIELD_NUMBER, bucket_cap_bytes, "bucket_cap_mb"), .dimension = DIM_BYTES, .min = 1,
-        .max = 0x1p50},
-    {DDP("first_bucket", FIELD_NUMBER, first_bucket_bytes, "size of the first bucket"), .dimension = DIM_BYTES,
-        .min = 1, .max = 0x1p50},
-    {DDP("gradient_as_bucket_view", FIELD_BOOL, gradient_as_bucket_view, "gradients live in the buckets")},
-    {DDP("broadcast_buffers", FIELD_BOOL, broadcast_buffers, "a step begins with rank 0's statistics of BatchNorm")},
-    {DDP("zero_grad", FIELD_BOOL, zero_grad, "gradients are let go of after a step; false: they add up")},
-    {DDP("divide_buckets", FIELD_BOOL, divide_buckets,
-        "a bucket is divided by a pass over it, as PyTorch did before 1.6")},
-};
-static TABLE(ddp_table, "'ddp'", ddp_fields);
-
-/* A bucket of reductions may be small: it takes whole gradients, one at least. 0 of what is prefetched, persists or is
- * reused means nothing is. */
-#define ZERO_FROM(least, key_, help_)                                                                                  \
-    {                                                                                                                  \
-        FIELD(#key_, FIELD_INT, struct zero_options, key_, help_), .min = (least), .max = 0x1p50                       \
-    }
-#define ZERO(key_, help_) ZERO_FROM(0, key_, help_)
-static const struct config_field zero_fields[] = {
-    {FIELD("stage", FIELD_INT, struct zero_options, stage,
-         "what is sharded: 1, 2 or 3; 0: nothing, by BF16_Optimizer or FP16_Optimizer"),
-        .min = 0, .max = 3},
-    ZERO_FROM(1, reduce_bucket_size, "elements of gradients reduced at once"),
-    ZERO_FROM(
-        MIN_GATHERED, allgather_bucket_size, "stages 1 and 2: elements of parameters gathered at once after the step"),
-    {FIELD("overlap_comm", FIELD_ENUM, struct zero_options, overlap_comm, "reduce while backward goes on"),
-        .names = overlap_comm_names},
-    {FIELD("use_multi_rank_bucket_allreduce", FIELD_BOOL, struct zero_options, use_multi_rank_bucket_allreduce,
-        "stages 1 and 2: a bucket is all-reduced (DeepSpeed since 2023), not its parts reduced to their owners")},
-    ZERO(stage3_prefetch_bucket_size, "elements of parameters gathered ahead"),
-    ZERO(stage3_param_persistence_threshold, "parameters with fewer elements are never sharded"),
-    {FIELD("offload_optimizer", FIELD_BOOL, struct zero_options, offload_optimizer,
-        "FP32 weights and optimizer states live in host memory, where the CPU steps")},
-    ZERO(stage3_max_live_parameters, "nothing is prefetched while this number of elements is unsharded"),
-    {FIELD("stage3_fetch", FIELD_ENUM, struct zero_options, stage3_fetch,
-         "how stage 3 gathers: trace (DeepSpeed 0.6 and later) or blocking (before)"),
-        .names = stage3_fetch_names},
-    ZERO(stage3_max_reuse_distance, "parameters needed again within this number of elements are not released"),
-};
-static TABLE(zero_table, "'zero_optimization'", zero_fields);
-static const struct config_field deepspeed_fields[] = {
-    {FIELD("zero_optimization", FIELD_SECTION, struct strategy_options, zero, "as in a DeepSpeed configuration"),
-        .section = &zero_table},
-};
-static TABLE(deepspeed_table, "'deepspeed'", deepspeed_fields);
-
-#define INTERNEVO(key_, type_, help_) FIELD(#key_, type_, struct internevo_options, key_, help_)
-static const struct config_field internevo_fields[] = {
-    {INTERNEVO(zero1, FIELD_INT, "GPUs that share the optimizer's states; 0 or less: all"), .min = -1, .max = MAX_GPUS},
-    {INTERNEVO(reduce_bucket_size, FIELD_INT, "elements of gradients reduced at once"), .min = 1, .max = 0x1p50},
-    {INTERNEVO(overlap_sync_grad, FIELD_BOOL, "reduce while backward goes on")},
-    {INTERNEVO(overlap_sync_param, FIELD_BOOL, "broadcast weights while the next forward pass goes on")},
-};
-static TABLE(internevo_table, "'internevo'", internevo_fields);
-
 #define PARALLEL(key_, type_, member, help_) FIELD(key_, type_, struct parallelism_options, member, help_)
 static const struct config_field parallelism_fields[] = {
     {PARALLEL("tensor", FIELD_INT, model.tensor, "ranks that share the heads, feed-forward layers and vocabulary"),
@@ -312,39 +224,6 @@ static const struct config_field parallelism_fields[] = {
         "the last one has most of a causal mask; else all have as much")},
 };
 static TABLE(parallelism_table, "'parallelism'", parallelism_fields);
-
-#define MEGATRON(key_, type_, help_) FIELD(#key_, type_, struct megatron_options, key_, help_)
-static const struct config_field megatron_fields[] = {
-    {MEGATRON(use_distributed_optimizer, FIELD_BOOL,
-        "gradients are reduce-scattered, the optimizer's state is sharded, weights are gathered")},
-    {MEGATRON(overlap_grad_reduce, FIELD_BOOL, "buckets of gradients are reduced while backward goes on")},
-    {MEGATRON(overlap_param_gather, FIELD_BOOL, "weights are gathered in the next forward pass, bucket by bucket")},
-    {MEGATRON(grad_reduce_in_fp32, FIELD_BOOL, "gradients are added up and reduced in FP32"),
-        .alias = "accumulate_allreduce_grads_in_fp32"},
-    {MEGATRON(check_for_nan_in_grad, FIELD_BOOL, "the norm of each bucket is taken before it is reduced")},
-    {MEGATRON(average_in_collective, FIELD_BOOL, "NCCL divides; else a pass over each bucket does")},
-    {MEGATRON(fp8_param_gather, FIELD_BOOL,
-        "precision fp8_mixed: weights that multiply in FP8 are kept and gathered in it, beside the FP32 shards")},
-    {MEGATRON(fp8_amax_reduce, FIELD_BOOL,
-        "precision fp8_mixed: largest values are all-reduced over tensor, context and data ranks after each pass of a "
-        "micro-batch through a chunk (TransformerEngine's delayed scaling with Megatron-Core, 2023 to 2025)")},
-    {MEGATRON(bucket_size, FIELD_INT, "elements of a bucket; 0: 40 million, or a million for each rank of a group"),
-        .min = 0, .max = 0x1p50},
-};
-static TABLE(megatron_table, "'megatron'", megatron_fields);
-
-#define NANOTRON(key_, type_, member, help_) FIELD(key_, type_, struct nanotron_options, member, help_)
-static const struct config_field nanotron_fields[] = {
-    {NANOTRON("zero_stage", FIELD_INT, zero_stage,
-         "0: DDP, 1: the optimizer's state is sharded, gradients are all-reduced in one go"),
-        .min = 0, .max = 1},
-    {NANOTRON("ddp_bucket_cap", FIELD_NUMBER, ddp_bucket_cap_bytes, "ddp_bucket_cap_mb, of gradients in BF16"),
-        .dimension = DIM_BYTES, .min = 1, .max = 0x1p50},
-    {NANOTRON("cuda_device_max_connections", FIELD_INT, cuda_device_max_connections,
-         "CUDA_DEVICE_MAX_CONNECTIONS: 1, kernels start in the order of their issue; 0: not set"),
-        .min = 0, .max = 32},
-};
-static TABLE(nanotron_table, "'nanotron'", nanotron_fields);
 
 #define HOST(key_, member, dimension_, most, help_)                                                                    \
     {FIELD(key_, FIELD_NUMBER, struct host_options, member, help_), .dimension = dimension_, .min = 0, .max = most},
@@ -422,6 +301,8 @@ static TABLE(published_table, "'published'", published_fields);
         FIELD(key_, FIELD_SECTION, struct scenario, member, help_), .section = &(table)                                \
     }
 
+#define STRATEGY_SECTION(key_, name, help_) SECTION(key_, strategy.name, name##_table, help_),
+
 /* One array, three windows on it. A file holds 'sweep' and the list 'assumptions' as nodes; a point has put the sweep's
  * values in and keeps the assumptions as one text; a framework decides what stands from train to host. */
 static const struct config_field fields[] = {
@@ -448,12 +329,7 @@ static const struct config_field fields[] = {
          "parallel strategy; ZeRO: deepspeed with zero_optimization.stage, FULL_SHARD and such: fsdp with "
          "sharding_strategy"),
         .names = strategy_kind_names},
-    SECTION("deepspeed", strategy, deepspeed_table, "DeepSpeed"),
-    SECTION("internevo", strategy.internevo, internevo_table, "parallel.zero1 and hybrid_zero_optimizer of InternEvo"),
-    SECTION("megatron", strategy.megatron, megatron_table, "data parallelism of Megatron-LM"),
-    SECTION("nanotron", strategy.nanotron, nanotron_table, "data parallelism and optimizer of nanotron"),
-    SECTION("fsdp", strategy.fsdp, fsdp_table, "options of FSDP"),
-    SECTION("ddp", strategy.ddp, ddp_table, "options of DDP"),
+    STRATEGY_SECTIONS(STRATEGY_SECTION) /* of all strategies */
     SECTION("host", strategy.host, scenario_host_table, "costs of the host thread"),
     SECTION("noise", exec.noise, noise_table, "variation; the cluster's own where not given"),
     SECTION("run", exec, run_table, "steps, seed"),

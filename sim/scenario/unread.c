@@ -4,23 +4,6 @@
 
 #include <string.h>
 
-static bool is_hybrid(const struct scenario_point *point)
-{
-    const struct strategy_options *strategy = &point->options.strategy;
-    return strategy->kind != STRATEGY_FSDP || strategy->fsdp.sharding_group_size == 0 ||
-           strategy->fsdp.sharding_strategy == HYBRID_SHARD || strategy->fsdp.sharding_strategy == HYBRID_SHARD_ZERO2;
-}
-
-static bool is_fsdp(const struct scenario_point *point)
-{
-    return point->options.strategy.kind == STRATEGY_FSDP;
-}
-
-static bool is_ddp(const struct scenario_point *point)
-{
-    return point->options.strategy.kind == STRATEGY_DDP || point->options.strategy.kind == STRATEGY_SINGLE_DEVICE;
-}
-
 static bool clips(const struct scenario_point *point)
 {
     const struct strategy_options *strategy = &point->options.strategy;
@@ -31,36 +14,6 @@ static bool may_decay(const struct scenario_point *point)
 {
     int optimizer = point->options.strategy.train.optimizer;
     return optimizer == OPTIMIZER_SGD || optimizer == OPTIMIZER_SGD_MOMENTUM;
-}
-
-static bool has_limiter(const struct scenario_point *point)
-{
-    return !is_fsdp(point) || point->options.strategy.fsdp.version == 1;
-}
-
-static bool may_reshard(const struct scenario_point *point)
-{
-    return !is_fsdp(point) || point->options.strategy.fsdp.version == 2;
-}
-
-static bool is_deepspeed(const struct scenario_point *point)
-{
-    return point->options.strategy.kind == STRATEGY_DEEPSPEED;
-}
-
-static bool is_internevo(const struct scenario_point *point)
-{
-    return point->options.strategy.kind == STRATEGY_INTERNEVO;
-}
-
-static bool is_megatron(const struct scenario_point *point)
-{
-    return point->options.strategy.kind == STRATEGY_MEGATRON;
-}
-
-static bool is_nanotron(const struct scenario_point *point)
-{
-    return point->options.strategy.kind == STRATEGY_NANOTRON;
 }
 
 static bool has_stages(const struct scenario_point *point)
@@ -169,11 +122,6 @@ static bool has_fused_swiglu(const struct scenario_point *point)
     return point->options.strategy.train.fusion == FUSION_TRANSFORMER_ENGINE;
 }
 
-static bool multiplies_in_fp8(const struct scenario_point *point)
-{
-    return point->options.strategy.train.precision == PRECISION_FP8_MIXED;
-}
-
 static const char *value_of(const struct scenario_point *point, const char *decider, struct arena *arena)
 {
     size_t at = 0;
@@ -190,25 +138,17 @@ static bool has_memory_fraction(const struct scenario_point *point)
 
 #define EXPERT_PARALLELISM "a mixture of experts that GPUs share"
 
+/* A section is read where the strategy does. */
+#define SECTION_RULE(key, name, help) {key ".", NULL, "strategy", key},
+
 /* What begins with prefix is read where `reads` says so, or where it has its default; what decides it, and what would.
- */
+ * A strategy says itself which settings of its section it reads. */
 static const struct rule {
     const char *prefix;
     bool (*reads)(const struct scenario_point *point);
     const char *decider, *remedy;
 } rules[] = {
-    {"fsdp.sharding_group_size", is_hybrid, "fsdp.sharding_strategy", "HYBRID_SHARD"},
-    {"fsdp.limit_all_gathers", has_limiter, "fsdp.version", "1"},
-    {"fsdp.max_inflight_all_gathers", has_limiter, "fsdp.version", "1"},
-    {"fsdp.reshard_after_forward", may_reshard, "fsdp.version", "2"},
-    {"fsdp.", is_fsdp, "strategy", "fsdp"},
-    {"ddp.", is_ddp, "strategy", "ddp"},
-    {"deepspeed.", is_deepspeed, "strategy", "deepspeed"},
-    {"internevo.", is_internevo, "strategy", "internevo"},
-    {"megatron.fp8_param_gather", multiplies_in_fp8, "train.precision", "fp8_mixed"},
-    {"megatron.fp8_amax_reduce", multiplies_in_fp8, "train.precision", "fp8_mixed"},
-    {"megatron.", is_megatron, "strategy", "megatron"},
-    {"nanotron.", is_nanotron, "strategy", "nanotron"},
+    STRATEGY_SECTIONS(SECTION_RULE) /* of all strategies */
     {"parallelism.merge_outputs", may_merge, "parallelism.pipeline", "2 or more"},
     {"parallelism.gather_dim", has_sequence, "parallelism.sequence", "true"},
     {"parallelism.context_sequential", is_pytorch_context, "parallelism.context_kind", "ring_allgather"},
@@ -266,26 +206,40 @@ static void warn_no_slow_gpu(const struct scenario_point *points, int n, struct 
             (long long)(given->options.cluster.gpus - 1) / hw_gpus_per_node(&given->hw));
 }
 
+static bool is_read(const struct rule *rule, const struct scenario_point *point)
+{
+    return rule->reads ? rule->reads(point) : strategy_reads_section(&point->options.strategy, rule->remedy);
+}
+
+/* own: of a strategy of this kind, which reads rule->prefix by it. */
+static void warn_by(const struct rule *rule, const struct strategy_reads *own, int kind,
+    const struct scenario_point *points, int n, struct diag *diag)
+{
+    const struct config_origin *given = NULL;
+    for (int i = 0; i < n; i++) {
+        const struct strategy_options *options = &points[i].options.strategy;
+        if (own ? options->kind != kind || own->reads(options) : is_read(rule, &points[i]))
+            return;
+        for (int o = 0; o < points[i].origins.list.n && !given; o++) {
+            const struct config_origin *origin = &points[i].origins.list.at[o];
+            if (strncmp(origin->path, rule->prefix, strlen(rule->prefix)) == 0 &&
+                is_meant(&points[i], origin->kind, rule->decider))
+                given = origin;
+        }
+    }
+    struct arena scratch = ARENA_INIT;
+    if (given)
+        diag_warn(diag, given->at, "'%s' is not read where '%s' is %s; leave it out, or take %s", given->path,
+            rule->decider, value_of(&points[0], rule->decider, &scratch), rule->remedy);
+    arena_release(&scratch);
+}
+
 void warn_unread(const struct scenario_point *points, int n, struct diag *diag)
 {
-    struct arena scratch = ARENA_INIT;
     warn_no_slow_gpu(points, n, diag);
-    for (int r = 0; r < N_RULES; r++) {
-        const struct rule *rule = &rules[r];
-        const struct config_origin *given = NULL;
-        bool read = false;
-        for (int i = 0; i < n && !read; i++) {
-            read = rule->reads(&points[i]);
-            for (int o = 0; o < points[i].origins.list.n && !given && !read; o++) {
-                const struct config_origin *origin = &points[i].origins.list.at[o];
-                if (strncmp(origin->path, rule->prefix, strlen(rule->prefix)) == 0 &&
-                    is_meant(&points[i], origin->kind, rule->decider))
-                    given = origin;
-            }
-        }
-        if (given && !read)
-            diag_warn(diag, given->at, "'%s' is not read where '%s' is %s; leave it out, or take %s", given->path,
-                rule->decider, value_of(&points[0], rule->decider, &scratch), rule->remedy);
-    }
-    arena_release(&scratch);
+    for (int kind = 0; kind < STRATEGY_COUNT; kind++)
+        for (const struct strategy_reads *own = strategy_reads(kind); own && own->path; own++)
+            warn_by(&(struct rule){own->path, NULL, own->decider, own->remedy}, own, kind, points, n, diag);
+    for (int r = 0; r < N_RULES; r++)
+        warn_by(&rules[r], NULL, 0, points, n, diag);
 }

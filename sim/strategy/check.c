@@ -1,6 +1,7 @@
 /* What cannot be done: options of a job that exclude one another, or that its model or its cluster cannot follow. Each
  * rule stands here once. */
 #include "strategy/check.h"
+#include "strategy/emit.h"
 
 #include <stdio.h>
 
@@ -19,12 +20,6 @@ static void check_batch(const struct job_check *job)
             "%lld micro-steps of %lld sequences in an optimizer step, of which at most %d are simulated; use a larger "
             "'train.micro_batch' or a smaller batch",
             (long long)batch.micro_batches, (long long)train->micro_batch, STRATEGY_MAX_MICRO_STEPS);
-}
-
-static bool is_zero(const struct strategy_options *options)
-{
-    return options->kind == STRATEGY_DEEPSPEED || options->kind == STRATEGY_INTERNEVO ||
-           options->kind == STRATEGY_MEGATRON || options->kind == STRATEGY_NANOTRON;
 }
 
 /* The setting that moves something to the host; NULL: none does. */
@@ -90,7 +85,7 @@ static void check_lomo(const struct job_check *job)
     struct source_pos optimizer = job_at(job, "train.optimizer");
     if (train->optimizer != OPTIMIZER_LOMO)
         return;
-    if (is_zero(job->options))
+    if (!strategy_clips_by_option(job->options))
         diag_input(job->diag, optimizer,
             "this strategy's optimizer steps after backward, LOMO within it; take strategy ddp or fsdp, or another "
             "optimizer");
@@ -136,9 +131,8 @@ static void check_precision(const struct job_check *job)
     int kind = job->options->kind, precision = train->precision;
     struct source_pos place = job_at(job, "train.precision"), autocast = job_at(job, "train.autocast");
     check_math(job);
-    bool keeps_master = kind == STRATEGY_DEEPSPEED || kind == STRATEGY_MEGATRON || kind == STRATEGY_NANOTRON;
-    const char *name = kind == STRATEGY_MEGATRON ? "Megatron" : kind == STRATEGY_NANOTRON ? "nanotron" : "DeepSpeed";
-    if (keeps_master && (precision == PRECISION_BF16 || precision == PRECISION_BF16_MASTER))
+    const char *name = strategies[kind]->copies_as;
+    if (name && (precision == PRECISION_BF16 || precision == PRECISION_BF16_MASTER))
         diag_input(job->diag, place, "%s keeps 16-bit weights and FP32 copies of them; take bf16_mixed", name);
     if (kind == STRATEGY_INTERNEVO && (multiplies_in_16_bits(train) || precision == PRECISION_FP8_MIXED))
         diag_input(job->diag, place,
@@ -168,7 +162,7 @@ static void check_precision(const struct job_check *job)
     if (!multiplies_in_16_bits(train))
         diag_input(
             job->diag, autocast, "train.autocast is of bf16_mixed and fp16_mixed; take one of them as train.precision");
-    if (keeps_master)
+    if (name)
         diag_input(job->diag, autocast, "%s casts the model itself; leave train.autocast out", name);
     if (job->model && model_sample_tokens(&job->model->shape) > 0)
         diag_input(job->diag, autocast, "train.autocast is simulated for models of tokens; leave it out");

@@ -1,5 +1,6 @@
 /* Which ranks, stages and micro-batches there can be: what does not divide, and what would. */
 #include "strategy/check.h"
+#include "strategy/emit.h"
 
 static bool check_ranks(const struct job_check *check)
 {
@@ -83,11 +84,11 @@ static void check_model_parallel(const struct job_check *check)
                       : tensor  ? "parallelism.tensor"
                       : context ? "parallelism.context"
                                 : "parallelism.sequence";
-    bool takes_tensor = options->kind != STRATEGY_SINGLE_DEVICE && options->kind != STRATEGY_INTERNEVO;
-    bool takes_context = takes_tensor && options->kind != STRATEGY_DEEPSPEED;
+    unsigned takes = strategies[options->kind]->takes;
+    bool takes_tensor = takes & 1U << PARALLEL_TENSOR, takes_context = takes & 1U << PARALLEL_CONTEXT;
     if (!tensor && !context && !expert && !parallel->sequence)
         return;
-    if (expert && options->kind != STRATEGY_MEGATRON && options->kind != STRATEGY_FSDP)
+    if (expert && !(takes & 1U << PARALLEL_EXPERT))
         diag_input(check->diag, job_at(check, key),
             "expert parallelism is simulated with strategy: megatron or fsdp; take one of them");
     if (!takes_tensor || (context && !takes_context))
@@ -142,7 +143,7 @@ static void check_stages(const struct job_check *check)
     const struct strategy_options *options = check->options;
     struct source_pos place = job_at(check, "parallelism.pipeline");
     bool deepspeed = options->kind == STRATEGY_DEEPSPEED, fsdp = options->kind == STRATEGY_FSDP;
-    if (options->kind != STRATEGY_MEGATRON && options->kind != STRATEGY_NANOTRON && !deepspeed && !fsdp)
+    if (!(strategies[options->kind]->takes & 1U << PARALLEL_PIPELINE))
         diag_input(check->diag, place,
             "a pipeline is simulated with strategy: megatron, nanotron, deepspeed or fsdp; take one of them");
     if (fsdp)

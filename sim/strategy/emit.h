@@ -18,7 +18,11 @@ struct data_parallel {
     size_t state_size;
     /* As results call it: label, or by its options. */
     const char *label, *(*label_of)(const struct strategy_options *);
-    bool clips_by_option; /* see strategy_clips_by_option() */
+    const char *section;                /* of STRATEGY_SECTIONS, that it reads */
+    const struct strategy_reads *reads; /* see strategy_reads() */
+    unsigned takes;                     /* beside data parallelism: bits of enum plan_parallelism */
+    const char *copies_as; /* it keeps 16-bit weights and FP32 copies, under this name; NULL: it does not */
+    bool clips_by_option;  /* see strategy_clips_by_option() */
     /* The hooks of a job with these options, where they decide; NULL: these. */
     const struct data_parallel *(*variant)(const struct strategy_options *);
     /* How many of a job's ranks are to share one copy of what is sharded, AXIS_DP_SHARD; NULL: each has all. */

@@ -209,6 +209,21 @@ static void step_begins(struct emit *emit)
         await_owner(self, r);
 }
 
+/* ---- settings ---- */
+
+#define INTERNEVO(key_, type_, help_) CONFIG_FIELD(#key_, type_, struct internevo_options, key_, help_)
+static const struct config_field internevo_fields[] = {
+    {INTERNEVO(zero1, FIELD_INT, "GPUs that share the optimizer's states; 0 or less: all"), .min = -1,
+        .max = STRATEGY_MAX_GPUS},
+    {INTERNEVO(reduce_bucket_size, FIELD_INT, "elements of gradients reduced at once"), .min = 1, .max = 0x1p50},
+    {INTERNEVO(overlap_sync_grad, FIELD_BOOL, "reduce while backward goes on")},
+    {INTERNEVO(overlap_sync_param, FIELD_BOOL, "broadcast weights while the next forward pass goes on")},
+};
+const struct config_table internevo_table = CONFIG_TABLE("'internevo'", internevo_fields);
+
+const struct internevo_options internevo_defaults = {
+    .zero1 = -1, .reduce_bucket_size = 1 << 29, .overlap_sync_grad = true};
+
 static int shard_ranks(const struct strategy_options *options, const struct hw *hw, int ranks)
 {
     (void)hw;
@@ -217,6 +232,7 @@ static int shard_ranks(const struct strategy_options *options, const struct hw *
 
 const struct data_parallel internevo_hooks = {.state_size = sizeof(struct internevo),
     .label = "hybrid ZeRO-1",
+    .section = "internevo",
     .shard_ranks = shard_ranks,
     .setup = setup,
     .step_begins = step_begins,

@@ -466,6 +466,41 @@ static void setup(struct emit *emit)
     setup_memory(self);
 }
 
+/* ---- settings ---- */
+
+#define MEGATRON(key_, type_, help_) CONFIG_FIELD(#key_, type_, struct megatron_options, key_, help_)
+static const struct config_field megatron_fields[] = {
+    {MEGATRON(use_distributed_optimizer, FIELD_BOOL,
+        "gradients are reduce-scattered, the optimizer's state is sharded, weights are gathered")},
+    {MEGATRON(overlap_grad_reduce, FIELD_BOOL, "buckets of gradients are reduced while backward goes on")},
+    {MEGATRON(overlap_param_gather, FIELD_BOOL, "weights are gathered in the next forward pass, bucket by bucket")},
+    {MEGATRON(grad_reduce_in_fp32, FIELD_BOOL, "gradients are added up and reduced in FP32"),
+        .alias = "accumulate_allreduce_grads_in_fp32"},
+    {MEGATRON(check_for_nan_in_grad, FIELD_BOOL, "the norm of each bucket is taken before it is reduced")},
+    {MEGATRON(average_in_collective, FIELD_BOOL, "NCCL divides; else a pass over each bucket does")},
+    {MEGATRON(fp8_param_gather, FIELD_BOOL,
+        "precision fp8_mixed: weights that multiply in FP8 are kept and gathered in it, beside the FP32 shards")},
+    {MEGATRON(fp8_amax_reduce, FIELD_BOOL,
+        "precision fp8_mixed: largest values are all-reduced over tensor, context and data ranks after each pass of a "
+        "micro-batch through a chunk (TransformerEngine's delayed scaling with Megatron-Core, 2023 to 2025)")},
+    {MEGATRON(bucket_size, FIELD_INT, "elements of a bucket; 0: 40 million, or a million for each rank of a group"),
+        .min = 0, .max = 0x1p50},
+};
+const struct config_table megatron_table = CONFIG_TABLE("'megatron'", megatron_fields);
+
+const struct megatron_options megatron_defaults = {.grad_reduce_in_fp32 = true, .check_for_nan_in_grad = true};
+
+static bool multiplies_in_fp8(const struct strategy_options *options)
+{
+    return options->train.precision == PRECISION_FP8_MIXED;
+}
+
+static const struct strategy_reads reads[] = {
+    {"megatron.fp8_param_gather", multiplies_in_fp8, "train.precision", "fp8_mixed"},
+    {"megatron.fp8_amax_reduce", multiplies_in_fp8, "train.precision", "fp8_mixed"},
+    {0},
+};
+
 static const char *label_of(const struct strategy_options *options)
 {
     return options->megatron.use_distributed_optimizer ? "Megatron distributed optimizer" : "Megatron DDP";
@@ -473,6 +508,10 @@ static const char *label_of(const struct strategy_options *options)
 
 const struct data_parallel megatron_hooks = {.state_size = sizeof(struct megatron),
     .label_of = label_of,
+    .section = "megatron",
+    .reads = reads,
+    .takes = 1U << PARALLEL_TENSOR | 1U << PARALLEL_CONTEXT | 1U << PARALLEL_PIPELINE | 1U << PARALLEL_EXPERT,
+    .copies_as = "Megatron",
     .setup = setup,
     .step_begins = step_begins,
     .before_forward = before_forward,

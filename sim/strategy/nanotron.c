@@ -248,6 +248,24 @@ static void setup(struct emit *emit)
     keep(emit, "reducer/buckets", self->ddp ? self->elements * emit->param_bytes : 0, HBM_BUFFERS);
 }
 
+/* ---- settings ---- */
+
+#define NANOTRON(key_, type_, member, help_) CONFIG_FIELD(key_, type_, struct nanotron_options, member, help_)
+static const struct config_field nanotron_fields[] = {
+    {NANOTRON("zero_stage", FIELD_INT, zero_stage,
+         "0: DDP, 1: the optimizer's state is sharded, gradients are all-reduced in one go"),
+        .min = 0, .max = 1},
+    {NANOTRON("ddp_bucket_cap", FIELD_NUMBER, ddp_bucket_cap_bytes, "ddp_bucket_cap_mb, of gradients in BF16"),
+        .dimension = DIM_BYTES, .min = 1, .max = 0x1p50},
+    {NANOTRON("cuda_device_max_connections", FIELD_INT, cuda_device_max_connections,
+         "CUDA_DEVICE_MAX_CONNECTIONS: 1, kernels start in the order of their issue; 0: not set"),
+        .min = 0, .max = 32},
+};
+const struct config_table nanotron_table = CONFIG_TABLE("'nanotron'", nanotron_fields);
+
+const struct nanotron_options nanotron_defaults = {
+    .ddp_bucket_cap_bytes = 25 * 0x1p20, .cuda_device_max_connections = 1};
+
 static const char *label_of(const struct strategy_options *options)
 {
     return options->nanotron.zero_stage == 1 ? "nanotron ZeRO-1" : "nanotron ZeRO-0";
@@ -255,6 +273,9 @@ static const char *label_of(const struct strategy_options *options)
 
 const struct data_parallel nanotron_hooks = {.state_size = sizeof(struct nanotron),
     .label_of = label_of,
+    .section = "nanotron",
+    .takes = 1U << PARALLEL_TENSOR | 1U << PARALLEL_CONTEXT | 1U << PARALLEL_PIPELINE,
+    .copies_as = "nanotron",
     .setup = setup,
     .backward_ends = backward_ends,
     .step_ends = step_ends,

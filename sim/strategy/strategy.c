@@ -10,23 +10,17 @@ const char *const precision_names[] = {
 const char *const checkpointing_names[] = {"none", "full", "selective", "core_attn", NULL};
 const char *const recompute_method_names[] = {"uniform", "block", NULL};
 const char *const image_format_names[] = {"contiguous", "channels_last", "channels_last_amp", NULL};
-const char *const sharding_strategy_names[] = {
-    "FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2", NULL};
-const char *const backward_prefetch_names[] = {"BACKWARD_PRE", "BACKWARD_POST", "None", NULL};
-const char *const reduce_dtype_names[] = {"param_dtype", "fp32", "bf16", "fp16", NULL};
 #define STRATEGY_NAME(kind, name, hooks) name,
 const char *const strategy_kind_names[] = {STRATEGIES(STRATEGY_NAME) NULL};
-const char *const stage3_fetch_names[] = {"trace", "blocking", NULL};
-const char *const reshard_after_forward_names[] = {"default", "always", "never", NULL};
 const char *const partition_method_names[] = {
     "uniform", "compute_costs", "type:transformer", "type:transformer|embedding", "split_points", "weighted", NULL};
-const char *const overlap_comm_names[] = {"null", "false", "true", NULL};
 
 /* Host costs: assumed. Eager PyTorch issues an op in 5 to 20 us of Python and dispatcher (NVIDIA's Nsight guide gives
  * about 20 us for an elementwise launch round trip on V100; the tiny-kernel rows of results/measured/launch.csv
  * give 2.6 us of it to the driver); autograd runs in C++ at about half. FSDP's hooks run some hundred lines of Python.
  * A view (narrow, a slice) launches nothing: a binding, a dispatch and an object, 1.5 to 3 us. To be measured (issue
  * 3). */
+#define STRATEGY_DEFAULTS(key, name, help) .name = name##_defaults,
 struct strategy_options strategy_default_options(void)
 {
     return (struct strategy_options){
@@ -51,30 +45,7 @@ struct strategy_options strategy_default_options(void)
             .first_layers = -1,
             .last_layers = -1,
             .batch_p2p_sync = true},
-        .fsdp = {.sharding_strategy = FULL_SHARD,
-            .backward_prefetch = BACKWARD_PRE,
-            .reduce_dtype = REDUCE_PARAM_DTYPE,
-            .limit_all_gathers = true,
-            .no_sync = false,
-            .version = 1,
-            .max_inflight_all_gathers = 2},
-        .ddp = {.bucket_cap_bytes = 25 * 0x1p20,
-            .first_bucket_bytes = 0x1p20,
-            .broadcast_buffers = true,
-            .zero_grad = true},
-        .zero = {.stage = 1,
-            .reduce_bucket_size = 500000000,
-            .allgather_bucket_size = 500000000,
-            .overlap_comm = OVERLAP_NULL,
-            .use_multi_rank_bucket_allreduce = true,
-            .stage3_prefetch_bucket_size = 50000000,
-            .stage3_param_persistence_threshold = 100000,
-            .stage3_max_live_parameters = 1000000000,
-            .stage3_max_reuse_distance = 1000000000},
-        .internevo = {.zero1 = -1, .reduce_bucket_size = 1 << 29, .overlap_sync_grad = true},
-        .megatron = {.grad_reduce_in_fp32 = true, .check_for_nan_in_grad = true},
-        .nanotron = {.ddp_bucket_cap_bytes = 25 * 0x1p20, .cuda_device_max_connections = 1},
-        .host = {.kernel_issue_s = 10e-6,
+        STRATEGY_SECTIONS(STRATEGY_DEFAULTS).host = {.kernel_issue_s = 10e-6,
             .backward_issue_s = 5e-6,
             .collective_issue_s = 30e-6,
             .collective_check_in_node = 1,
@@ -94,6 +65,17 @@ int strategy_shard_ranks(const struct strategy_options *options, const struct hw
 {
     const struct data_parallel *strategy = strategies[options->kind];
     return strategy->shard_ranks ? strategy->shard_ranks(options, hw, ranks) : 1;
+}
+
+bool strategy_reads_section(const struct strategy_options *options, const char *section)
+{
+    const char *own = strategies[options->kind]->section;
+    return own && strcmp(own, section) == 0;
+}
+
+const struct strategy_reads *strategy_reads(int kind)
+{
+    return strategies[kind]->reads;
 }
 
 bool strategy_clips_by_option(const struct strategy_options *options)

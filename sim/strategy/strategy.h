@@ -2,6 +2,7 @@
 #ifndef FLOPCAST_STRATEGY_STRATEGY_H
 #define FLOPCAST_STRATEGY_STRATEGY_H
 
+#include "config/config.h"
 #include "hw/hw.h"
 #include "mesh/mesh.h"
 #include "model/model.h"
@@ -253,21 +254,42 @@ struct parallelism_options {
     const char *order;    /* of the axes, see mesh/mesh.h; NULL: mesh_order_default */
 };
 
+/* A section of settings that some strategy reads: its key, NAME of struct NAME_options, and what it is. The strategy's
+ * file has its table, NAME_table, and its defaults, NAME_defaults. */
+#define STRATEGY_SECTIONS(X)                                                                                           \
+    X("deepspeed", zero, "DeepSpeed")                                                                                  \
+    X("internevo", internevo, "parallel.zero1 and hybrid_zero_optimizer of InternEvo")                                 \
+    X("megatron", megatron, "data parallelism of Megatron-LM")                                                         \
+    X("nanotron", nanotron, "data parallelism and optimizer of nanotron")                                              \
+    X("fsdp", fsdp, "options of FSDP")                                                                                 \
+    X("ddp", ddp, "options of DDP")
+#define STRATEGY_MEMBER(key, name, help) struct name##_options name;
+#define STRATEGY_SECTION_DECLARATION(key, name, help)                                                                  \
+    extern const struct config_table name##_table;                                                                     \
+    extern const struct name##_options name##_defaults;
+STRATEGY_SECTIONS(STRATEGY_SECTION_DECLARATION)
+enum { STRATEGY_MAX_GPUS = 1 << 24 };
+
 struct strategy_options {
     int kind; /* enum strategy_kind */
     struct parallelism_options parallelism;
     struct train_options train;
-    struct fsdp_options fsdp;
-    struct ddp_options ddp;
-    struct zero_options zero;
-    struct internevo_options internevo;
-    struct megatron_options megatron;
-    struct nanotron_options nanotron;
+    STRATEGY_SECTIONS(STRATEGY_MEMBER)
     struct host_options host;
 };
 
 /* PyTorch's defaults. What a job is has none: micro_batch and lengths are 0. */
 struct strategy_options strategy_default_options(void);
+/* Whether the job's strategy reads this section. */
+bool strategy_reads_section(const struct strategy_options *options, const char *section);
+/* A setting that a strategy reads only where another has some value: what decides it, and what would. The list of a
+ * strategy ends with path NULL. No list: it reads its whole section. */
+struct strategy_reads {
+    const char *path;
+    bool (*reads)(const struct strategy_options *);
+    const char *decider, *remedy;
+};
+const struct strategy_reads *strategy_reads(int kind);
 const char *strategy_label(const struct strategy_options *options); /* "FULL_SHARD", "DDP", "ZeRO-2" ... */
 
 /* Experts take in ranks of data parallelism: those must be a multiple of it. */
