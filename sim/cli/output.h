@@ -33,8 +33,7 @@ void output_csv(
  * the origin of each value. first: no comma before the first object. */
 void output_json(FILE *out, const struct scenario_set *set, const struct scenario_result *results, bool first);
 
-/* run --plan: the plan of each point, compiled for it, and what its simulation takes of memory. Ends at the first
- * mistake. */
-void output_plans(const struct scenario_set *set, struct diag *diag);
+/* run --plan: the plan of each point, compiled for it; quiet: that it compiles is all. Ends at the first mistake. */
+void output_plans(const struct scenario_set *set, bool quiet, struct diag *diag);
 
 #endif

@@ -414,7 +414,7 @@ static int run_all(const struct run *run)
     fputs(json ? "[\n  " : "", stdout);
     for (int i = 0; i < run->files.n && diag.worst == STATUS_OK && !stop_asked(); i++) {
         if (run->plan)
-            output_plans(&run->sets[i], &diag);
+            output_plans(&run->sets[i], run->quiet, &diag);
         else
             simulate(run, &run->sets[i], store, &diag);
     }

@@ -165,9 +165,9 @@ if grep -q "deepspeed.zero_optimization.stage" out; then
     fail "a column of the stage: $(<out)"
 fi
 
-# Every file of scenarios/ is one, and has nothing that its job does not read.
-"$FLOPCAST" run "$FLOPCAST_SOURCE_DIR"/scenarios/*.yaml --plan >/dev/null 2>err || fail "exit status $? of: run scenarios/*.yaml --plan"
-[[ ! -s err ]] || fail "run scenarios/*.yaml --plan: $(<err)"
+# Every file of scenarios/ is one that compiles, and has nothing that its job does not read. As text the plans are 11 GB.
+expect 0 "$FLOPCAST" run "$FLOPCAST_SOURCE_DIR"/scenarios/*.yaml --plan --quiet
+[[ ! -s err && ! -s out ]] || fail "run scenarios/*.yaml --plan --quiet: $(head -n 5 out err)"
 
 # --jobs says how many threads simulate; what comes out is the same.
 expect 0 "$FLOPCAST" run a.yaml --format csv --jobs 1
