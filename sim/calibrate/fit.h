@@ -101,7 +101,8 @@ struct fit_error fit_sample_error(struct fit_sample *sample);
 
 /* The heading of the lines below. */
 void fit_print_head(FILE *out, const char *name);
-/* A number beside the one in its file. group: of a format or a file, or "". remark: behind it, or "". */
+/* A number beside the one in its file; one that is not set is "-". group: of a format or a file, or "". remark: behind
+ * it, or "". */
 void fit_print_number(FILE *out, const char *group, const char *key, struct quantity filed, struct quantity found,
     enum dimension dimension, const char *remark);
 /* Those numbers of a file that were found: keys (NULL at the end) where they are set, or, without keys, what is

@@ -17,10 +17,11 @@ void fit_print_head(FILE *out, const char *name)
 void fit_print_number(FILE *out, const char *group, const char *key, struct quantity filed, struct quantity found,
     enum dimension dimension, const char *remark)
 {
-    char before[64] = "-", now[64], error[64];
+    char before[64] = "-", now[64] = "-", error[64];
     if (quantity_is_set(filed))
         quantity_format(before, sizeof before, filed.value, dimension);
-    quantity_format(now, sizeof now, found.value, dimension);
+    if (quantity_is_set(found))
+        quantity_format(now, sizeof now, found.value, dimension);
     fprintf(out, "  %-8s %-20s %14s %14s", group, key, before, now);
     if (found.kind == QUANTITY_FITTED)
         fprintf(out, "  +- %s", quantity_format(error, sizeof error, found.std_error, dimension));

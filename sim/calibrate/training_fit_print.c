@@ -41,7 +41,8 @@ void training_fit_print(FILE *out, const struct training_fit *fit)
     fit_print_head(out, "parameters");
     for (int i = 0; i < fit->fit.parameters.n; i++) {
         const struct fit_parameter *p = &fit->fit.parameters.at[i];
-        fit_print_number(out, "", p->key, p->filed, p->fitted, p->dimension, remark(fit, i, &arena));
+        struct quantity found = training_fit_determines(p) ? p->fitted : (struct quantity){0};
+        fit_print_number(out, "", p->key, p->filed, found, p->dimension, remark(fit, i, &arena));
     }
     fit_print_tied(out, &fit->fit);
     fit_print_error(out, "speed", "fitted", errors_of(fit, false));

@@ -61,6 +61,13 @@ static void the_fit_finds_what_the_runs_were_made_with(void **state)
     assert_string_equal(fit.fit.parameters.at[1].key, "pointwise_efficiency");
     assert_near(fit.fit.parameters.at[1].fitted.value, 0.4, 1e-4);
     assert_true(fit.fit.parameters.at[0].fitted.std_error < 0.02);
+    fit.fit.parameters.at[1].fitted.std_error = 1; /* more than the number: where the search ended says nothing */
+    char text[4096] = "";
+    FILE *out = fmemopen(text, sizeof text, "w");
+    assert_non_null(out);
+    training_fit_print(out, &fit);
+    fclose(out);
+    assert_non_null(strstr(text, "0.5              -  (5 rows, not determined by these; keep it)"));
     training_fit_free(&fit);
 }
 

@@ -25,7 +25,7 @@ says err "absent.yaml:1:1: error: cannot open"
 expect 0 "$FLOPCAST" calibrate fit
 says out "in the file" "fitted"
 expect 0 "$FLOPCAST" calibrate fit nccl
-says out "left_out" "nccl_ring_post_latency" "in the files" "+-"
+says out "left_out" "nccl_ring_post_latency" "in the file" "+-"
 
 # A network by what decides: choices, and what the counts come to; bits written as bytes are asked about.
 rail=$topologies/clusters/h100-8x400g-rail.yaml
