@@ -233,11 +233,12 @@ static void cell_gb(struct table *table, const char *name, double bytes)
     table_number(table, name, "", bytes < 1e6 && bytes > 0 ? 6 : 3, bytes * 1e-9);
 }
 
-/* What CUDA and NCCL leave to tensors. */
-static double room_of(const struct memory_request *request, const struct memory_gpu *gpu)
+/* What CUDA and NCCL, with as many communicators as the job has, leave to tensors. */
+static double room_of(
+    const struct memory_request *request, const struct memory_need *need, const struct memory_gpu *gpu)
 {
-    double nccl = request->job.point.options.cluster.gpus > 1 ? gpu->nccl_bytes : 0;
-    return gpu->gpu.hbm_capacity.value - gpu->gpu.context_bytes.value - nccl;
+    double communicators = need->peak.category_bytes[HBM_NCCL] / request->job.point.hw.node.nccl_bytes.value;
+    return gpu->gpu.hbm_capacity.value - gpu->gpu.context_bytes.value - communicators * gpu->nccl_bytes;
 }
 
 /* ", micro-batch 8 of 512 tokens, naive attention"; an image is as long as its model makes it. */
@@ -262,7 +263,7 @@ static void print_fit(
     FILE *out, const struct memory_request *request, const struct memory_need *need, struct arena *arena)
 {
     const struct memory_gpu *gpu = &request->gpus[0];
-    double capacity = gpu->gpu.hbm_capacity.value, room = room_of(request, gpu),
+    double capacity = gpu->gpu.hbm_capacity.value, room = room_of(request, need, gpu),
            spare = room - exec_tensors(&need->peak);
     struct memory_job changed;
     fprintf(out, "%s: %s; %.1f GB of %.1f GB, %.1f GB of them CUDA context%s, %.1f GB %s\n", gpu->gpu.name,
@@ -284,12 +285,12 @@ static void print_fit(
         fprintf(out, "cheapest change that makes it fit: %s\n", change ? change : "none that is known");
 }
 
-static void print_fits(FILE *out, const struct memory_request *request, double total)
+static void print_fits(FILE *out, const struct memory_request *request, const struct memory_need *need)
 {
     struct table table = {0};
     for (int i = 0; i < request->n_gpus; i++) {
         const struct hw_gpu *gpu = &request->gpus[i].gpu;
-        double room = room_of(request, &request->gpus[i]) - total;
+        double room = room_of(request, need, &request->gpus[i]) - exec_tensors(&need->peak);
         bool can = memory_supported(&request->job, gpu); /* with --gpu it would be an error */
         table_row(&table);
         table_text(&table, "known GPUs", "", gpu->name);
@@ -401,7 +402,7 @@ static void print_table(FILE *out, const struct memory_request *request, const s
     if (request->gpu_path)
         print_fit(out, request, need, arena);
     else
-        print_fits(out, request, exec_tensors(&need->peak));
+        print_fits(out, request, need);
     if (!request->teach)
         return;
     fputc('\n', out);
@@ -421,7 +422,8 @@ static void print_records(FILE *out, const struct memory_rows *rows, enum record
     records_end(&records);
 }
 
-static void print_json(FILE *out, const struct memory_request *request, const struct memory_rows *rows, double total)
+static void print_json(
+    FILE *out, const struct memory_request *request, const struct memory_rows *rows, const struct memory_need *need)
 {
     const struct memory_job *job = &request->job;
     const struct train_options *train = &job->point.options.strategy.train;
@@ -441,7 +443,7 @@ static void print_json(FILE *out, const struct memory_request *request, const st
         json_write_string(out, gpu->name);
         fprintf(out, ", \"capacity_bytes\": %.17g, \"context_bytes\": %.17g, \"supported\": %s, \"fits\": %s}",
             gpu->hbm_capacity.value, gpu->context_bytes.value, can ? "true" : "false",
-            can && total <= room_of(request, &request->gpus[i]) ? "true" : "false");
+            can && exec_tensors(&need->peak) <= room_of(request, need, &request->gpus[i]) ? "true" : "false");
     }
     fputs("], \"rows\": ", out);
     print_records(out, rows, RECORDS_JSON);
@@ -465,7 +467,7 @@ static enum status print(FILE *out, const struct memory_request *request, struct
     if (request->format == RECORDS_CSV)
         print_records(out, &rows, RECORDS_CSV);
     else if (request->format == RECORDS_JSON)
-        print_json(out, request, &rows, exec_tensors(&need.peak));
+        print_json(out, request, &rows, &need);
     else
         print_table(out, request, &rows, &need, stages, n_stages, arena);
     vec_free(&rows.list);

@@ -85,6 +85,9 @@ grep -q '"gpu": "H200-SXM-141GB", .*"fits": false}' out || { cat out; failed=1; 
 "$FLOPCAST" memory 1B --gpus 8 --gpu rtx-4090-24gb | grep -q ", 0.7 GB of them CUDA context and NCCL, 8.7 GB to spare" || failed=1
 "$FLOPCAST" memory 1B --gpus 8 --gpu h100-sxm5-80gb | grep -q ", 1.5 GB of them CUDA context and NCCL, 67.4 GB to spare" || failed=1
 "$FLOPCAST" memory 1B --gpu h100-sxm5-80gb | grep -q ", 0.6 GB of them CUDA context, 68.3 GB to spare" || failed=1
+# Each process group has one: of tensor and of data parallelism 0.6 + 2 x 0.9 GB.
+"$FLOPCAST" memory "$models/gpt2.yaml" --strategy megatron --gpus 8 --tensor 2 --gpu h100-sxm5-80gb >out
+grep -q ", 2.4 GB of them CUDA context and NCCL, " out || { cat out; failed=1; }
 "$FLOPCAST" memory "$models/gpt2.yaml" --dtype fp16 --gpu v100-sxm2-32gb >out
 grep -q "^V100-SXM2-32GB: fits" out || { cat out; failed=1; }
 # Micro-batches that fit on 24 GiB: a base in 4 bits leaves room for more than one in 8, that for more than one in 16.
