@@ -69,6 +69,15 @@ static struct loaded *load(int steps_of_host_s)
     return loaded;
 }
 
+static struct sensitivity sensitivity_of(struct loaded *loaded, struct arena *arena)
+{
+    struct sensitivity out;
+    assert_int_equal(
+        scenario_sensitivity(&out, &loaded->set.points[0], &nothing_known, NULL, NULL, arena, &loaded->diag),
+        STATUS_OK);
+    return out;
+}
+
 /* The host works for hours in each step, and nothing else counts: speed is 1 / cost, so that one standard deviation of
  * the cost, DRAW_ASSUMED, is one of speed, and samples are spread as far as their draws are times that. */
 static void one_parameter(void **state)
@@ -76,11 +85,8 @@ static void one_parameter(void **state)
     (void)state;
     struct loaded *loaded = load(10000);
     struct arena arena = ARENA_INIT;
-    struct sensitivity out;
     double of_draws;
-    assert_int_equal(
-        scenario_sensitivity(&out, &loaded->set.points[0], &nothing_known, NULL, NULL, &arena, &loaded->diag),
-        STATUS_OK);
+    struct sensitivity out = sensitivity_of(loaded, &arena);
     assert_null(out.parts[0].parameter);
     assert_near(out.parts[0].low, out.tflops_per_gpu * exp(DRAW_ASSUMED), 1e-4 * out.tflops_per_gpu);
     assert_near(out.parts[0].high, out.tflops_per_gpu * exp(-DRAW_ASSUMED), 1e-4 * out.tflops_per_gpu);
@@ -99,11 +105,8 @@ static void all_parameters(void **state)
     (void)state;
     struct loaded *loaded = load(0);
     struct arena arena = ARENA_INIT;
-    struct sensitivity out;
     double of_draws;
-    assert_int_equal(
-        scenario_sensitivity(&out, &loaded->set.points[0], &nothing_known, NULL, NULL, &arena, &loaded->diag),
-        STATUS_OK);
+    struct sensitivity out = sensitivity_of(loaded, &arena);
     double spread = spread_of_samples(loaded, &of_draws);
     printf("%d parts, %d idle; %.4f, samples %.4f\n", out.n_parts, out.n_idle, out.independent, spread);
     assert_true(out.n_parts > 3 && out.n_idle > 3);
