@@ -168,9 +168,9 @@ static void test_none(void **state)
     arena_release(&arena);
 }
 
-/* Of the published runs, each with its own source left out, a source weighing one: nine of ten should be inside, 79 %
- * are, as a group of few sources does not know what the next one brings (results/NOTES.md). Fewer than three of four
- * would be another rule's fault. */
+/* Of the published runs, each with its own source left out, a source weighing one: nine of ten should be inside; fewer
+ * are, as a group of few sources does not know what the next one brings (results/NOTES.md, "An interval without
+ * samples"). Fewer than three of four would be another rule's fault. */
 static void test_published(void **state)
 {
     (void)state;
