@@ -56,11 +56,12 @@ int models_help(void)
          "in a\n"
          "scenario, --set model=llama3.1-8b, 'flopcast model llama3.1-8b', which shows layers and tensors.\n");
     print_models(&arena, &diag);
-    puts("\n"
-         "What a model file holds: needed or not (-), what it is with its default, what is allowed. A family that "
-         "needs more\n"
-         "says so. Copy one of scenarios/models, or name a Hugging Face config.json instead, of "
-         "model_type\n" MODEL_TYPE_NAMES ".\n");
+    printf("\n"
+           "What a model file holds: needed or not (-), what it is with its default, what is allowed. A family that "
+           "needs more\n"
+           "says so. Copy one of scenarios/models, or name a Hugging Face config.json instead, of "
+           "model_type\n%s.\n\n",
+        model_type_names(&arena, &diag));
     config_print_reference(stdout, &model_shape_table, NULL);
     arena_release(&arena);
     return cli_report(&diag);

@@ -1,51 +1,55 @@
-/* Hugging Face config.json. Each model type has a table of the keys that we read, whose offsets are those of struct
- * model_shape (which stands first in struct config_json), and the defaults of its class in transformers 4
- * (configuration_<type>.py) for keys that the file leaves out. Of the other keys (a config.json has dozens) those that
- * are known to change nothing pass, others are errors or warnings (model/huggingface.h). null is the default where
- * transformers takes it so.
+/* Hugging Face config.json, read by the file of types (model/huggingface.h): its keys, what they say together, what no
+ * shape can say. Of keys that no type reads (a config.json has dozens) those that are known to change nothing pass,
+ * others are errors or warnings. null is the default where transformers takes it so.
  *
  * sliding_window: Mistral's flash attention sees this number of keys, 4,096 where the key is absent; Qwen2's only with
  * use_sliding_window, in the blocks from max_window_layers on (Qwen2Config.layer_types). */
-#include "model/family.h"
 #include "model/huggingface.h"
-#include "model/huggingface_models.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const struct model_type *find_type(struct config_node type, struct diag *diag)
+static const char types_file[] = "scenarios/huggingface/types.yaml";
+enum { OPT_OFFSET = 2 };     /* OPTLearnedPositionalEmbedding: rows that no position uses */
+enum { DEFAULT_LABELS = 2 }; /* PretrainedConfig.num_labels, where no id2label lists them */
+
+static enum status read_key(struct config_json *json, const struct huggingface_key *key, struct config_node value,
+    struct arena *arena, struct diag *diag)
 {
-    const char *text = config_text(type), *what = huggingface_unmodelled(text);
-    const struct model_type *found = huggingface_model(text);
-    if (found)
-        return found;
-    /* No "did you mean": transformers writes the key, and a family that is spelled alike computes something else. */
-    if (what)
-        diag_input(diag, config_pos(type),
-            "model_type '%.40s', %s, is not modelled yet; modelled are " MODEL_TYPE_NAMES, text, what);
-    else
-        diag_input(diag, config_pos(type), "model_type '%.40s' is not modelled; modelled are " MODEL_TYPE_NAMES, text);
-    return NULL;
+    const struct config_table table = {"a config.json", &key->field, 1, NULL};
+    if (config_kind(value) != CONFIG_NULL || key->field.required)
+        return config_assign(key->field.key, config_pos(value), value, &table, json, arena, NULL, diag);
+    if (key->field.type == FIELD_INT || key->field.type == FIELD_NUMBER)
+        memset((char *)json + key->field.offset, 0, sizeof(int64_t)); /* to be derived, or none */
+    return STATUS_OK;
 }
 
-static enum status read_keys(struct config_json *json, struct config_node root, const struct config_table *table,
+/* What a value of a choice means; absent: the default. */
+static enum status apply_choice(struct config_json *json, const struct huggingface_key *key, struct config_node value,
+    struct arena *arena, struct diag *diag)
+{
+    struct config_node values = config_find(key->how, "values"), none = config_find(key->how, "default");
+    struct config_node means = config_find(values, config_text(value.doc ? value : none));
+    return means.doc ? config_read_part(means, &model_shape_table, &json->shape, arena, NULL, diag) : STATUS_OK;
+}
+
+static enum status read_keys(struct config_json *json, const struct huggingface_type *type, struct config_node root,
     struct arena *arena, struct diag *diag)
 {
     enum status worst = STATUS_OK;
-    for (int i = 0; i < table->n_fields; i++) {
-        const struct config_field *field = &table->fields[i];
-        struct config_node value = config_find(root, field->key);
-        if (!value.doc)
-            continue;
-        if (config_kind(value) == CONFIG_NULL && !field->required) {
-            *(int64_t *)(void *)((char *)json + field->offset) = 0; /* NULLABLE: to be derived */
-            continue;
-        }
-        enum status status = config_assign(field->key, config_pos(value), value, table, json, arena, NULL, diag);
+    for (int i = 0; i < type->keys.n; i++) {
+        const struct huggingface_key *key = &type->keys.at[i];
+        struct config_node value = config_find(root, key->field.key);
+        bool assigned = key->field.type != FIELD_STRING;
+        enum status status = value.doc && assigned ? read_key(json, key, value, arena, diag) : STATUS_OK;
+        if (!status && config_find(key->how, "values").doc)
+            status = apply_choice(json, key, value, arena, diag);
         worst = status > worst ? status : worst;
     }
     return worst;
 }
+
+/* ---- what a key must say ---- */
 
 /* Probabilities that must be one: the second is the first's. */
 static bool differ(double a, double b)
@@ -53,56 +57,44 @@ static bool differ(double a, double b)
     return a < b || a > b;
 }
 
-/* What the model does that struct model_shape cannot say: a sentence and the key to blame, or NULL. */
-static const char *check(const struct config_json *json, const char *type, const char **key)
+static double number_at(const struct config_json *json, const struct config_field *field, size_t offset)
 {
-    const struct model_shape *s = &json->shape;
-    const bool opt = s->separate_qkv, bare_neox = strcmp(type, "gpt_neox") == 0 && !s->biases;
-    const bool one_dropout = s->family == MODEL_BERT || s->family == MODEL_VIT || s->family == MODEL_NEOX ||
-                             (s->family == MODEL_GPT && !opt);
-    const struct {
-        bool wrong;
-        const char *key, *why;
-    } rules[] = {
-        {json->attention_bias, "attention_bias",
-            "a bias of the output projection is not modelled (q, k and v only: model_type qwen2)"},
-        {json->mlp_bias, "mlp_bias", "biases of the feed-forward layer are not modelled here"},
-        {s->fused_projections && (json->embd_pdrop > 0 || json->attn_pdrop > 0), "",
-            "resid_pdrop and embd_pdrop of Phi-3 are modelled as 0 only"},
-        {s->family == MODEL_VIT && !s->biases, "qkv_bias", "ViT without biases of q, k and v is not modelled"},
-        {bare_neox, "attention_bias", "GPT-NeoX without biases of attention is not modelled"},
-        {strcmp(type, "qwen3_moe") == 0 && json->use_sliding_window, "use_sliding_window",
-            "windows of Qwen3-MoE are not modelled"},
-        {opt && !s->biases, "enable_bias", "OPT without biases is not modelled"},
-        {opt && !json->do_layer_norm_before, "do_layer_norm_before",
-            "norms behind attention and feed-forward layer (OPT 350m) are not modelled"},
-        {opt && json->word_embed_proj_dim && json->word_embed_proj_dim != s->d_model, "word_embed_proj_dim",
-            "embeddings of another width than hidden_size (OPT 350m) are not modelled"},
-        {opt && json->attn_pdrop > 0 && differ(json->attn_pdrop, s->dropout), "",
-            "dropout and attention_dropout differ; attention_dropout is modelled as 0 or as dropout"},
-        {strcmp(type, "gpt2") == 0 && differ(json->embd_pdrop, s->dropout), "",
-            "resid_pdrop, embd_pdrop and attn_pdrop differ; one probability is modelled"},
-        {one_dropout && differ(json->attn_pdrop, s->dropout), "",
-            strcmp(type, "gpt2") == 0 ? "resid_pdrop, embd_pdrop and attn_pdrop differ; one probability is modelled"
-            : s->family == MODEL_GPT || s->family == MODEL_NEOX
-                ? "hidden_dropout and attention_dropout differ; one probability is modelled"
-                : "hidden_dropout_prob and attention_probs_dropout_prob differ; one probability is modelled"},
-    };
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (rules[i].wrong) {
-            *key = rules[i].key;
-            return rules[i].why;
-        }
-    return NULL;
+    const void *at = (const char *)json + offset;
+    return field->type == FIELD_INT ? (double)*(const int64_t *)at : *(const double *)at;
 }
 
-static enum status check_model(
-    const struct config_json *json, const char *type, struct config_node root, struct diag *diag)
+static bool is_wrong(const struct config_json *json, const struct huggingface_key *key, struct config_node value)
 {
-    const char *key = "", *why = check(json, type, &key);
-    struct config_node at = *key ? config_find(root, key) : root;
-    return why ? diag_input(diag, config_pos(at.doc ? at : root), "%s", why) : STATUS_OK;
+    struct config_node only = config_find(key->how, "only"), same = config_find(key->how, "same");
+    if (only.doc)
+        return value.doc && !huggingface_says(only, value);
+    struct config_node taken = value.doc ? value : config_find(key->how, "default");
+    if (!same.doc || config_kind(taken) == CONFIG_NULL || (!taken.doc && key->field.type == FIELD_INT))
+        return false;
+    size_t offset = 0;
+    const struct config_field *field = config_field_at(&model_shape_table, config_text(same), &offset);
+    return differ(taken.doc ? strtod(config_text(taken), NULL) : 0, number_at(json, field, offset));
 }
+
+/* What the model does that struct model_shape cannot say. */
+static enum status check_model(
+    const struct config_json *json, const struct huggingface_type *type, struct config_node root, struct diag *diag)
+{
+    for (int i = 0; i < type->keys.n; i++) {
+        const struct huggingface_key *key = &type->keys.at[i];
+        struct config_node value = config_find(root, key->field.key);
+        struct config_node at = value.doc && config_find(key->how, "only").doc ? value : root;
+        if (is_wrong(json, key, value))
+            return diag_input(diag, config_pos(at), "%s", config_text(config_find(key->how, "why")));
+    }
+    bool mixed = json->shape.separate_qkv && json->attention_dropout > 0;
+    if (mixed && differ(json->attention_dropout, json->shape.dropout))
+        return diag_input(diag, config_pos(root),
+            "dropout and attention_dropout differ; attention_dropout is modelled as 0 or as dropout");
+    return STATUS_OK;
+}
+
+/* ---- what several keys say together ---- */
 
 static bool sees_all(struct config_node list, int block)
 {
@@ -166,56 +158,48 @@ static enum status read_dense_layers(struct config_json *json, struct config_nod
     return STATUS_OK;
 }
 
-/* MixtralConfig has one width; DeepseekV2MLP's shared experts are one of their widths together. */
-static void derive_experts(struct config_json *json, const char *type)
+/* DeepseekV2MLP's shared experts are one of their widths together. */
+static void derive_experts(struct config_json *json)
 {
     struct model_moe *moe = &json->shape.moe;
-    bool v2 = strcmp(type, "deepseek_v2") == 0;
-    if (strcmp(type, "mixtral") == 0)
-        moe->d_ff = json->shape.d_ff;
     moe->shared_d_ff += json->shared_experts * moe->d_ff;
     moe->shared_gate = moe->shared_gate && moe->shared_d_ff > 0;
-    if (v2 && json->topk_method == TOPK_GREEDY)
-        moe->groups = 0;
+    moe->groups = moe->groups > 1 ? moe->groups : 0;
     moe->kept_groups = moe->groups > 1 ? json->kept_groups : 0;
-    moe->normalised = moe->normalised || differ(json->routed_scaling, 1);
+    moe->normalised = moe->normalised || (json->routed_scaling > 0 && differ(json->routed_scaling, 1));
 }
 
-/* What several keys say together. */
-static enum status derive(
-    struct config_json *json, const char *type, struct config_node root, int head, struct diag *diag)
+static void derive_classes(struct model_shape *shape, struct config_node root)
 {
-    struct model_shape *shape = &json->shape;
     int labels = config_count(config_find(root, "id2label"));
-    shape->head = head;
     if (shape->family == MODEL_VIT && labels > 0)
         shape->classes = labels;
-    if (shape->family == MODEL_BERT && head == BERT_CLASSIFICATION)
+    if (shape->family == MODEL_BERT && shape->head == BERT_CLASSIFICATION)
         shape->classes = labels > 0 ? labels : DEFAULT_LABELS;
-    if (shape->family == MODEL_T5)
-        shape->gated_ffn = json->feed_forward_proj == PROJECTION_GATED_GELU;
+}
+
+static enum status derive(
+    struct config_json *json, const struct huggingface_type *type, struct config_node root, struct diag *diag)
+{
+    struct model_shape *shape = &json->shape;
+    enum status status = STATUS_OK;
+    derive_classes(shape, root);
     if ((shape->family == MODEL_GPT || shape->family == MODEL_NEOX) && shape->d_ff == 0)
         shape->d_ff = 4 * shape->d_model; /* GPT2Block: n_inner if not None else 4 * hidden_size; BLOOM, Falcon */
-    if (shape->family == MODEL_T5)
-        shape->composed_gelu = shape->gated_ffn;
-    if (strcmp(type, "gpt2") == 0)
-        shape->composed_gelu = json->activation_function == ACTIVATION_GELU_NEW;
-    if (strcmp(type, "falcon") == 0)
+    if (strcmp(type->name, "falcon") == 0)
         derive_falcon(json);
     if (shape->separate_qkv) {
         shape->max_positions += OPT_OFFSET;
-        shape->keeps_attention = !(json->attn_pdrop > 0);
+        shape->keeps_attention = !(json->attention_dropout > 0);
     }
-    if (json->windows == WINDOWS_FROM && !json->use_sliding_window)
+    if (json->windows == WINDOWS_FROM && !json->windows_on)
         shape->sliding_window = 0;
     if (shape->moe.experts > 0)
-        derive_experts(json, type);
-    if (shape->moe.experts > 0 && config_count(config_find(root, "mlp_only_layers")) > 0) {
-        enum status dense = read_dense_layers(json, root, diag);
-        if (dense)
-            return dense;
-    }
-    enum status status = json->windows != WINDOWS_ALL ? read_layer_types(json, root, diag) : STATUS_OK;
+        derive_experts(json);
+    if (shape->moe.experts > 0 && config_count(config_find(root, "mlp_only_layers")) > 0)
+        status = read_dense_layers(json, root, diag);
+    if (!status && json->windows != WINDOWS_ALL)
+        status = read_layer_types(json, root, diag);
     if (shape->max_window_layers >= shape->n_layers)
         shape->sliding_window = 0;
     if (shape->sliding_window == 0)
@@ -223,38 +207,79 @@ static enum status derive(
     return status;
 }
 
-enum status huggingface_read(struct model_shape *out, struct config_node root, struct config_node type,
-    const struct config_table **table, struct arena *arena, struct diag *diag)
+/* ---- the file ---- */
+
+/* The keys as a table, by which an error of the shape finds its place. */
+static const struct config_table *table_of(const struct huggingface_type *type, struct arena *arena)
 {
-    if (!type.doc)
-        return diag_input(diag, config_pos(root),
-            "a config.json without the key 'model_type' (" MODEL_TYPE_NAMES "); add it, as transformers writes it");
-    const struct model_type *model_type = find_type(type, diag);
-    if (!model_type)
-        return STATUS_INPUT;
-    *table = model_type->table;
-    struct config_json json = model_type->defaults;
-    int head = BERT_PRETRAINING;
+    struct config_table *table = ARENA_NEW(arena, struct config_table);
+    struct config_field *fields = ARENA_ARRAY(arena, struct config_field, type->keys.n);
+    *table = (struct config_table){
+        .what = arena_strdup(arena, config_text(config_find(type->entry, "what"))), .fields = fields};
+    for (int i = 0; i < type->keys.n; i++)
+        if (type->keys.at[i].field.type != FIELD_STRING && type->keys.at[i].field.offset < sizeof(struct model_shape))
+            fields[table->n_fields++] = type->keys.at[i].field;
+    return table;
+}
+
+static enum status read_type(struct config_json *json, const struct huggingface_type *type, struct config_node root,
+    struct arena *arena, struct diag *diag)
+{
     const char *also_read[3] = {NULL};
     int n_also = 0;
-    if (json.windows != WINDOWS_ALL)
+    if (json->windows != WINDOWS_ALL)
         also_read[n_also++] = "layer_types";
-    if (json.shape.moe.experts > 0)
+    if (json->shape.moe.experts > 0)
         also_read[n_also++] = "mlp_only_layers";
-    enum status status = read_keys(&json, root, *table, arena, diag);
+    enum status status = read_keys(json, type, root, arena, diag);
     if (!status)
-        status = check_model(&json, model_type->name, root, diag);
+        status = check_model(json, type, root, diag);
     if (!status)
-        status = huggingface_architecture(&head, root, model_type->name, arena, diag);
+        status = huggingface_architecture(json, type, root, arena, diag);
     if (!status)
-        status = huggingface_check_keys(root, *table, also_read, arena, diag);
+        status = huggingface_check_keys(type, root, also_read, arena, diag);
+    return status ? status : derive(json, type, root, diag);
+}
+
+static enum status read_by(struct config_node types, struct model_shape *out, struct config_node root,
+    struct config_node model_type, const struct config_table **table, struct arena *arena, struct diag *diag)
+{
+    struct huggingface_type type = {0};
+    struct config_json json;
+    if (!model_type.doc)
+        return diag_input(diag, config_pos(root),
+            "a config.json without the key 'model_type' (%s); add it, as transformers writes it",
+            huggingface_names(types, arena));
+    enum status status = huggingface_type(&type, &json, types, model_type, arena, diag);
     if (!status)
-        status = derive(&json, model_type->name, root, head, diag);
-    if (status)
-        return status;
+        status = read_type(&json, &type, root, arena, diag);
+    *table = table_of(&type, arena);
+    huggingface_forget(&type);
     const char *path = config_pos(root).file, *name = config_text(config_find(root, "_name_or_path"));
     json.shape.name = arena_strdup(arena, *name ? name : path);
     json.shape.source = arena_printf(arena, "Hugging Face config.json: %s", path);
     *out = json.shape;
-    return STATUS_OK;
+    return status;
+}
+
+enum status huggingface_read(struct model_shape *out, struct config_node root, struct config_node type,
+    const struct config_table **table, struct arena *arena, struct diag *diag)
+{
+    struct config_doc *types = NULL;
+    enum status status = config_load(&types, files_own(arena, types_file), diag);
+    if (status)
+        return status;
+    status = read_by(config_root(types), out, root, type, table, arena, diag);
+    config_free(types);
+    return status;
+}
+
+const char *model_type_names(struct arena *arena, struct diag *diag)
+{
+    struct config_doc *types = NULL;
+    if (config_load(&types, files_own(arena, types_file), diag))
+        return "";
+    const char *names = huggingface_names(config_root(types), arena);
+    config_free(types);
+    return names;
 }

@@ -1,24 +1,75 @@
-/* What surrounds the keys of a Hugging Face config.json that give the shape (model/huggingface.c): its architecture,
- * the model types that are not modelled yet, and the keys that nothing reads. */
+/* The file of types, scenarios/huggingface/types.yaml: what config.json of each model_type holds, as data.
+ *
+ *   types:                 by model_type
+ *     llama:
+ *       what: a Llama config.json            (for messages)
+ *       classes: [LlamaForCausalLM]          "architectures" that are read; {CLASS: {MEMBER: value}} where they differ
+ *       keys: [decoder, {KEY: HOW, ...}]     names of sets of keys, or keys; of two alike the later one counts
+ *       shape: {family: llama, ...}          defaults of the class in transformers, in keys of a model file of ours
+ *       more: {windows: from}                defaults of more_fields in model/huggingface_types.c
+ *   keys: sets of keys. refused, inert, unmodelled: see there.
+ *
+ * HOW is a key of a model file ("d_model", "moe.experts"), a list of such, {} for a key that changes nothing, or
+ *   {to: MEMBER, null: true, least: N}       null is the same as 0: to be derived; at least N
+ *   {values: {VALUE: {MEMBER: value}}, default: VALUE}   one of these values, and what each means for the shape
+ *   {only: [VALUE, ...], why: SENTENCE}      any other value is an error
+ *   {same: MEMBER, default: VALUE, why: SENTENCE}        a number that must be the member's; default: where it is
+ * absent
+ */
 #ifndef FLOPCAST_MODEL_HUGGINGFACE_H
 #define FLOPCAST_MODEL_HUGGINGFACE_H
 
-#include "config/config.h"
+#include "model/family.h"
 
-#include <stdbool.h>
+/* What a file gives before it is a shape. */
+struct config_json {
+    struct model_shape shape;
+    int windows;                                       /* how blocks of full attention are chosen */
+    bool windows_on;                                   /* use_sliding_window */
+    bool multi_query, new_decoder_architecture, alibi; /* Falcon */
+    int64_t num_ln_in_parallel_attn;                   /* the same; 0: by its architecture */
+    double attention_dropout;                          /* OPT */
+    int64_t shared_experts;                            /* DeepSeek: n_shared_experts, each of the routed ones' width */
+    int64_t kept_groups;                               /* the same: topk_group */
+    double routed_scaling;                             /* the same: routed_scaling_factor */
+    int choice;                                        /* a value of the key that is read just now */
+    double number;                                     /* the same */
+};
 
-/* What sort of model a model_type of transformers is that is not modelled yet ("mixture of experts"); NULL: not known
- * here. */
-const char *huggingface_unmodelled(const char *model_type);
+/* With use_sliding_window, from max_window_layers on (Qwen2, Qwen3); all but every n-th block (Gemma 2 and 3). */
+enum { WINDOWS_ALL, WINDOWS_FROM, WINDOWS_EVERY, WINDOWS_COUNT };
 
-/* The key "architectures", the class that was trained, must be one of model_type's that are modelled; where the key is
- * absent or null, it is the first of these. *head: of BERT's classes the enum bert_head. */
-enum status huggingface_architecture(
-    int *head, struct config_node root, const char *model_type, struct arena *arena, struct diag *diag);
+/* A key of config.json. */
+struct huggingface_key {
+    struct config_field field; /* of struct config_json; key alone where nothing is assigned */
+    struct config_node how;    /* in the file of types */
+};
+struct huggingface_type {
+    struct config_node root, entry; /* of the file of types */
+    const char *name;
+    VEC(struct huggingface_key) keys; /* freed by huggingface_forget() */
+};
 
-/* Keys that neither the table has nor `read`, a NULL-terminated list, names. Some change the computation in a way that
+/* The types' names, "t5, gpt2, ...". */
+const char *huggingface_names(struct config_node types, struct arena *arena);
+
+/* The type that the node names, with the defaults of its class in *json; else an error that lists the types. types: the
+ * root of the file. */
+enum status huggingface_type(struct huggingface_type *out, struct config_json *json, struct config_node types,
+    struct config_node model_type, struct arena *arena, struct diag *diag);
+void huggingface_forget(struct huggingface_type *type);
+
+/* "architectures", the class that was trained, must be one of the type's; where it is absent or null, it is the first
+ * of these. */
+enum status huggingface_architecture(struct config_json *json, const struct huggingface_type *type,
+    struct config_node root, struct arena *arena, struct diag *diag);
+
+/* Keys that neither the type has nor `read`, a NULL-terminated list, names. Some change the computation in a way that
  * is not modelled: an error. Those that change nothing here pass. Others are named in a warning. */
-enum status huggingface_check_keys(struct config_node root, const struct config_table *table, const char *const *read,
-    struct arena *arena, struct diag *diag);
+enum status huggingface_check_keys(const struct huggingface_type *type, struct config_node root,
+    const char *const *read, struct arena *arena, struct diag *diag);
+
+/* One of the values of a sequence, or null. */
+bool huggingface_says(struct config_node values, struct config_node value);
 
 #endif

@@ -1,105 +1,317 @@
+/* The file of types: a type's keys and classes, and the keys of config.json that nothing reads. */
 #include "model/huggingface.h"
-
-#include "model/model.h"
 
 #include <string.h>
 
-/* model_types of transformers by what keeps them from being read. resnet is that of transformers; ours is the family
- * convnet. */
-static const struct {
-    const char *what, *model_types[64]; /* up to NULL */
-} unmodelled[] = {
-    {"a mixture of experts", {"qwen3_next", "olmoe", "dbrx", "phimoe", "granitemoe", "jetmoe", "arctic", "minimax",
-                                 "gpt_oss", "glm4_moe", "ernie4_5_moe", "deepseek", "kimi_k2", "llama4", "llama4_text",
-                                 "grok-1", "switch_transformers", "nllb-moe"}},
-    {"another decoder",
-        {"qwen", "phi", "gpt_neo", "gpt_bigcode", "gptj", "mpt", "stablelm", "starcoder2", "codegen", "olmo", "olmo2",
-            "cohere", "cohere2", "granite", "internlm", "internlm2", "internlm3", "baichuan", "chatglm", "glm", "glm4",
-            "minicpm", "nemotron", "exaone", "exaone4", "helium", "smollm3", "ministral", "seed_oss", "ctrl",
-            "openai-gpt", "transfo-xl", "xlnet", "xglm", "biogpt", "persimmon"}},
-    {"a model of several modalities",
-        {"gemma3", "gemma3n", "fuyu", "clip", "siglip", "blip", "blip-2", "llava", "llava_next", "mllama", "idefics",
-            "idefics2", "idefics3", "mistral3", "pixtral", "paligemma", "qwen2_vl", "qwen2_5_vl", "qwen3_vl"}},
-    {"another encoder",
-        {"roberta", "xlm-roberta", "xlm", "camembert", "albert", "distilbert", "electra", "deberta", "deberta-v2",
-            "modernbert", "nomic_bert", "mobilebert", "roformer", "convbert", "squeezebert", "longformer", "big_bird",
-            "funnel", "mpnet", "layoutlm", "esm", "bert-generation"}},
-    {"another encoder-decoder", {"bart", "mbart", "mt5", "umt5", "longt5", "pegasus", "marian", "m2m_100", "blenderbot",
-                                    "led", "prophetnet", "encoder-decoder", "t5gemma"}},
-    {"a state-space or recurrent model",
-        {"mamba", "mamba2", "falcon_mamba", "jamba", "zamba", "zamba2", "bamba", "recurrent_gemma", "rwkv"}},
-    {"another model of images", {"deit", "beit", "swin", "swinv2", "dinov2", "vit_mae", "vit_msn", "convnext",
-                                    "convnextv2", "resnet", "regnet", "efficientnet", "detr", "segformer"}},
-    {"a model of speech", {"whisper", "wav2vec2", "hubert", "speecht5"}},
-};
+static const char *const windows_names[WINDOWS_COUNT + 1] = {"all", "from", "every"};
 
-const char *huggingface_unmodelled(const char *model_type)
+#define MORE(member, ...)                                                                                              \
+    {                                                                                                                  \
+        .key = #member, .offset = offsetof(struct config_json, member), __VA_ARGS__                                    \
+    }
+#define FLAG .type = FIELD_BOOL
+#define COUNT(high) .type = FIELD_INT, .min = 0, .max = (high)
+static const struct config_field more_fields[] = {
+    MORE(windows, .type = FIELD_ENUM, .names = windows_names),
+    MORE(windows_on, FLAG),
+    MORE(multi_query, FLAG),
+    MORE(new_decoder_architecture, FLAG),
+    MORE(alibi, FLAG),
+    MORE(num_ln_in_parallel_attn, COUNT(2)),
+    MORE(attention_dropout, .type = FIELD_NUMBER, .dimension = DIM_FRACTION, .min = 0, .max = 0.99),
+    MORE(shared_experts, COUNT(MODEL_MAX_EXPERTS)),
+    MORE(kept_groups, COUNT(MODEL_MAX_EXPERTS)),
+    MORE(routed_scaling, .type = FIELD_NUMBER, .min = 0, .max = 1e6),
+};
+static const struct config_table more_table = CONFIG_TABLE("what a type says more", more_fields);
+
+/* ---- keys of a type ---- */
+
+static const struct config_field *find_in(
+    const struct config_table *table, const char *path, size_t length, size_t *offset)
 {
-    for (size_t i = 0; i < sizeof unmodelled / sizeof *unmodelled; i++)
-        for (const char *const *one = unmodelled[i].model_types; *one; one++)
-            if (strcmp(*one, model_type) == 0)
-                return unmodelled[i].what;
+    for (int i = 0; i < table->n_fields; i++) {
+        const struct config_field *field = &table->fields[i];
+        size_t n = strlen(field->key);
+        if (n > length || strncmp(field->key, path, n) != 0)
+            continue;
+        *offset += field->offset;
+        if (n == length)
+            return field;
+        if (path[n] == '.' && field->section)
+            return find_in(field->section, path + n + 1, length - n - 1, offset);
+        *offset -= field->offset;
+    }
     return NULL;
 }
 
-static const struct {
-    const char *name, *model_type;
-    int head;
-} architectures[] = {
-    {"T5ForConditionalGeneration", "t5", 0},
-    {"T5WithLMHeadModel", "t5", 0}, /* the same class before transformers 3 */
-    {"GPT2LMHeadModel", "gpt2", 0},
-    {"LlamaForCausalLM", "llama", 0},
-    {"MistralForCausalLM", "mistral", 0},
-    {"MixtralForCausalLM", "mixtral", 0},
-    {"Qwen2ForCausalLM", "qwen2", 0},
-    {"Qwen2MoeForCausalLM", "qwen2_moe", 0},
-    {"Qwen3MoeForCausalLM", "qwen3_moe", 0},
-    {"DeepseekV2ForCausalLM", "deepseek_v2", 0},
-    {"DeepseekV3ForCausalLM", "deepseek_v3", 0},
-    {"OPTForCausalLM", "opt", 0},
-    {"BloomForCausalLM", "bloom", 0},
-    {"GPTNeoXForCausalLM", "gpt_neox", 0},
-    {"FalconForCausalLM", "falcon", 0},
-    {"Qwen3ForCausalLM", "qwen3", 0},
-    {"GemmaForCausalLM", "gemma", 0},
-    {"Gemma2ForCausalLM", "gemma2", 0},
-    {"Gemma3ForCausalLM", "gemma3_text", 0},
-    {"Phi3ForCausalLM", "phi3", 0},
-    {"BertForPreTraining", "bert", BERT_PRETRAINING},
-    {"BertForMaskedLM", "bert", BERT_MASKED_LM},
-    {"BertForSequenceClassification", "bert", BERT_CLASSIFICATION},
-    {"BertModel", "bert", BERT_NO_HEAD},
-    {"ViTForImageClassification", "vit", 0},
-};
-enum { N_ARCHITECTURES = sizeof architectures / sizeof *architectures };
-
-static enum status unknown(struct config_node at, const char *model_type, struct arena *arena, struct diag *diag)
+/* The member's field, with its place in struct config_json, of which the shape is the first member. */
+static enum status find_member(struct config_field *out, struct config_node member, struct diag *diag)
 {
+    const char *path = config_text(member);
+    size_t offset = 0;
+    const struct config_field *field = find_in(&more_table, path, strlen(path), &offset);
+    field = field ? field : find_in(&model_shape_table, path, strlen(path), &offset);
+    if (!field)
+        return diag_input(diag, config_pos(member), "'%.60s' is no key of a model file, nor of 'more'", path);
+    *out = *field;
+    out->offset = offset;
+    return STATUS_OK;
+}
+
+static enum status add_member(struct huggingface_type *type, const char *key, struct config_node how,
+    struct config_node member, struct diag *diag)
+{
+    struct huggingface_key added = {.how = how};
+    enum status status = find_member(&added.field, member, diag);
+    struct config_node least = config_find(how, "least");
+    if (strcmp(config_text(least), "1") == 0)
+        added.field.min = 1;
+    added.field.key = key;
+    added.field.required = strcmp(config_text(config_find(how, "null")), "true") != 0;
+    vec_push(&type->keys, added);
+    return status;
+}
+
+static const char *const *names_of(struct config_node values, struct arena *arena)
+{
+    int n = config_count(values);
+    const char **names = ARENA_ARRAY(arena, const char *, n + 1);
+    for (int i = 0; i < n; i++)
+        names[i] = arena_strdup(arena, config_text(config_key(values, i)));
+    names[n] = NULL;
+    return names;
+}
+
+static void forget_key(struct huggingface_type *type, const char *key)
+{
+    int n = 0;
+    for (int i = 0; i < type->keys.n; i++)
+        if (strcmp(type->keys.at[i].field.key, key) != 0)
+            type->keys.at[n++] = type->keys.at[i];
+    type->keys.n = n;
+}
+
+static enum status add_key(
+    struct huggingface_type *type, const char *key, struct config_node how, struct arena *arena, struct diag *diag)
+{
+    struct config_node to = config_find(how, "to"), values = config_find(how, "values");
+    struct huggingface_key other = {.field = {.key = key}, .how = how};
+    enum status status = STATUS_OK;
+    forget_key(type, key);
+    if (config_kind(how) == CONFIG_SCALAR)
+        return add_member(type, key, how, how, diag);
+    for (int i = 0; i < config_count(how) && config_kind(how) == CONFIG_SEQUENCE && !status; i++)
+        status = add_member(type, key, how, config_item(how, i), diag);
+    if (to.doc)
+        return add_member(type, key, how, to, diag);
+    if (config_kind(how) == CONFIG_SEQUENCE)
+        return status;
+    if (values.doc)
+        other.field = (struct config_field){.key = key,
+            .type = FIELD_ENUM,
+            .offset = offsetof(struct config_json, choice),
+            .names = names_of(values, arena),
+            .required = strcmp(config_text(config_find(how, "null")), "true") != 0};
+    if (config_find(how, "same").doc) {
+        status = find_member(&other.field, config_find(how, "same"), diag);
+        other.field.key = key;
+        other.field.offset = offsetof(struct config_json, number);
+    }
+    vec_push(&type->keys, other);
+    return status;
+}
+
+static enum status add_keys(
+    struct huggingface_type *type, struct config_node keys, struct arena *arena, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    for (int i = 0; i < config_count(keys) && !status; i++) {
+        const char *key = arena_strdup(arena, config_text(config_key(keys, i)));
+        status = add_key(type, key, config_item(keys, i), arena, diag);
+    }
+    return status;
+}
+
+static enum status add_sets(
+    struct huggingface_type *type, struct config_node list, struct arena *arena, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    for (int i = 0; i < config_count(list) && !status; i++) {
+        struct config_node item = config_item(list, i), set = item;
+        if (config_kind(item) == CONFIG_SCALAR)
+            set = config_find(config_find(type->root, "keys"), config_text(item));
+        if (!set.doc)
+            return diag_input(diag, config_pos(item), "'%.40s' is no set of 'keys'", config_text(item));
+        status = add_keys(type, set, arena, diag);
+    }
+    return status;
+}
+
+/* ---- the type ---- */
+
+const char *huggingface_names(struct config_node types, struct arena *arena)
+{
+    const char *names = "";
+    struct config_node list = config_find(types, "types");
+    for (int i = 0; i < config_count(list); i++)
+        names = arena_printf(arena, "%s%s%s", names, i ? ", " : "", config_text(config_key(list, i)));
+    return names;
+}
+
+static const char *sort_of(struct config_node types, const char *name)
+{
+    struct config_node sorts = config_find(types, "unmodelled");
+    for (int i = 0; i < config_count(sorts); i++)
+        for (int j = 0; j < config_count(config_item(sorts, i)); j++)
+            if (strcmp(config_text(config_item(config_item(sorts, i), j)), name) == 0)
+                return config_text(config_key(sorts, i));
+    return NULL;
+}
+
+/* No "did you mean": transformers writes the key, and a family that is spelled alike computes something else. */
+static enum status unknown_type(
+    struct config_node types, struct config_node type, struct arena *arena, struct diag *diag)
+{
+    const char *name = config_text(type), *sort = sort_of(types, name), *names = huggingface_names(types, arena);
+    if (sort)
+        return diag_input(
+            diag, config_pos(type), "model_type '%.40s', %s, is not modelled yet; modelled are %s", name, sort, names);
+    return diag_input(diag, config_pos(type), "model_type '%.40s' is not modelled; modelled are %s", name, names);
+}
+
+enum status huggingface_type(struct huggingface_type *out, struct config_json *json, struct config_node types,
+    struct config_node model_type, struct arena *arena, struct diag *diag)
+{
+    const char *name = config_text(model_type);
+    struct config_node entry = config_find(config_find(types, "types"), name), more = config_find(entry, "more");
+    if (!*name || !entry.doc)
+        return unknown_type(types, model_type, arena, diag);
+    *json = (struct config_json){0};
+    *out = (struct huggingface_type){.root = types, .entry = entry, .name = name};
+    enum status status =
+        config_read_part(config_find(entry, "shape"), &model_shape_table, &json->shape, arena, NULL, diag);
+    if (!status && more.doc)
+        status = config_read(more, &more_table, json, arena, NULL, diag);
+    return status ? status : add_sets(out, config_find(entry, "keys"), arena, diag);
+}
+
+void huggingface_forget(struct huggingface_type *type)
+{
+    vec_free(&type->keys);
+}
+
+/* ---- the class ---- */
+
+/* A class of a list, or a key of a mapping. */
+static const char *class_name(struct config_node classes, int i)
+{
+    return config_text(config_kind(classes) == CONFIG_MAPPING ? config_key(classes, i) : config_item(classes, i));
+}
+
+static enum status unknown_class(
+    const struct huggingface_type *type, struct config_node at, struct arena *arena, struct diag *diag)
+{
+    struct config_node classes = config_find(type->entry, "classes");
     const char *known = "";
-    for (int i = 0; i < N_ARCHITECTURES; i++)
-        if (strcmp(architectures[i].model_type, model_type) == 0)
-            known = arena_printf(arena, "%s%s%s", known, *known ? ", " : "", architectures[i].name);
+    for (int i = 0; i < config_count(classes); i++)
+        known = arena_printf(arena, "%s%s%s", known, *known ? ", " : "", class_name(classes, i));
     return diag_input(diag, config_pos(at),
-        "the architecture '%.60s' is not modelled; of model_type '%s' these are: %s", config_text(at), model_type,
+        "the architecture '%.60s' is not modelled; of model_type '%s' these are: %s", config_text(at), type->name,
         known);
 }
 
-enum status huggingface_architecture(
-    int *head, struct config_node root, const char *model_type, struct arena *arena, struct diag *diag)
+enum status huggingface_architecture(struct config_json *json, const struct huggingface_type *type,
+    struct config_node root, struct arena *arena, struct diag *diag)
 {
-    struct config_node list = config_find(root, "architectures");
+    struct config_node list = config_find(root, "architectures"), classes = config_find(type->entry, "classes");
     if (!list.doc || config_kind(list) == CONFIG_NULL || (config_kind(list) == CONFIG_SEQUENCE && !config_count(list)))
         return STATUS_OK;
     if (config_kind(list) != CONFIG_SEQUENCE || config_count(list) != 1 ||
         config_kind(config_item(list, 0)) != CONFIG_SCALAR)
         return diag_input(diag, config_pos(list), "'architectures' names one class, as in [\"BertForMaskedLM\"]");
     struct config_node item = config_item(list, 0);
-    for (int i = 0; i < N_ARCHITECTURES; i++)
-        if (strcmp(architectures[i].name, config_text(item)) == 0 &&
-            strcmp(architectures[i].model_type, model_type) == 0) {
-            *head = architectures[i].head;
-            return STATUS_OK;
-        }
-    return unknown(item, model_type, arena, diag);
+    for (int i = 0; i < config_count(classes); i++) {
+        if (strcmp(class_name(classes, i), config_text(item)) != 0)
+            continue;
+        return config_kind(classes) == CONFIG_SEQUENCE
+                   ? STATUS_OK
+                   : config_read_part(config_item(classes, i), &model_shape_table, &json->shape, arena, NULL, diag);
+    }
+    return unknown_class(type, item, arena, diag);
+}
+
+/* ---- keys that nothing reads ---- */
+
+static bool has(struct config_node list, const char *text)
+{
+    for (int i = 0; i < config_count(list); i++)
+        if (strcmp(config_text(config_item(list, i)), text) == 0)
+            return true;
+    return false;
+}
+
+bool huggingface_says(struct config_node values, struct config_node value)
+{
+    bool scalar = config_kind(value) == CONFIG_SCALAR;
+    return config_kind(value) == CONFIG_NULL || (scalar && has(values, config_text(value))) ||
+           (!scalar && config_count(values) == 0 && config_count(value) == 0);
+}
+
+static bool is_read(const struct huggingface_type *type, const char *key, const char *const *read)
+{
+    for (int i = 0; i < type->keys.n; i++)
+        if (strcmp(key, type->keys.at[i].field.key) == 0)
+            return true;
+    for (; *read; read++)
+        if (strcmp(key, *read) == 0)
+            return true;
+    return has(config_find(type->root, "inert"), key);
+}
+
+/* true: the key is one of those that are refused; an error where its value changes something. */
+static bool is_refused(const struct huggingface_type *type, struct config_node value, const char *key,
+    enum status *status, struct diag *diag)
+{
+    struct config_node refused = config_find(config_find(type->root, "refused"), key);
+    if (refused.doc && !huggingface_says(config_find(refused, "only"), value))
+        *status = diag_input(diag, config_pos(value), "%s: %s", key, config_text(config_find(refused, "why")));
+    return refused.doc != NULL;
+}
+
+/* Keys that a user may take for read, with what to do. */
+static bool is_explained(
+    const struct huggingface_type *type, struct config_node value, const char *key, struct diag *diag)
+{
+    struct config_node explained = config_find(config_find(type->root, "explained"), key);
+    if (explained.doc)
+        diag_warn(diag, config_pos(value), "%s%s", key, config_text(explained));
+    return explained.doc != NULL;
+}
+
+enum status huggingface_check_keys(const struct huggingface_type *type, struct config_node root,
+    const char *const *read, struct arena *arena, struct diag *diag)
+{
+    enum { MOST_NAMED = 8 };
+    enum status status = STATUS_OK;
+    struct config_node first = {0};
+    const char *names = "";
+    int n = 0;
+    for (int i = 0; i < config_count(root); i++) {
+        const char *key = config_text(config_key(root, i));
+        struct config_node value = config_item(root, i);
+        if (is_read(type, key, read) || is_refused(type, value, key, &status, diag) ||
+            config_kind(value) == CONFIG_NULL || is_explained(type, value, key, diag))
+            continue;
+        if (n == 0)
+            first = config_key(root, i);
+        if (n < MOST_NAMED)
+            names = arena_printf(arena, "%s%s%.40s", names, n ? ", " : "", key);
+        n++;
+    }
+    if (n > 0)
+        diag_warn(diag, config_pos(first),
+            "%d key%s not known here and ignored: %s%s; if %s the computation, the prediction is of another model", n,
+            n == 1 ? " is" : "s are", names, n > MOST_NAMED ? " ..." : "", n == 1 ? "it changes" : "they change");
+    return status;
 }

@@ -421,13 +421,11 @@ struct model_segments {
 
 extern const struct config_table model_shape_table;
 
-/* model_type of the config.json that are read (model/huggingface.c). */
-#define MODEL_TYPE_NAMES                                                                                               \
-    "t5, gpt2, opt, bloom, llama, mistral, mixtral, qwen2, qwen2_moe, qwen3, qwen3_moe, deepseek_v2, deepseek_v3, "    \
-    "gemma, gemma2, gemma3_text, phi3, gpt_neox, falcon, bert, vit"
+/* The model_type of each config.json that is read (scenarios/huggingface/types.yaml): "t5, gpt2, ...". */
+const char *model_type_names(struct arena *arena, struct diag *diag);
 
-/* Read a model file: our YAML (key "family:") or a Hugging Face config.json (key "model_type", one of
- * MODEL_TYPE_NAMES), absent keys by that family's defaults in the transformers library. */
+/* Read a model file: our YAML (key "family:") or a Hugging Face config.json (key "model_type"), absent keys by that
+ * family's defaults in the transformers library. */
 enum status model_load(struct model_shape *out, const char *path, struct arena *arena, struct diag *diag);
 enum status model_parse(
     struct model_shape *out, const char *name, const char *text, size_t n, struct arena *arena, struct diag *diag);

@@ -1,11 +1,16 @@
 /* Model files: defaults, and the sentence for every kind of mistake. */
+#include "config/config.h"
 #include "model/model.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -125,7 +130,7 @@ static void mistakes_are_reported_where_they_are(void **state)
         {"{\"model_type\": \"gemma2\", \"num_hidden_layers\": 2,\n \"layer_types\": [\"full_attention\", "
          "\"full_attention\"]}",
             "m:2:18: error: ", "in every 2-th block"},
-        {"{\"model_type\": \"phi3\", \"resid_pdrop\": 0.1}", "m:1:1: error: ", "modelled as 0 only"},
+        {"{\"model_type\": \"phi3\", \"resid_pdrop\": 0.1}", "m:1:39: error: ", "modelled as 0 only"},
         {"{\"model_type\": \"gemma2\",\n \"hidden_activation\": \"relu\"}", "m:2:23: error: ", "gelu_pytorch_tanh"},
         {BERT "d_model: 16\nn_heads: 4\nmax_positions: 8\nhead_share: 2\n", "m:10:13: error: ", "2"},
         {BERT "d_model: 16\nn_heads: 4\nmax_positions: 8\nn_kv_heads: 2\n", "m:10:13: error: ", "as many key heads"},
@@ -341,6 +346,56 @@ static void every_nth_block_of_gemma_sees_all(void **state)
     arena_release(&arena);
 }
 
+/* The file of types with one more entry, in another folder: no code knows the type. */
+static void a_new_decoder_is_an_entry_of_the_file_of_types(void **state)
+{
+    (void)state;
+    static const char entry[] =
+        "types:\n"
+        "  thirdllama:\n"
+        "    what: a ThirdLlama config.json\n"
+        "    classes: [ThirdLlamaForCausalLM]\n"
+        "    keys: [decoder, silu, {width: d_model, ff: d_ff, heads: n_heads, depth: n_layers}]\n"
+        "    shape: {family: llama, rotary_share: 1, gated_ffn: true, vocab: 100, qk_norm: true}\n";
+    const char *text = "{\"model_type\": \"thirdllama\", \"architectures\": [\"ThirdLlamaForCausalLM\"],\n"
+                       " \"width\": 16, \"ff\": 24, \"heads\": 4, \"num_key_value_heads\": 2, \"depth\": 3}";
+    const char *wrong = "{\"model_type\": \"thirdllama\",\n \"width\": 15, \"ff\": 24, \"heads\": 4, \"depth\": 3}";
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct model_shape shape;
+    struct model model;
+    char folder[] = "/tmp/flopcast types XXXXXX", *types = NULL;
+    size_t n = 0;
+    assert_non_null(mkdtemp(folder));
+    const char *scenarios = arena_printf(&arena, "%s/scenarios", folder);
+    const char *below = arena_printf(&arena, "%s/huggingface", scenarios);
+    const char *file = arena_printf(&arena, "%s/types.yaml", below);
+    assert_int_equal(
+        config_read_file(&types, &n, FILES_ANY, FLOPCAST_SOURCE_DIR "/scenarios/huggingface/types.yaml", &diag),
+        STATUS_OK);
+    assert_true(mkdir(scenarios, 0700) == 0 && mkdir(below, 0700) == 0);
+    const char *at = strstr(types, "\ntypes:\n") + 1;
+    FILE *out = fopen(file, "w");
+    fprintf(out, "%.*s%s%s", (int)(at - types), types, entry, at + strlen("types:\n"));
+    fclose(out);
+    setenv("FLOPCAST_DATA", folder, 1);
+    enum status status = model_parse(&shape, "m", text, strlen(text), &arena, &diag);
+    assert_string_equal(diag.text, "");
+    assert_int_equal(status, STATUS_OK);
+    assert_int_equal(model_parse(&shape, "m", wrong, strlen(wrong), &arena, &diag), STATUS_INPUT);
+    assert_non_null(strstr(diag.text, "m:2:34: error: 4 heads do not divide d_model 15"));
+    diag = DIAG_INIT;
+    model_parse(&shape, "m", text, strlen(text), &arena, &diag);
+    unsetenv("FLOPCAST_DATA");
+    assert_true(remove(file) == 0 && rmdir(below) == 0 && rmdir(scenarios) == 0 && rmdir(folder) == 0);
+    model_build(&model, &shape, &arena);
+    /* 2 V d + d, and of a block d (2 n + 2 g) d_head + 3 d f + 2 d + 2 d_head. */
+    assert_int_equal(model.params, 2 * 100 * 16 + 16 + 3 * (16 * (8 + 4) * 4 + 3 * 16 * 24 + 2 * 16 + 2 * 4));
+    assert_int_equal(model_parse(&shape, "m", text, strlen(text), &arena, &diag), STATUS_INPUT);
+    free(types);
+    arena_release(&arena);
+}
+
 static void several_mistakes_are_reported_at_once(void **state)
 {
     (void)state;
@@ -374,6 +429,7 @@ int main(void)
         cmocka_unit_test(keys_that_nothing_reads_are_warned_of),
         cmocka_unit_test(windows_are_those_of_transformers),
         cmocka_unit_test(every_nth_block_of_gemma_sees_all),
+        cmocka_unit_test(a_new_decoder_is_an_entry_of_the_file_of_types),
         cmocka_unit_test(several_mistakes_are_reported_at_once),
         cmocka_unit_test(a_missing_file_is_a_mistake_of_the_input),
     };
