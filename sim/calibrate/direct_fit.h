@@ -41,7 +41,7 @@ struct direct_row {
     bool out_of_range;                    /* fits nothing and counts in no error */
     double m, n, k, batch, experts, topk; /* as the table has them */
     struct kernel_work work;              /* of a product, of attention, of a cast */
-    double measured_s;
+    double measured_s, power_w;           /* as sampled; 0: not */
 };
 struct direct_rows {
     VEC(struct direct_row) list;

@@ -79,6 +79,8 @@ static enum status read_row(void *self, const struct csv_table *csv, int row, st
         status = csv_number(csv, row, csv_column(csv, columns[i]), 0, &v[i], diag);
     if (status == STATUS_OK)
         status = csv_number(csv, row, csv_column(csv, "time_us"), 0, &time_us, diag);
+    if (status == STATUS_OK)
+        status = csv_number(csv, row, csv_column(csv, "power_w"), 0, &at.power_w, diag);
     if (status == STATUS_OK && !(time_us > 0 && v[M] >= 1 && v[K] >= 1))
         status = diag_input(diag, csv_pos(csv, row), "time_us, m and k are to be more than 0");
     if (status)

@@ -65,8 +65,8 @@ static const struct direct_pick direct_picks[] = {
     {PRODUCT, 12, B200, TRT, "torch_flow", "bfloat16", "short"},
     {PRODUCT, 12, B200, TRT, "torch_flow", "fp8", "short"},
     {PRODUCT, 12, B200, "VLLM 0.22.0", "vllm_default", "bfloat16", "settled"},
-    {PRODUCT, 12, GB200, "TRTLLM 1.3.0rc17", "torch_flow", "bfloat16", "short"},
-    {PRODUCT, 12, GB200, "TRTLLM 1.3.0rc17", "torch_flow", "fp8", "short"},
+    {PRODUCT, 12, GB200, "TRTLLM 1.3.0rc17", "torch_flow", "bfloat16", "settled"},
+    {PRODUCT, 12, GB200, "TRTLLM 1.3.0rc17", "torch_flow", "fp8", "settled"},
     {PRODUCT, 12, GB300, VLLM, LINEAR, "bfloat16", "short"},
     CASTS(H100),
     CASTS(H200),
@@ -104,8 +104,8 @@ static const char head[] =
     "# attention without a window or cached keys, backward not deterministic. A shape whose digest / 8 is a multiple "
     "of "
     "3 is held out of every fit.\n"
-    "# regime short: 3 + 6 runs, clocks not settled; settled: repeated for a second, NVML's power 0.95 of the limit or "
-    "more in large ones' median. fp8 "
+    "# regime short: 3 + 6 runs, clocks not settled; settled: repeated for a second, large ones at 0.95 of the power "
+    "limit or as fast as those that are. fp8 "
     "products have the cast of their input in them.\n"
     "# product: m x n by k. attention: m queries, n keys, heads of k (value_dim), batch sequences. experts: a whole "
     "layer, forward: m tokens before its exchange\n"

@@ -7,8 +7,9 @@
  * numbers (base/digest.h), / 2^32, is a multiple of that. Of products only those with all sides from DIRECT_LEAST on.
  * Which regime a row is of the pick says, too:
  *   short    a few repetitions, the clocks have not come down to the power limit (code N4 of the source's notes)
- *   settled  repeated for about a second, and the power of large products is 0.95 of the limit or more in the median
- *            (N5); GB200's rows with power are at 0.70, so they are short ones
+ *   settled  repeated for about a second while NVML's power is sampled (N5), large products at 0.95 of the limit or
+ * more, or as fast as those that are: of GB200's a third are sampled there and most at 0.65 to 0.75, one shape and the
+ * next by turns, and both have the same rate within 2 %, so the samples miss the power, not the clock
  *
  * What the sources count is kept: an "fp8" product of theirs is a linear layer, the cast of its input in it. */
 #ifndef FLOPCAST_IMPORT_DIRECT_H

@@ -2,6 +2,7 @@
  * as is claimed. */
 #include "calibrate/direct_fit.h"
 
+#include <gsl/gsl_statistics.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -95,6 +96,34 @@ static void a_fit_gives_back_what_times_were_made_of(void **state)
     remove(path);
 }
 
+static double median_share(const struct direct_fit *fit, double from_w, double to_w)
+{
+    VEC(double) shares = {0};
+    for (int i = 0; i < fit->rows.list.n; i++) {
+        const struct direct_row *row = &fit->rows.list.at[i];
+        if (row->kind == DIRECT_PRODUCT && row->math == DTYPE_BF16 && row->work.flop >= 3e11 &&
+            row->power_w >= from_w && row->power_w < to_w)
+            vec_push(&shares, direct_predict_s(fit, row) / row->measured_s);
+    }
+    assert_true(shares.n >= 5);
+    double median = gsl_stats_median(shares.at, 1, (size_t)shares.n);
+    vec_free(&shares);
+    return median;
+}
+
+/* Why GB200's products count as settled: those sampled at its limit of 1,200 W and those sampled far below it have the
+ * same rate. */
+static void sampled_power_does_not_tell_gb200s_rate(void **state)
+{
+    (void)state;
+    struct solved s;
+    solve(&s, "gb200-186gb");
+    double at_limit = median_share(&s.fit, 0.95 * 1200, 1300), below = median_share(&s.fit, 500, 0.85 * 1200);
+    print_message("of the model's rate: %.3f at the limit, %.3f below\n", at_limit, below);
+    assert_near(at_limit / below, 1, 0.03);
+    drop(&s);
+}
+
 /* A GPU without rows is named. */
 static void wrong_tables_are_refused(void **state)
 {
@@ -111,6 +140,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(held_out_shapes_are_predicted),
         cmocka_unit_test(a_fit_gives_back_what_times_were_made_of),
+        cmocka_unit_test(sampled_power_does_not_tell_gb200s_rate),
         cmocka_unit_test(wrong_tables_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -196,8 +196,8 @@ static void test_settled_products_of_b200(void **state)
 }
 
 /* The best products that a search found on Blackwell were not fitted: 1745 and 1822 TFLOPS in BF16, 3432.5 and 3615.6
- * in FP8, 5 to 50 % more than what the model says of them by products of all shapes (GB200's are of a machine that was
- * half way to its power limit). GB200's fill 152 SMs in whole waves of tiles of 128 x 256, which 148 would miss. */
+ * in FP8, 5 to 50 % more than what the model says of them by products of all shapes (GB200's are of a machine at its
+ * power limit). GB200's fill 152 SMs in whole waves of tiles of 128 x 256, which 148 would miss. */
 static void test_best_products_of_blackwell(void **state)
 {
     (void)state;
