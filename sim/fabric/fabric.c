@@ -107,6 +107,7 @@ void fabric_build(
     count_links(out);
     out->capacity_Bps = ARENA_ARRAY(arena, double, out->n_links);
     out->weight = ARENA_ARRAY(arena, double, out->n_links);
+    out->loaded = ARENA_ARRAY(arena, uint64_t, FABRIC_WORDS(out->n_links));
     for (int l = 0; l < out->n_links; l++)
         out->capacity_Bps[l] = whole_Bps(out, l);
     for (int i = 0; events && i < events->n; i++)

@@ -29,6 +29,8 @@
 
 #include <stdbool.h>
 
+#define FABRIC_WORDS(n_links) (((n_links) + 63) / 64)
+
 struct fabric {
     const struct hw *hw, *second; /* second: of the nodes of the second kind; NULL: there are none */
     int ranks, nodes, gpus;       /* gpus: a node */
@@ -39,6 +41,7 @@ struct fabric {
     double *capacity_Bps; /* of each link, 0: failed */
     bool degraded;        /* some capacity is, at some time, not what the cluster file gives */
     double *weight;       /* scratch: of each link, 0 between calls */
+    uint64_t *loaded;     /* scratch: a bit for each link that has one */
     const int *node_at;   /* the cluster's node for each of the job's; NULL: the same. Borrowed */
 };
 

@@ -11,6 +11,7 @@
 static bool add(struct fabric *fabric, int link, double weight)
 {
     fabric->weight[link] += weight;
+    fabric->loaded[link / 64] |= UINT64_C(1) << link % 64;
     return fabric->capacity_Bps[link] > 0;
 }
 
@@ -109,10 +110,12 @@ bool fabric_add_between(struct fabric *fabric, int from, int to, double weight, 
 static int collect(struct link_weight *weights, struct fabric *fabric)
 {
     int n = 0;
-    for (int l = 0; l < fabric->n_links; l++)
-        if (fabric->weight[l] > 0) {
-            weights[n++] = (struct link_weight){l, fabric->weight[l]};
-            fabric->weight[l] = 0;
+    for (int word = 0; word < FABRIC_WORDS(fabric->n_links); word++)
+        for (; fabric->loaded[word] != 0; fabric->loaded[word] &= fabric->loaded[word] - 1) {
+            int link = word * 64 + __builtin_ctzll(fabric->loaded[word]);
+            if (fabric->weight[link] > 0)
+                weights[n++] = (struct link_weight){link, fabric->weight[link]};
+            fabric->weight[link] = 0;
         }
     return n;
 }
