@@ -405,21 +405,38 @@ struct sim *sim_reference(const struct sim *all, struct exec_options *quiet, str
 /* A host of eight is 7 % behind in a burst (host_jitter 5 %), which is 0.1 % of a step that is host-bound to 2 %. */
 static const double HOSTS_MATTER = 0.02;
 
+static void refer(struct exec_reference *to, const struct sim *sim)
+{
+    to->quiet = arena_alloc(sim->arena, sizeof *to->quiet);
+    to->one = sim_reference(sim, to->quiet, sim->result);
+    const struct exec_result *result = to->one->result;
+    to->ended = to->one->memory.out_of_memory || result->overlong;
+    to->drained = ever_drained(to->one);
+    to->hosts_matter = result->breakdown.host_bound_s > HOSTS_MATTER * result->step_time_s;
+}
+
+void exec_reference_release(struct exec_reference *reference)
+{
+    if (reference->one)
+        sim_close(reference->one);
+}
+
 /* Ranks that are not folded. The ledger of one says where the allocator will stand in the way of all. */
 static void simulate_ranks(struct sim *sim)
 {
-    struct exec_options quiet;
+    struct exec_reference own = {0}, *reference = sim->options->reference ? sim->options->reference : &own;
     sim->fold.hosts_matter = true; /* without a look at it */
     if (sim->options->no_memory) {
         simulate(sim, false);
         return;
     }
-    struct sim *one = sim_reference(sim, &quiet, sim->result);
-    sim->memory.before = one->memory.ledgers; /* of each program */
-    sim->fold.hosts_matter = one->result->breakdown.host_bound_s > HOSTS_MATTER * one->result->step_time_s;
-    if (!one->memory.out_of_memory && !one->result->overlong)
-        simulate(sim, !alike(sim) && ever_drained(one));
-    sim_close(one);
+    if (!reference->one)
+        refer(reference, sim);
+    sim->memory.before = reference->one->memory.ledgers; /* of each program */
+    sim->fold.hosts_matter = reference->hosts_matter;
+    if (!reference->ended)
+        simulate(sim, !alike(sim) && reference->drained);
+    exec_reference_release(&own);
 }
 
 static bool folds(struct sim *sim)

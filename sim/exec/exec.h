@@ -91,12 +91,24 @@ bool exec_noise_is_on(const struct noise_options *noise);
 enum exec_fold { FOLD_AUTO, FOLD_OFF, FOLD_SLOWEST, FOLD_COUNT };
 extern const char *const exec_fold_names[FOLD_COUNT + 1]; /* "auto", "off", "slowest" */
 
+/* The quiet run of a rank of each program, which one with noise looks at first: for hosts that matter and for the
+ * allocator's stops. Runs of a plan that differ in noise and fold alone may share it: {0} before the first of them,
+ * released after the last. Only the first then has peaks of memory in its result, whose arena it needs. */
+struct exec_reference {
+    struct sim *one;
+    struct exec_options *quiet;
+    bool hosts_matter, drained;
+    bool ended; /* out of memory, or overlong: the run with noise is not made */
+};
+void exec_reference_release(struct exec_reference *reference);
+
 struct exec_options {
     int64_t steps;        /* measured */
     int64_t warmup_steps; /* run before, not measured. Default 2: beside the optimizer's state, which the first step
                              leaves, the second may still need new segments */
     int64_t seed;
-    int fold; /* enum exec_fold: auto folds when there is no noise; slowest: with it, too */
+    int fold;                         /* enum exec_fold: auto folds when there is no noise; slowest: with it, too */
+    struct exec_reference *reference; /* borrowed; NULL: the run has its own */
     struct hbm_options allocator;
     struct noise_options noise;
     const int *trace_ranks; /* record spans of these; borrowed. When ranks are folded, rank 0 stands for every rank */

@@ -22,15 +22,16 @@ int64_t lottery_at(double u, double share, int nodes)
 }
 
 /* 0: it does not come to an end. */
-static double step_with(const struct plan *plan, const struct scenario_point *point, int64_t slow_nodes)
+static double step_with(
+    const struct plan *plan, const struct hw *hw, const struct exec_options *like, int64_t slow_nodes)
 {
     struct arena arena = ARENA_INIT;
-    struct exec_options options = point->options.exec;
+    struct exec_options options = *like;
     struct exec_result result;
     options.noise.slow_nodes = slow_nodes;
     options.fold = FOLD_SLOWEST;
     options.n_trace_ranks = 0;
-    exec_run(&result, plan, &point->hw, &options, &arena);
+    exec_run(&result, plan, hw, &options, &arena);
     double step_s = result.status == EXEC_OK && !result.overlong ? result.step_time_s : 0;
     arena_release(&arena);
     return step_s;
@@ -39,15 +40,16 @@ static double step_with(const struct plan *plan, const struct scenario_point *po
 /* Between two runs; a run that would count for less is not made. */
 static const double LEAST_WEIGHT = 0.05;
 
-static double step_with_some(const struct plan *plan, const struct scenario_point *point, double slow_nodes)
+static double step_with_some(
+    const struct plan *plan, const struct hw *hw, const struct exec_options *like, double slow_nodes)
 {
     double above = slow_nodes - floor(slow_nodes);
     int64_t fewer = (int64_t)slow_nodes;
     if (above < LEAST_WEIGHT)
-        return step_with(plan, point, fewer);
+        return step_with(plan, hw, like, fewer);
     if (above > 1 - LEAST_WEIGHT)
-        return step_with(plan, point, fewer + 1);
-    double with_fewer_s = step_with(plan, point, fewer), with_more_s = step_with(plan, point, fewer + 1);
+        return step_with(plan, hw, like, fewer + 1);
+    double with_fewer_s = step_with(plan, hw, like, fewer), with_more_s = step_with(plan, hw, like, fewer + 1);
     return with_fewer_s > 0 && with_more_s > 0 ? with_fewer_s + above * (with_more_s - with_fewer_s) : 0;
 }
 
@@ -59,15 +61,16 @@ static void lengthen(struct exec_breakdown *parts, double computed_s, double wai
     parts->comm_wait_s += waited_s;
 }
 
-void lottery_mean(struct scenario_result *out, const struct plan *plan, const struct scenario_point *point)
+void lottery_mean(
+    struct scenario_result *out, const struct plan *plan, const struct hw *hw, const struct exec_options *options)
 {
     struct exec_result *exec = &out->exec;
-    int gpus = hw_gpus_per_node(&point->hw), nodes = (plan->mesh.ranks + gpus - 1) / gpus;
-    double some = lottery_some(&point->options.exec.noise, nodes), none_s = exec->step_time_s;
+    int gpus = hw_gpus_per_node(hw), nodes = (plan->mesh.ranks + gpus - 1) / gpus;
+    double some = lottery_some(&options->noise, nodes), none_s = exec->step_time_s;
     if (!(some > 0) || exec->status != EXEC_OK || exec->overlong)
         return;
-    double slow_nodes = fmin(nodes, nodes * point->options.exec.noise.straggler_share / some);
-    double some_s = step_with_some(plan, point, slow_nodes);
+    double slow_nodes = fmin(nodes, nodes * options->noise.straggler_share / some);
+    double some_s = step_with_some(plan, hw, options, slow_nodes);
     if (!(some_s > 0))
         return;
     double more_s = some * (some_s - none_s);

@@ -17,7 +17,8 @@
 double lottery_some(const struct noise_options *noise, int nodes);
 /* How many of the nodes are slow in the cluster that stands at u of all, 0 <= u < 1, in the order of that number. */
 int64_t lottery_at(double u, double share, int nodes);
-/* out->exec is of the point's plan without slow nodes; it and out->slow become what is said above. */
-void lottery_mean(struct scenario_result *out, const struct plan *plan, const struct scenario_point *point);
+/* out->exec is of this plan, hardware and options, without slow nodes; it and out->slow become what is said above. */
+void lottery_mean(
+    struct scenario_result *out, const struct plan *plan, const struct hw *hw, const struct exec_options *options);
 
 #endif

@@ -21,14 +21,15 @@ struct layout {
     int simulated;
 };
 
-static struct exec_result simulate(const struct layout *layout, enum exec_fold fold)
+/* Of GPUS H100 with all noise of their cluster; returns the hardware. */
+static const struct hw *compile(
+    struct plan *plan, struct exec_options *exec, const struct layout *layout, struct arena *arena)
 {
-    struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct scenario_set set = {0};
     const struct scenario_override overrides[] = {
         {"cluster.gpus", "128"}, {"train.seq_len", "4096"}, {"train.micro_batch", "1"}};
-    if (scenario_load(&set, FLOPCAST_SOURCE_DIR "/scenarios/llama2_7b_h100_fsdp.yaml", OVERRIDES(overrides), &arena,
+    if (scenario_load(&set, FLOPCAST_SOURCE_DIR "/scenarios/llama2_7b_h100_fsdp.yaml", OVERRIDES(overrides), arena,
             &diag) != STATUS_OK)
         fail_msg("%s", diag.text);
     struct scenario_point *point = &set.points[0];
@@ -39,17 +40,25 @@ static struct exec_result simulate(const struct layout *layout, enum exec_fold f
     options->train.grad_accum = layout->grad_accum;
     struct model_shape shape = point->model.shape;
     shape.n_layers = LAYERS;
-    struct model model;
-    model_build(&model, &shape, &arena);
-    struct plan plan;
-    struct exec_result result;
-    struct exec_options exec = point->options.exec; /* the cluster's noise */
-    assert_true(exec.noise.gpu_speed_spread > 0 && exec.noise.kernel_jitter > 0 && exec.noise.network_jitter > 0);
-    exec.steps = exec.warmup_steps = 1;
-    exec.fold = (int)fold;
-    if (check_and_compile(&plan, options, &model, &point->hw, GPUS, &arena, &diag) != STATUS_OK)
+    struct model *model = arena_alloc(arena, sizeof *model);
+    model_build(model, &shape, arena);
+    *exec = point->options.exec;
+    assert_true(exec->noise.gpu_speed_spread > 0 && exec->noise.kernel_jitter > 0 && exec->noise.network_jitter > 0);
+    exec->steps = exec->warmup_steps = 1;
+    if (check_and_compile(plan, options, model, &point->hw, GPUS, arena, &diag) != STATUS_OK)
         fail_msg("%s", diag.text);
-    exec_run(&result, &plan, &point->hw, &exec, &arena);
+    return &point->hw;
+}
+
+static struct exec_result simulate(const struct layout *layout, enum exec_fold fold)
+{
+    struct arena arena = ARENA_INIT;
+    struct plan plan;
+    struct exec_options exec;
+    struct exec_result result;
+    const struct hw *hw = compile(&plan, &exec, layout, &arena);
+    exec.fold = (int)fold;
+    exec_run(&result, &plan, hw, &exec, &arena);
     assert_int_equal(result.status, EXEC_OK);
     plan_release(&plan);
     arena_release(&arena);
@@ -74,8 +83,33 @@ static void as_every_rank(void **state)
     }
 }
 
+/* Its own look at a quiet run, or that of a run with other noise: the same events. */
+static void shared_reference(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct plan plan;
+    struct exec_options exec;
+    struct exec_reference shared = {0};
+    struct exec_result without, with, alone;
+    const struct hw *hw = compile(&plan, &exec, &(struct layout){STRATEGY_MEGATRON, 2, 2, 4, 0}, &arena);
+    exec.fold = FOLD_SLOWEST;
+    exec.reference = &shared;
+    exec_run(&without, &plan, hw, &exec, &arena);
+    exec.noise.slow_nodes = 2;
+    exec_run(&with, &plan, hw, &exec, &arena);
+    exec.reference = NULL;
+    exec_run(&alone, &plan, hw, &exec, &arena);
+    assert_true(with.step_time_s > without.step_time_s);
+    assert_int_equal(with.digest, alone.digest);
+    assert_true(with.step_time_s == alone.step_time_s);
+    exec_reference_release(&shared);
+    plan_release(&plan);
+    arena_release(&arena);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(as_every_rank)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(as_every_rank), cmocka_unit_test(shared_reference)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
