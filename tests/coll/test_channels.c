@@ -1,4 +1,6 @@
 /* Channels across nodes: what logs of NCCL show, and what follows from its rules for NICs that no log is of. */
+#include "coll/nccl.h"
+#include "coll/tuner.h"
 #include "round.h"
 
 /* GPUs and NICs of a node, a NIC's Gb/s, and what the GPU has: NVLinks in GB/s of the data sheet, PCIe of copies. */
@@ -206,6 +208,137 @@ static void each_bound_has_its_name(void **state)
     assert_null(coll_bound_names[COLL_BOUND_COUNT]);
 }
 
+/* What NCCL's tuner multiplies: channels, and their speed inside a node and across. p4d: 4 of 12 GB/s, of a tree inside
+ * a node 20, the fastest of its table up to 24. H100 with 8 x 400 Gb/s: a tree's 48 inside is less than what is
+ * left of NVLink, 371 / 8, but never less than across; NVLS has the 8 GPUs for heads, 45 up to 46.4 of the table
+ * across nodes, 40 of that inside one. 72 GPUs of a rack are no more than 32 heads: 722 / 32 = 22.6. */
+static void graphs_of_the_tuner(void **state)
+{
+    (void)state;
+    static const struct {
+        struct machine machine;
+        enum coll_algorithm algorithm;
+        int nodes;
+        double channels, inside_GBps, across_GBps;
+    } cases[] = {
+        {{"Ampere", 8, 4, 100, 300, 26, 0, 0, 0}, COLL_RING, 2, 4, 12, 12},
+        {{"Ampere", 8, 4, 100, 300, 26, 0, 0, 0}, COLL_TREE, 2, 4, 20, 12},
+        {{"Hopper", 8, 8, 400, 450, 55.4, 0, 0, 0}, COLL_RING, 2, 8, 48, 48},
+        {{"Hopper", 8, 8, 400, 450, 55.4, 0, 0, 0}, COLL_TREE, 2, 8, 48, 48},
+        {{"Hopper", 8, 8, 400, 450, 55.4, 0, 0, 0}, COLL_NVLS_TREE, 2, 8, 45, 48},
+        {{"Hopper", 8, 8, 400, 450, 55.4, 0, 0, 0}, COLL_NVLS, 1, 8, 40, 40},
+        {{"Hopper", 8, 4, 200, 450, 55.4, 0, 0, 0}, COLL_NVLS_TREE, 2, 4, 24, 24},
+        {{"Blackwell", 72, 72, 400, 900, 110, 0, 0, 0}, COLL_NVLS, 1, 32, 20, 20},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct hw hw = hw_of(&cases[i].machine);
+        int gpus = (int)cases[i].machine.gpus;
+        struct nccl_graph graph =
+            nccl_graph(cases[i].algorithm, (struct coll_shape){cases[i].nodes * gpus, cases[i].nodes, gpus}, &hw);
+        if (graph.channels != cases[i].channels || fabs(graph.inside_Bps - cases[i].inside_GBps * 1e9) > 1 ||
+            fabs(graph.across_Bps - cases[i].across_GBps * 1e9) > 1)
+            fail_msg("case %zu: %g channels, %g and %g GB/s", i, graph.channels, graph.inside_Bps / 1e9,
+                graph.across_Bps / 1e9);
+    }
+}
+
+/* The sentence of the header. */
+static void channels_in_words(void **state)
+{
+    (void)state;
+    char words[512];
+    struct hw hw = hw_of(&(struct machine){"Hopper", 8, 8, 400, 450, 55.4, 0, 0, 0});
+    assert_string_equal(coll_channels_words(words, sizeof words, &hw),
+        "16 channels: its search finds 8 of 48 GB/s, doubled (to it a NIC is 48 GB/s by its PCIe slot, a GPU's links "
+        "in the node 370.8 GB/s)");
+    hw = hw_of(&(struct machine){"Blackwell", 8, 8, 800, 900, 110, 0, 0, 0});
+    assert_string_equal(coll_channels_words(words, sizeof words, &hw),
+        "32 channels: its search finds 8 of 96 GB/s, split in two, doubled (to it a NIC is 96 GB/s by its PCIe slot, a "
+        "GPU's links in the node 721.8 GB/s)");
+    hw.cluster.nccl_channels = (struct quantity)NUMBER(12);
+    assert_string_equal(coll_channels_words(words, sizeof words, &hw), "12 channels, as nccl_channels says");
+}
+
+/* Estimates of old and new versions by NCCL's own arithmetic (src/graph/tuning.cc), on two nodes of 8 A100 with 4 x 100
+ * Gb/s unless said otherwise. Ring, 30 steps of which 2 across (and 2 more of 2.14 to 2.22): LL of 2.10, 3.6 + 28 x 1.8
+ * x 0.47 + 2 x 2.7 us; LL of 2.18, 6.6 + 26 x 1 (a network step posts no faster) + 4 x 2.7; Simple of 2.27, 8.4 + 28
+ * x 3.4 + 2 x 14. Broadcast by Simple, 16 ranks: 8.4 + 16 x 14. Tree, 14 steps inside and one level: 8.4 + 2 (7 x 4 +
+ * 14). NVLS between nodes: 2.18 23 + 2 x 19 and thrice that on four; 2.27 25 + 2 x 14, 2.30 25 + 2 x 20.9; on four two
+ * levels. PAT of 16 lone ranks: 8 + 4 x 14 / 3.5 + 16 x 2.8. */
+static void estimates_by_version(void **state)
+{
+    (void)state;
+    static const struct {
+        int version;
+        enum coll_kind kind;
+        enum coll_algorithm algorithm;
+        enum coll_protocol protocol;
+        int nodes, per_node;
+        double us;
+    } cases[] = {
+        {10, COLL_ALL_REDUCE, COLL_RING, COLL_LL, 2, 8, 3.6 + 28 * 1.8 * 0.47 + 2 * 2.7},
+        {18, COLL_ALL_REDUCE, COLL_RING, COLL_LL, 2, 8, 6.6 + 26 + 4 * 2.7},
+        {27, COLL_ALL_REDUCE, COLL_RING, COLL_LL, 2, 8, 6.6 + 28 + 2 * 2.7},
+        {27, COLL_ALL_REDUCE, COLL_RING, COLL_SIMPLE, 2, 8, 8.4 + 28 * 3.4 + 2 * 14},
+        {27, COLL_ALL_REDUCE, COLL_RING, COLL_SIMPLE, 1, 8, 8.4 + 14 * 3.4},
+        {27, COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 2, 8, 8.4 + 14 * 3.4 + 14},
+        {18, COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 2, 8, 8.4 + 14 * 3.4 + 14},
+        {27, COLL_BROADCAST, COLL_RING, COLL_SIMPLE, 2, 8, 8.4 + 16 * 14},
+        {27, COLL_BROADCAST, COLL_RING, COLL_LL, 2, 8, 6.6 + 16 * 2.7},
+        {27, COLL_REDUCE, COLL_RING, COLL_SIMPLE, 1, 8, 8.4 + 3.4},
+        {27, COLL_ALL_REDUCE, COLL_TREE, COLL_SIMPLE, 2, 8, 8.4 + 2 * (7 * 4 + 14)},
+        {27, COLL_ALL_REDUCE, COLL_TREE, COLL_SIMPLE, 4, 8, 8.4 + 2 * (7 * 4 + 2 * 14)},
+        {10, COLL_ALL_REDUCE, COLL_TREE, COLL_LL, 2, 8, 4.4 + 2 * (7 * 1.8 * 0.52 + 5)},
+        {18, COLL_ALL_REDUCE, COLL_NVLS_TREE, COLL_SIMPLE, 2, 8, 23 + 2 * 19},
+        {18, COLL_ALL_REDUCE, COLL_NVLS_TREE, COLL_SIMPLE, 4, 8, 23 + 6 * 19},
+        {27, COLL_ALL_REDUCE, COLL_NVLS_TREE, COLL_SIMPLE, 2, 8, 25 + 2 * 14},
+        {30, COLL_ALL_REDUCE, COLL_NVLS_TREE, COLL_SIMPLE, 4, 8, 25 + 4 * 20.9},
+        {27, COLL_ALL_GATHER, COLL_PAT, COLL_SIMPLE, 16, 1, 8 + 4 * 14 / 3.5 + 16 * 2.8},
+    };
+    struct hw hw = hw_of(&(struct machine){"Ampere", 8, 4, 100, 300, 26, 0, 0, 0});
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double estimate_s;
+        hw.cluster.nccl_version = HW_NCCL_NEWEST - cases[i].version;
+        hw.gpu.arch =
+            cases[i].version == 30 ? "Hopper" : "Ampere"; /* from 2.28 on NVLS counts for those that have it */
+        int ranks = cases[i].nodes * cases[i].per_node;
+        const struct coll_query query = {
+            cases[i].kind, cases[i].protocol, 0x1p-20, {ranks, cases[i].nodes, cases[i].per_node}, &hw};
+        assert_true(nccl_estimate(&estimate_s, &query, cases[i].algorithm));
+        if (fabs(estimate_s * 1e6 - cases[i].us) > 1e-6)
+            fail_msg("case %zu: %.9g us, not %.9g", i, estimate_s * 1e6, cases[i].us);
+    }
+}
+
+/* Bandwidth of 1 TiB by the same arithmetic: a ring of 4 x 12 GB/s, 16/30 of it; of LL a quarter in 2.10 and half from
+ * 2.23 on; PAT three quarters of a ring. A large all_reduce of rings over nodes waits 1.4 times the latency, of Volta
+ * 1.9. A plugin's stated latency comes to each step across, twice for Simple. */
+static void bandwidth_by_version(void **state)
+{
+    (void)state;
+    static const double tib = 0x1p40;
+    struct hw hw = hw_of(&(struct machine){"Ampere", 8, 4, 100, 300, 26, 0, 0, 0});
+    double estimate_s;
+    struct coll_query query = {COLL_ALL_REDUCE, COLL_LL, tib, {16, 2, 8}, &hw};
+    hw.cluster.nccl_version = HW_NCCL_NEWEST - 10;
+    assert_true(nccl_estimate(&estimate_s, &query, COLL_RING));
+    near(estimate_s, (3.6 + 28 * 1.8 * 0.47 + 2 * 2.7) * 1e-6 + tib / (12e9 * 16 / 30));
+    hw.cluster.nccl_version = HW_NCCL_NEWEST - 27;
+    assert_true(nccl_estimate(&estimate_s, &query, COLL_RING));
+    near(estimate_s, (6.6 + 28 + 2 * 2.7) * 1e-6 + tib / (24e9 * 16 / 30));
+    query.protocol = COLL_SIMPLE;
+    query.bytes = 1e6; /* latency counts */
+    assert_true(nccl_estimate(&estimate_s, &query, COLL_RING));
+    near(estimate_s, 1.4 * (8.4 + 28 * 3.4 + 2 * 14) * 1e-6 + 1e6 / (48e9 * 16 / 30));
+    hw.cluster.nccl_plugin = HW_PLUGIN_P4D;
+    assert_true(nccl_estimate(&estimate_s, &query, COLL_RING));
+    near(estimate_s, 1.4 * (8.4 + 28 * 3.4 + 2 * (14 + 150)) * 1e-6 + 1e6 / (48e9 * 16 / 30));
+    hw.cluster.nccl_plugin = HW_PLUGIN_NONE;
+    hw.gpu.arch = "Volta";
+    assert_true(nccl_estimate(&estimate_s, &query, COLL_RING));
+    near(estimate_s, 1.9 * (8.4 + 28 * 3.4 + 2 * 14) * 1e-6 + 1e6 / (48e9 * 16 / 30));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +348,10 @@ int main(void)
         cmocka_unit_test(pcie_bounds_nics),
         cmocka_unit_test(a_faster_nic_helps_where_it_binds),
         cmocka_unit_test(each_bound_has_its_name),
+        cmocka_unit_test(graphs_of_the_tuner),
+        cmocka_unit_test(channels_in_words),
+        cmocka_unit_test(estimates_by_version),
+        cmocka_unit_test(bandwidth_by_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -419,6 +419,102 @@ static void larger_messages_take_longer(void **state)
         }
 }
 
+/* What passes each GPU's HBM besides rings: CollNet and switches read and write the message once; a send is read,
+ * staged twice and written; DeepEP's tokens are read once and written where they arrive. By time: over NICs 16 GB at
+ * 80 GB/s. */
+static void traffic_of_hbm_by_algorithm(void **state)
+{
+    (void)state;
+    struct hw hw = reducing();
+    hw.cluster.nccl_collnet_efficiency = (struct quantity)NUMBER(0.5);
+    struct coll_shape two = shape_of(16, 1);
+    static const enum coll_algorithm once[] = {COLL_COLLNET_DIRECT, COLL_COLLNET_CHAIN, COLL_NVLS_TREE};
+    for (size_t i = 0; i < sizeof once / sizeof *once; i++)
+        near(cost_of(COLL_ALL_REDUCE, once[i], COLL_SIMPLE, 8e9, two, &hw).hbm_bytes, 16e9);
+    near(cost_of(COLL_ALL_TO_ALL, COLL_P2P, COLL_SIMPLE, 16e9, two, &hw).hbm_bytes, 4 * 15e9);
+    near(cost_of(COLL_SEND_RECV, COLL_P2P, COLL_SIMPLE, 1e9, two, &hw).hbm_bytes, 4e9);
+    struct coll_cost gather = cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 16e9, two, &test_hw);
+    near(coll_hbm_Bps(gather), gather.hbm_bytes / (15e9 / 80e9));
+    near(coll_hbm_Bps((struct coll_cost){0}), 0);
+}
+
+/* Links that serve a group and may be slow: all 64 NICs of 8 nodes, 8 of them where each node has a rank, and one of
+ * a group in a node. */
+static void links_of_a_group(void **state)
+{
+    (void)state;
+    near(coll_links(shape_of(64, 1), &test_hw), 64);
+    near(coll_links(shape_of(8, 8), &test_hw), 8);
+    near(coll_links(shape_of(8, 1), &test_hw), 1);
+    struct hw hw = test_hw;
+    hw.node.nics.value = 1; /* eight GPUs share it */
+    near(coll_links(shape_of(16, 1), &hw), 2);
+    near(coll_links(shape_of(2, 8), &hw), 2);
+}
+
+/* NCCL takes LL128 for a broadcast of 64 MB and misses Simple (see coll.ring, 2.31 and 2.16 ms). Of 8 GB gathered in a
+ * node there is nothing better, of one rank nothing at all. */
+static void what_the_choice_misses(void **state)
+{
+    (void)state;
+    struct coll_shape shape = shape_of(64, 1);
+    struct coll_missed missed = coll_missed(COLL_BROADCAST, 64e6, shape, &test_hw);
+    assert_int_equal(missed.algorithm, COLL_RING);
+    assert_int_equal(missed.protocol, COLL_SIMPLE);
+    assert_int_equal(missed.channels, 0);
+    near(missed.isolated_s, 257e-6 + 7 * 24 * 0x1p19 / 80e9 + 64e6 / 80e9);
+    near(coll_missed(COLL_ALL_GATHER, 8e9, shape_of(8, 1), &test_hw).isolated_s, 0);
+    near(coll_missed(COLL_ALL_GATHER, 8e9, shape_of(1, 1), &test_hw).isolated_s, 0);
+}
+
+/* A group on the second node, every second GPU of the third: each lies in one. */
+static void groups_that_begin_on_a_later_node(void **state)
+{
+    (void)state;
+    struct coll_shape shape = coll_shape((struct coll_group){8, 1, 8}, 8);
+    assert_true(shape.nodes == 1 && shape.per_node == 8);
+    shape = coll_shape((struct coll_group){16, 2, 4}, 8);
+    assert_true(shape.nodes == 1 && shape.per_node == 4);
+}
+
+/* The longest stage names what bounds the hierarchy: of 16 GB 0.2 s on NICs of 80 GB/s a node, 0.14 in it; with NICs
+ * twice as fast the links inside. One NIC of eight carries all rails: 1.6 s. */
+static void the_longest_stage_bounds_the_hierarchy(void **state)
+{
+    (void)state;
+    const struct coll_shape shape = shape_of(16, 1);
+    struct hw hw = test_hw;
+    struct coll_cost cost = cost_of(COLL_ALL_REDUCE, COLL_HIERARCHICAL, COLL_SIMPLE, 16e9, shape, &hw);
+    assert_int_equal(cost.rate_bound, COLL_BOUND_NIC);
+    hw.node.nics.value = 1;
+    cost = cost_of(COLL_ALL_REDUCE, COLL_HIERARCHICAL, COLL_SIMPLE, 16e9, shape, &hw);
+    near(cost.bus_bytes / cost.max_rate_Bps, 0.14 + 1.6 + 0.14);
+    hw.node.nics.value = 8;
+    hw.node.nic_bandwidth.value = 20e9;
+    cost = cost_of(COLL_ALL_REDUCE, COLL_HIERARCHICAL, COLL_SIMPLE, 16e9, shape, &hw);
+    assert_int_equal(cost.rate_bound, COLL_BOUND_NVLINK);
+}
+
+/* LL128 by generation and version: any of Ampere, Hopper from 2.18 on, Blackwell from 2.26 on; Simple always. */
+static void who_knows_ll128(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arch;
+        int first;
+    } known[] = {{"Ampere", HW_NCCL_OLDEST}, {"Hopper", 18}, {"Blackwell", 26}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct hw hw = test_hw;
+        hw.gpu.arch = known[i].arch;
+        for (int version = HW_NCCL_OLDEST; version <= HW_NCCL_NEWEST; version++) {
+            hw.cluster.nccl_version = HW_NCCL_NEWEST - version;
+            assert_int_equal(
+                possible(COLL_ALL_GATHER, COLL_RING, COLL_LL128, shape_of(8, 1), &hw), version >= known[i].first);
+            assert_true(possible(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, shape_of(8, 1), &hw));
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -446,6 +542,12 @@ int main(void)
         cmocka_unit_test(a_lone_rank_reaches_its_own_nic),
         cmocka_unit_test(one_rank_costs_nothing),
         cmocka_unit_test(larger_messages_take_longer),
+        cmocka_unit_test(traffic_of_hbm_by_algorithm),
+        cmocka_unit_test(links_of_a_group),
+        cmocka_unit_test(what_the_choice_misses),
+        cmocka_unit_test(groups_that_begin_on_a_later_node),
+        cmocka_unit_test(the_longest_stage_bounds_the_hierarchy),
+        cmocka_unit_test(who_knows_ll128),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,6 +95,19 @@ static void alone_there_is_nothing_to_send(void **state)
     near(coll_isolated_s(coll_routed(1e6, &routing, shape_of(1, 1), &test_hw)), 0);
 }
 
+/* 5 us and a hop of 2 inside; over nodes one of 20 besides. What leaves is read once, what arrives is written. */
+static void latency_and_traffic(void **state)
+{
+    (void)state;
+    const struct coll_routing routing = {64, 8, 1, 1, 1, 20};
+    near(coll_routed(64e6, &routing, shape_of(8, 1), &test_hw).latency_s, 7e-6);
+    near(coll_routed(64e6, &routing, shape_of(32, 1), &test_hw).latency_s, 27e-6);
+    const struct coll_routing every = {8, 8, 1, 1, 1, 20}; /* all experts: a token goes everywhere */
+    near(coll_routed(64e6, &every, shape_of(8, 1), &test_hw).hbm_bytes, 9 * 64e6);
+    near(coll_of(COLL_ALL_TO_ALL, 64e6, &every, shape_of(8, 1), &test_hw).sms, 20);
+    assert_int_equal(coll_of(COLL_ALL_TO_ALL, 64e6, NULL, shape_of(8, 1), &test_hw).algorithm, COLL_P2P);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -103,6 +116,7 @@ int main(void)
         cmocka_unit_test(a_node_sends_a_copy_to_each_rank),
         cmocka_unit_test(nodes_get_a_token_once),
         cmocka_unit_test(alone_there_is_nothing_to_send),
+        cmocka_unit_test(latency_and_traffic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,12 +88,48 @@ static void switches_that_reduce_between_nodes(void **state)
     assert_false(possible(COLL_ALL_GATHER, COLL_COLLNET_DIRECT, COLL_SIMPLE, shape_of(16, 1), &hw));
 }
 
+/* What bounds each: links of 100 GB/s in a node; over 4 nodes NICs, faster ones leave the switch's 60 GB/s, and both
+ * faster the channels: of Hopper 45.5 GB/s each by the tuner, eight of them. */
+static void bounds_of_switches(void **state)
+{
+    (void)state;
+    struct hw hw = reducing();
+    struct coll_shape shape = shape_of(32, 1);
+    struct coll_cost cost = cost_of(COLL_ALL_REDUCE, COLL_NVLS, COLL_SIMPLE, 8e9, shape_of(8, 1), &hw);
+    assert_int_equal(cost.rate_bound, COLL_BOUND_NVLINK);
+    cost = cost_of(COLL_ALL_REDUCE, COLL_NVLS_TREE, COLL_SIMPLE, 8e9, shape, &hw);
+    assert_int_equal(cost.rate_bound, COLL_BOUND_NIC);
+    hw.node.nic_bandwidth.value = 100e9;
+    cost = cost_of(COLL_ALL_REDUCE, COLL_NVLS_TREE, COLL_SIMPLE, 8e9, shape, &hw);
+    assert_int_equal(cost.rate_bound, COLL_BOUND_NVLINK);
+    near(cost.bus_bytes / cost.max_rate_Bps, 8e9 / 0x1p23 * (0x1p23 / 60e9 + 5e-6));
+    hw.node.gpu_bandwidth.value = 10e12;
+    hw.node.nvls_step_latency.value = 0;
+    hw.node.nic_bandwidth.value = 1e12;
+    cost = cost_of(COLL_ALL_REDUCE, COLL_NVLS_TREE, COLL_SIMPLE, 8e9, shape, &hw);
+    assert_int_equal(cost.rate_bound, COLL_BOUND_CHANNELS);
+    near(cost.max_rate_Bps, 8 * 45.5e9);
+}
+
+/* A GPU alone on its node has nothing to hand on there: 31 us and twice the network's 3. */
+static void collnet_of_lone_gpus(void **state)
+{
+    (void)state;
+    struct hw hw = test_hw;
+    hw.cluster.nccl_collnet_efficiency = (struct quantity)NUMBER(0.5);
+    near(cost_of(COLL_ALL_REDUCE, COLL_COLLNET_DIRECT, COLL_SIMPLE, 8e9, shape_of(4, 8), &hw).latency_s, 37e-6);
+    near(cost_of(COLL_ALL_REDUCE, COLL_COLLNET_DIRECT, COLL_SIMPLE, 8e9, shape_of(8, 4), &hw).latency_s,
+        37e-6 + 2 * (3.7e-6 + 0.4e-6));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(switches_that_reduce),
         cmocka_unit_test(chunks_of_the_switch),
         cmocka_unit_test(switches_that_reduce_between_nodes),
+        cmocka_unit_test(bounds_of_switches),
+        cmocka_unit_test(collnet_of_lone_gpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

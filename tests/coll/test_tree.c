@@ -65,12 +65,31 @@ static void no_node_is_busy_in_both_trees(void **state)
     }
 }
 
+/* Links that are not in the way leave the tuner's bounds of Hopper: on 4 nodes 36 GB/s a channel, of LL 20.4 in all, in
+ * a node 141. */
+static void bounds_of_trees(void **state)
+{
+    (void)state;
+    struct hw hw = test_hw;
+    hw.node.gpu_bandwidth.value = hw.node.nic_bandwidth.value = 10e12;
+    struct coll_shape node = shape_of(8, 1), four = shape_of(32, 1);
+    struct coll_cost cost = cost_of(COLL_ALL_REDUCE, COLL_TREE, COLL_SIMPLE, 8e9, four, &hw);
+    near(cost.max_rate_Bps, 8 * 36e9);
+    assert_int_equal(cost.rate_bound, COLL_BOUND_CHANNELS);
+    cost = cost_of(COLL_ALL_REDUCE, COLL_TREE, COLL_LL, 8e9, four, &hw);
+    near(cost.max_rate_Bps, 20.4e9);
+    assert_int_equal(cost.rate_bound, COLL_BOUND_PROTOCOL);
+    near(cost_of(COLL_ALL_REDUCE, COLL_TREE, COLL_LL, 8e9, node, &hw).max_rate_Bps, 141e9);
+    near(cost_of(COLL_ALL_REDUCE, COLL_TREE, COLL_SIMPLE, 8e9, node, &hw).max_rate_Bps, 9.2e12);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trees_are_those_of_nccl),
         cmocka_unit_test(channels_bound_a_tree),
         cmocka_unit_test(no_node_is_busy_in_both_trees),
+        cmocka_unit_test(bounds_of_trees),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -182,6 +182,39 @@ static void test_monotone(void **state)
             }
 }
 
+/* Two products of a tile each, k = 1280: split in two, 640 + 14 s on all SMs, 1 s for the kernel that adds, and three
+ * times 2 x 65536 B at 327680 B/s. */
+static void test_split_of_a_batch(void **state)
+{
+    (void)state;
+    assert_near(seconds(128, 128, 1280, 2, 4), 640 + 14 + 1 + 3 * 2 * 65536 / 327680., 1e-9);
+}
+
+/* A quarter of a product whose parts fill one another's last waves; a part of one is the whole. */
+static void test_pieces(void **state)
+{
+    (void)state;
+    struct kernel_work work = kernel_gemm(256, 256, 96, 1, DTYPE_BF16, 2, 2);
+    work.pieces = 4;
+    assert_near(gemm_compute_s(&work, &gpu, 4), 110 / 4., 1e-9);
+    work.pieces = 1;
+    assert_near(gemm_compute_s(&work, &gpu, 4), 110, 1e-9);
+}
+
+/* One tile with the better kernels of single products, k = 1280: these do not split k, so (1280 + 14) / 2 s; split 4
+ * ways the others take 336. Kernels of a share of 0.5 are as fast as the others' tiles. */
+static void test_kernels_for_one_product_do_not_split(void **state)
+{
+    (void)state;
+    struct hw_gpu gifted = gpu;
+    gifted.gemm[DTYPE_BF16].single_efficiency = (struct quantity)NUMBER(1);
+    struct kernel_work work = kernel_gemm(128, 128, 1280, 1, DTYPE_BF16, 2, 2);
+    assert_near(gemm_compute_s(&work, &gifted, 4), 336, 1e-9);
+    gifted.gemm[DTYPE_BF16].single_efficiency.value = 0.5;
+    struct kernel_work four = kernel_gemm(256, 256, 96, 1, DTYPE_BF16, 2, 2);
+    assert_near(gemm_compute_s(&four, &gifted, 4), 110, 1e-9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +230,9 @@ int main(void)
         cmocka_unit_test(test_split_k),
         cmocka_unit_test(test_k_saturation),
         cmocka_unit_test(test_monotone),
+        cmocka_unit_test(test_split_of_a_batch),
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_kernels_for_one_product_do_not_split),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* Durations from work and share, by hand. */
 #include "kernel/kernel.h"
 
+#include "kernel/attention.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
@@ -159,6 +161,7 @@ static void test_attention(void **state)
     /* With a window of 128 a query sees 128 - 128^2 / 1024 = 112 of 512 keys in the mean. The first block walks over
      * 128 keys, the other three over 256: 224 in the mean, x 2. */
     work.window = 128;
+    assert_near(attention_window_pairs(512, 128), 512 * 112, 0);
     assert_near(alone_s(work), 20.002e-3, 1e-12);
     work.window = 0;
 
@@ -289,7 +292,7 @@ static void test_kernels_are_the_same_in_everything(void **state)
 {
     (void)state;
     const struct kernel_work work = kernel_gemm(8, 16, 32, 2, DTYPE_BF16, 2, 2);
-    struct kernel_work others[13];
+    struct kernel_work others[16];
     enum { N = sizeof others / sizeof *others };
     for (int i = 0; i < N; i++)
         others[i] = work;
@@ -306,10 +309,111 @@ static void test_kernels_are_the_same_in_everything(void **state)
     others[10].gathers = true;
     others[11].causal = true;
     others[12].backward = true;
+    others[13].pieces = 2;
+    others[14].recorded_ns = 1;
+    others[15].window = 4;
     assert_true(kernel_same(&work, &work));
     for (int i = 0; i < N; i++)
         if (kernel_same(&work, &others[i]) || kernel_same(&others[i], &work))
             fail_msg("number %d is taken for the same", i);
+    static const int told_apart[] = {0, 2, 3, 4, 6, 7, 8, 14}; /* by the digest, too */
+    for (size_t i = 0; i < sizeof told_apart / sizeof *told_apart; i++)
+        assert_true(kernel_digest(&work) != kernel_digest(&others[told_apart[i]]));
+}
+
+/* 1 GB that takes 10 ms and the floor of 2 us, recorded as 5 ms: alone it takes 5 ms, and beside a collective that
+ * leaves 40 of 100 GB/s what is not floor takes 2.5 times as long. Nothing is shorter than recorded: 1 us is all floor,
+ * and so is all of a kernel without work. */
+static void test_recorded_kernels(void **state)
+{
+    (void)state;
+    struct kernel_work work = kernel_stream(KERNEL_ELEMENTWISE, 500e6, 500e6, 0);
+    work.recorded_ns = 5000000;
+    assert_near(alone_s(work), 5e-3, 1e-15);
+    assert_near(shared_s(work, 10, 60e9), 2.5 * 4.998e-3 + 2e-6, 1e-12);
+    work.recorded_ns = 1000;
+    assert_near(alone_s(work), 1e-6, 1e-18);
+    assert_near(shared_s(work, 10, 60e9), 1e-6, 1e-18);
+    struct kernel_work nothing = kernel_stream(KERNEL_COPY, 0, 0, 0);
+    nothing.recorded_ns = 7000;
+    assert_near(alone_s(nothing), 7e-6, 1e-18);
+    /* kernels of a trace: 3 ms on any GPU; those that the SMs limit take twice as long on half of them */
+    struct kernel_work traced = {.kind = KERNEL_RECORDED, .m = 3000000};
+    assert_near(alone_s(traced), 3e-3, 1e-15);
+    assert_near(shared_s(traced, 5, 60e9), 3e-3, 1e-15);
+    traced.n = 1;
+    assert_near(alone_s(traced), 3e-3, 1e-15);
+    assert_near(shared_s(traced, 5, 0), 6e-3, 1e-15);
+    assert_near(kernel_time(&traced, &gpu, kernel_whole_gpu(&gpu)).floor_s, 0, 0);
+}
+
+/* 20 MB over a link of 20 GB/s: 1 ms and the floor, whatever collectives do. */
+static void test_host_copies(void **state)
+{
+    (void)state;
+    struct hw_gpu linked = gpu;
+    linked.host_link_Bps = 20e9;
+    struct kernel_work work = kernel_stream(KERNEL_HOST_COPY, 20e6, 0, 0);
+    assert_near(kernel_duration_s(&work, &linked, kernel_whole_gpu(&linked)), 1.002e-3, 1e-15);
+    assert_near(kernel_duration_s(&work, &linked, (struct kernel_share){1, 90e9}), 1.002e-3, 1e-15);
+}
+
+/* Beside a collective a kernel starts 3 us later, if that holds SMs; and where it moves 50 of HBM's 200 GB/s, a quarter
+ * of the half by which traffic slows. 1 GB at what is left of 100 GB/s. More than all of HBM's is all. */
+static void test_beside_a_collective(void **state)
+{
+    (void)state;
+    struct hw_gpu busy = gpu;
+    busy.overlap_start = (struct quantity)NUMBER(3e-6);
+    busy.overlap_traffic = (struct quantity)NUMBER(0.5);
+    struct kernel_work work = kernel_stream(KERNEL_ELEMENTWISE, 500e6, 500e6, 0);
+    assert_near(kernel_duration_s(&work, &busy, kernel_whole_gpu(&busy)), 10.002e-3, 1e-12);
+    assert_near(kernel_duration_s(&work, &busy, (struct kernel_share){5, 0}), 10.005e-3, 1e-12);
+    assert_near(kernel_duration_s(&work, &busy, (struct kernel_share){10, 50e9}), 22.502e-3, 1e-12);
+    assert_near(kernel_traffic(&busy, 900e9), 1.5, 0);
+}
+
+/* All pointwise kernels reach 80 % of what copies and optimizers do: 12.5 and 10 ms for 1 GB. */
+static void test_which_kernels_are_pointwise(void **state)
+{
+    (void)state;
+    struct hw_gpu eager = gpu;
+    eager.pointwise_efficiency = (struct quantity)NUMBER(0.8);
+    static const enum kernel_kind slow[] = {
+        KERNEL_SOFTMAX, KERNEL_NORM, KERNEL_ELEMENTWISE, KERNEL_EMBEDDING, KERNEL_LOSS};
+    static const enum kernel_kind fast[] = {KERNEL_OPTIMIZER, KERNEL_COPY};
+    for (size_t i = 0; i < sizeof slow / sizeof *slow; i++) {
+        struct kernel_work work = kernel_stream(slow[i], 1e9, 0, 0);
+        assert_near(kernel_duration_s(&work, &eager, kernel_whole_gpu(&eager)), 12.502e-3, 1e-12);
+    }
+    for (size_t i = 0; i < sizeof fast / sizeof *fast; i++) {
+        struct kernel_work work = kernel_stream(fast[i], 1e9, 0, 0);
+        assert_near(kernel_duration_s(&work, &eager, kernel_whole_gpu(&eager)), 10.002e-3, 1e-12);
+    }
+}
+
+/* The limit counts from what the GPU sustains. 100 tiles on 10 SMs reach all of that, be it half of the peak or of what
+ * GEMMs get: limited. Attention of a sequence reaches 25 % of the peak, below 30, or 35. */
+static void test_power_of_what_is_sustained(void **state)
+{
+    (void)state;
+    struct kernel_work gemm = kernel_gemm(1280, 1280, 8192, 1, DTYPE_BF16, 2, 2);
+    struct hw_gpu card = gpu;
+    assert_true(kernel_power_limited(&gemm, &card));
+    card.gemm_sustained = (struct quantity)NUMBER(0.5);
+    assert_true(kernel_power_limited(&gemm, &card));
+    card.gemm[DTYPE_BF16].efficiency.value = 0.5;
+    assert_true(kernel_power_limited(&gemm, &card));
+    struct kernel_work attention = kernel_stream(KERNEL_ATTENTION, 1e6, 1e6, 5e10);
+    attention.math = DTYPE_BF16;
+    attention.m = attention.n = 512;
+    attention.k = 64;
+    attention.batch = 50;
+    assert_false(kernel_power_limited(&attention, &card));
+    card.attention_efficiency.value = 0.35;
+    assert_true(kernel_power_limited(&attention, &card));
+    struct kernel_work norm = kernel_stream(KERNEL_NORM, 1, 1, 1e12); /* as many FLOP as the vector units do */
+    assert_false(kernel_power_limited(&norm, &card));
 }
 
 int main(void)
@@ -329,6 +433,11 @@ int main(void)
         cmocka_unit_test(test_supported),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_kernels_are_the_same_in_everything),
+        cmocka_unit_test(test_recorded_kernels),
+        cmocka_unit_test(test_host_copies),
+        cmocka_unit_test(test_beside_a_collective),
+        cmocka_unit_test(test_which_kernels_are_pointwise),
+        cmocka_unit_test(test_power_of_what_is_sustained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
