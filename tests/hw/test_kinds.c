@@ -51,6 +51,38 @@ static void each_number_is_that_of_the_slower_side(void **state)
     assert_int_equal(both.second_from, 0);
 }
 
+/* Every number of a node, with the slower side first and second: of bandwidths, shares and channels the lower, of
+ * times the higher, of NVLS only where both have it. */
+static void all_numbers_of_the_slower_side(void **state)
+{
+    (void)state;
+    static const size_t low[] = {offsetof(struct hw_node, gpu_bandwidth), offsetof(struct hw_node, nic_bandwidth),
+        offsetof(struct hw_node, pcie_bandwidth), offsetof(struct hw_node, nccl_efficiency),
+        offsetof(struct hw_node, nccl_channels), offsetof(struct hw_node, nvls_efficiency)};
+    static const size_t high[] = {offsetof(struct hw_node, nccl_hop_latency),
+        offsetof(struct hw_node, nccl_base_latency), offsetof(struct hw_node, nccl_link_latency),
+        offsetof(struct hw_node, nvls_latency), offsetof(struct hw_node, nvls_step_latency)};
+    enum { LOW = sizeof low / sizeof *low, N = LOW + sizeof high / sizeof *high };
+    for (int turned = 0; turned < 2; turned++) {
+        struct hw hw = two_kinds();
+        for (int i = 0; i < N; i++) {
+            size_t at = i < LOW ? low[i] : high[i - LOW];
+            *(struct quantity *)(void *)((char *)&hw.node + at) = number(turned ? 3 : 2);
+            *(struct quantity *)(void *)((char *)&hw.second_node + at) = number(turned ? 2 : 3);
+        }
+        struct hw both = hw_of_both(&hw);
+        for (int i = 0; i < N; i++) {
+            size_t at = i < LOW ? low[i] : high[i - LOW];
+            assert_true(((struct quantity *)(void *)((char *)&both.node + at))->value == (i < LOW ? 2 : 3));
+        }
+        hw.second_node.nvls_efficiency = (struct quantity){0};
+        both = hw_of_both(&hw);
+        assert_false(quantity_is_set(both.node.nvls_efficiency));
+        assert_false(quantity_is_set(both.node.nvls_latency));
+        assert_false(quantity_is_set(both.node.nvls_step_latency));
+    }
+}
+
 /* Whichever is the first. */
 static void the_order_does_not_matter(void **state)
 {
@@ -93,6 +125,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_number_is_that_of_the_slower_side),
+        cmocka_unit_test(all_numbers_of_the_slower_side),
         cmocka_unit_test(the_order_does_not_matter),
         cmocka_unit_test(ll128_wants_one_capability),
     };

@@ -118,6 +118,29 @@ static void defaults_have_sources(void **state)
     assert_int_equal(n, 7);
 }
 
+/* Where a file says nothing: idle 0.12, waiting 0.4 and busy 0.9 of 500 W, a host half of what its 4 GPUs may draw, 25
+ * W a NIC and 20 W for its port: (1000 + 2 x 45) / 4. No GPU idles above its limit, none waits below what it idles at.
+ */
+static void numbers_that_are_left_out(void **state)
+{
+    (void)state;
+    struct hw hw = {0};
+    hw.gpu.tdp = NUMBER(500);
+    hw.node.gpus = NUMBER(4);
+    hw.node.nics = NUMBER(2);
+    hw.cluster.nodes = NUMBER(2);
+    struct hw_power power = hw_power_of(&hw);
+    assert_near(power.limit_w, 500, SAME);
+    assert_near(power.idle_w, 60, SAME);
+    assert_near(power.waiting_w, 200, SAME);
+    assert_near(power.busy_w, 450, SAME);
+    assert_near(power.host_w, 272.5, SAME);
+    assert_near(power.pue, 1.2, SAME);
+    hw.gpu.power.idle = NUMBER(900);
+    assert_near(hw_power_of(&hw).idle_w, 500, SAME);
+    assert_near(hw_power_of(&hw).busy_w, 500, SAME);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +148,7 @@ int main(void)
         cmocka_unit_test(ports_of_networks),
         cmocka_unit_test(all_clusters),
         cmocka_unit_test(defaults_have_sources),
+        cmocka_unit_test(numbers_that_are_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
