@@ -249,6 +249,82 @@ static void the_digest_tells_plans_apart(void **state)
     assert_true(digests[0] != digests[1]);
 }
 
+/* By the axes over which ranks meet; of several the first of data, pipeline, expert, tensor, context. */
+static void parallelism_by_axes(void **state)
+{
+    (void)state;
+    const unsigned pp = 1U << AXIS_PP, ep = 1U << AXIS_EP, tp = 1U << AXIS_TP, cp = 1U << AXIS_CP;
+    assert_int_equal(plan_parallelism_of(pp), PARALLEL_PIPELINE);
+    assert_int_equal(plan_parallelism_of(ep), PARALLEL_EXPERT);
+    assert_int_equal(plan_parallelism_of(tp), PARALLEL_TENSOR);
+    assert_int_equal(plan_parallelism_of(cp), PARALLEL_CONTEXT);
+    assert_int_equal(plan_parallelism_of(tp | cp), PARALLEL_TENSOR);
+    assert_int_equal(plan_parallelism_of(ep | tp), PARALLEL_EXPERT);
+    assert_int_equal(plan_parallelism_of(pp | ep | tp | cp), PARALLEL_PIPELINE);
+    assert_int_equal(plan_parallelism_of(AXES_DP | pp | tp), PARALLEL_DATA);
+    assert_int_equal(plan_parallelism_of(0), PARALLEL_DATA);
+}
+
+/* Ops 1 and 2 lie in the cell that begins with op 1, those from 3 on in the next, op 0 before all. */
+static void cells_hold_the_ops_behind_them(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f);
+    kernel(&f, STREAM_COMPUTE, "before");
+    plan_begin_cell(&f.builder, "forward", 4, 0);
+    kernel(&f, STREAM_COMPUTE, "a");
+    kernel(&f, STREAM_COMPUTE, "b");
+    plan_begin_cell(&f.builder, "backward", 5, 1);
+    kernel(&f, STREAM_COMPUTE, "c");
+    kernel(&f, STREAM_COMPUTE, "d");
+    plan_begin_cell(&f.builder, "forward", 6, 0);
+    kernel(&f, STREAM_COMPUTE, "e");
+    plan_end(&f.builder);
+    static const int micro_batches[] = {-1, 4, 4, 5, 5, 6};
+    assert_null(plan_cell_of(f.plan.programs, 0).pass);
+    for (int op = 1; op < 6; op++)
+        assert_int_equal(plan_cell_of(f.plan.programs, op).micro_batch, micro_batches[op]);
+    assert_string_equal(plan_cell_of(f.plan.programs, 4).pass, "backward");
+    end(&f);
+}
+
+/* What stays from the first step on is an op that no step frees; nothing is none. */
+static void what_is_kept_from_here_on(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f);
+    plan_keep_from_here(&f.builder, "nothing", 0, HBM_OPTIMIZER);
+    plan_keep_from_here(&f.builder, "state", 4096, HBM_OPTIMIZER);
+    plan_end(&f.builder);
+    const struct plan_program *program = f.plan.programs;
+    assert_int_equal(program->ops.n, 1);
+    assert_int_equal(program->ops.at[0].kind, OP_KEEP);
+    assert_int_equal(program->buffers.at[program->ops.at[0].index].bytes, 4096);
+    assert_int_equal(program->setup.n, 0);
+    end(&f);
+}
+
+/* FLOP of a model are with what causal masks hide or without; those of hardware without what kernels skip or with. */
+static void flop_by_how_attention_is_counted(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f);
+    kernel(&f, STREAM_COMPUTE, "a");
+    plan_end(&f.builder);
+    f.plan.programs[0].model_flop = 100;
+    f.plan.programs[0].masked_flop = 30;
+    f.plan.programs[0].hardware_flop = 200;
+    f.plan.programs[0].skipped_flop = 7;
+    assert_true(plan_model_flop(&f.plan, ATTENTION_FLOP_CAUSAL) == 70);
+    assert_true(plan_model_flop(&f.plan, ATTENTION_FLOP_FULL) == 100);
+    assert_true(plan_hardware_flop(&f.plan, ATTENTION_FLOP_CAUSAL) == 200);
+    assert_true(plan_hardware_flop(&f.plan, ATTENTION_FLOP_FULL) == 207);
+    end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +336,10 @@ int main(void)
         cmocka_unit_test(check_refuses_what_points_nowhere),
         cmocka_unit_test(a_wait_may_name_the_step_before),
         cmocka_unit_test(the_digest_tells_plans_apart),
+        cmocka_unit_test(parallelism_by_axes),
+        cmocka_unit_test(cells_hold_the_ops_behind_them),
+        cmocka_unit_test(what_is_kept_from_here_on),
+        cmocka_unit_test(flop_by_how_attention_is_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
