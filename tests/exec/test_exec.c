@@ -402,6 +402,76 @@ static void the_host_is_at_most_a_launch_queue_ahead(void **state)
     end(&f);
 }
 
+static double step_of_slow(int64_t slow_nodes, double share, bool drawn)
+{
+    struct fixture f;
+    begin(&f, 8);
+    int world = plan_group(&f.builder, "world", 8, 1);
+    plan_stream_wait(&f.builder, STREAM_COMM, computer(&f, 10));
+    int reduce = plan_collective(&f.builder, STREAM_COMM, "reduce", COLL_ALL_REDUCE, 1e6, world, 0);
+    plan_stream_wait(&f.builder, STREAM_COMPUTE, reduce);
+    computer(&f, 0.001);
+    f.options.noise.gpu_speed_spread = f.options.noise.gpu_speed_spread_below = 1e-12;
+    f.options.noise.slow_nodes = slow_nodes;
+    f.options.noise.straggler_share = share;
+    f.options.noise.straggler_slowdown = 0.25;
+    f.options.noise.drawn_speeds = drawn;
+    run(&f);
+    double step_s = f.result.step_time_s;
+    end(&f);
+    return step_s;
+}
+
+/* One slow node of four holds all up: 10 ms of compute become 12.5, and so with all of them, where they are drawn with
+ * certainty too. Where nobody draws, a probability makes nobody slow. (The microsecond at the end is 1.25 on slow
+ * ranks, which end the step.) */
+static void slow_nodes_take_longer(void **state)
+{
+    (void)state;
+    double quick_s = step_of_slow(0, 0, false), longer_s = 2.5e-3 + 0.25e-6;
+    near(step_of_slow(1, 0, false), quick_s + longer_s);
+    near(step_of_slow(4, 0, false), quick_s + longer_s);
+    near(step_of_slow(1, 0, true), quick_s + longer_s);
+    near(step_of_slow(0, 1, true), quick_s + longer_s);
+    near(step_of_slow(0, 1, false), quick_s);
+    near(step_of_slow(0, 0, true), quick_s);
+}
+
+/* Without noise all steps are alike, and so is their mean, whatever their number and of warm-up steps. */
+static void means_are_those_of_a_step(void **state)
+{
+    (void)state;
+    struct exec_breakdown first = {0};
+    for (int steps = 1; steps <= 4; steps += 3) {
+        struct fixture f;
+        begin(&f, 4);
+        int world = plan_group(&f.builder, "world", 4, 1);
+        plan_stream_wait(&f.builder, STREAM_COMM, mover(&f, STREAM_COMPUTE, 1, 2e-3));
+        int gather = plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 400e6, world, 0);
+        computer(&f, 1);
+        plan_stream_wait(&f.builder, STREAM_COMPUTE, gather);
+        int last = mover(&f, STREAM_COMPUTE, 1, 0);
+        plan_host_wait(&f.builder, "item", last, 0);
+        f.options.steps = steps;
+        f.options.warmup_steps = steps - 1;
+        run(&f);
+        const struct exec_breakdown *b = &f.result.breakdown;
+        if (steps == 1)
+            first = *b;
+        assert_true(b->compute_s > 0 && b->contention_s > 0 && b->exposed_comm_s > 0 && b->host_bound_s > 0);
+        near(b->compute_s, first.compute_s);
+        near(b->contention_s, first.contention_s);
+        near(b->exposed_comm_s, first.exposed_comm_s);
+        near(b->host_bound_s, first.host_bound_s);
+        near(b->comm_s, first.comm_s);
+        near(b->comm_latency_s, first.comm_latency_s);
+        near(b->comm[PARALLEL_DATA].moving_s, first.comm[PARALLEL_DATA].moving_s);
+        near(b->comm[PARALLEL_DATA].exposed_s, first.comm[PARALLEL_DATA].exposed_s);
+        near(b->compute_s + b->exposed_comm_s + b->host_bound_s + b->other_idle_s, f.result.step_time_s);
+        end(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -422,6 +492,8 @@ int main(void)
         cmocka_unit_test(kernels_follow_their_gpu_by_what_limits_them),
         cmocka_unit_test(pauses_count_from_the_end_of_the_last),
         cmocka_unit_test(the_host_is_at_most_a_launch_queue_ahead),
+        cmocka_unit_test(slow_nodes_take_longer),
+        cmocka_unit_test(means_are_those_of_a_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

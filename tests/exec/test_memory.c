@@ -164,6 +164,44 @@ static void malloc_asks_for_events(void **state)
     }
 }
 
+/* The host takes 1 ms before each of three kernels. 512 MiB are kept; 64 MiB come after the first and 32 more after the
+ * second, and go at the end. The samples are of the last step, from its begin, of each change in turn. */
+static void the_timeline_is_of_one_step(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 1);
+    plan_keep(&f.builder, "weights", 512 << 20, HBM_PARAMETERS);
+    mover(&f, STREAM_COMPUTE, 0.1, 1e-3);
+    int one = plan_alloc(&f.builder, STREAM_COMPUTE, "one", 64 << 20, HBM_ACTIVATIONS);
+    mover(&f, STREAM_COMPUTE, 0.1, 1e-3);
+    int two = plan_alloc(&f.builder, STREAM_COMPUTE, "two", 32 << 20, HBM_GRADIENTS);
+    int last = mover(&f, STREAM_COMPUTE, 0.1, 1e-3);
+    plan_host_wait(&f.builder, "item", last, 0);
+    plan_free(&f.builder, one, PLAN_NO_OP);
+    plan_free(&f.builder, two, PLAN_NO_OP);
+    f.options.steps = 2;
+    f.options.warmup_steps = 1;
+    run(&f);
+    double most[2] = {0}, before = -1;
+    for (int i = 0; i < f.result.n_timeline; i++) {
+        const struct exec_memory_sample *sample = &f.result.timeline[i];
+        double sum = 0;
+        for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
+            sum += sample->category_bytes[c];
+        assert_true(sample->time_s >= before && sample->time_s >= 0 && sample->time_s <= f.result.step_time_s + 1e-9);
+        assert_true(sample->category_bytes[HBM_PARAMETERS] == 512 << 20);
+        assert_true(sample->reserved_bytes >= sum);
+        most[0] = fmax(most[0], sample->category_bytes[HBM_ACTIVATIONS]);
+        most[1] = fmax(most[1], sample->category_bytes[HBM_GRADIENTS]);
+        before = sample->time_s;
+    }
+    assert_true(most[0] == 64 << 20 && most[1] == 32 << 20);
+    assert_true(f.result.memory.peak_allocated_bytes == 608 << 20);
+    assert_true(f.result.memory.capacity_bytes == 1e9);
+    end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +211,7 @@ int main(void)
         cmocka_unit_test(a_retry_drains_the_gpu),
         cmocka_unit_test(the_rank_that_stands_longest_is_the_result),
         cmocka_unit_test(malloc_asks_for_events),
+        cmocka_unit_test(the_timeline_is_of_one_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,9 +57,33 @@ static void each_group_of_several_ranks_has_a_communicator(void **state)
     plan_release(&plan);
 }
 
+/* Of two stages the second is fuller, which decides for the job. */
+static void the_fullest_stage_decides(void **state)
+{
+    (void)state;
+    for (int fuller = 0; fuller < 2; fuller++) {
+        struct plan plan = {0};
+        struct plan_builder builder;
+        struct mesh mesh;
+        const char *bad;
+        const int size[AXIS_COUNT] = {[AXIS_DP_SHARD] = 2, [AXIS_PP] = 2};
+        assert_true(mesh_build(&mesh, size, mesh_order_default, &bad));
+        plan_begin_programs(&builder, &plan, &mesh, AXIS_PP);
+        plan_keep(&builder, "weight", fuller ? 512 : 2048, HBM_PARAMETERS);
+        plan_next_program(&builder);
+        plan_keep(&builder, "weight", fuller ? 4096 : 512, HBM_PARAMETERS);
+        plan_end(&builder);
+        struct exec_peak peak;
+        exec_peak(&peak, &plan, &cluster);
+        assert_true(peak.category_bytes[HBM_PARAMETERS] == (fuller ? 4096 : 2048));
+        assert_true(peak.total_bytes == (fuller ? 4096 : 2048) + 1000);
+        plan_release(&plan);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(kept_from_the_first_step_is_there_in_the_second),
-        cmocka_unit_test(each_group_of_several_ranks_has_a_communicator)};
+        cmocka_unit_test(each_group_of_several_ranks_has_a_communicator), cmocka_unit_test(the_fullest_stage_decides)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
