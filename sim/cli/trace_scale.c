@@ -17,7 +17,7 @@
 #include <string.h>
 
 struct command {
-    const char *trace, *topology, *gpu, *traced_gpu;
+    const char *trace, *topology, *gpu, *traced_gpu, *db;
     int device, step, seed, top, samples;
     bool recorded, quiet;
     VEC(int) gpus;
@@ -106,6 +106,7 @@ static const struct command_option options[] = {
     {"set", "KEY=VALUE",
         "A number of the cluster, its node or its GPU for this command, as cluster.node.nic_bandwidth=800Gb/s",
         OPTION_SET, AT(overrides)},
+    {"db", "PATH", "Keep the lines in this database, for `flopcast plot trace_scale`", OPTION_TEXT, AT(db)},
     RECORDS_OPTION(struct command),
     {0},
 };
@@ -228,7 +229,7 @@ static void fill(struct rows *rows, const struct command *command, const struct 
     double step_s = exec->step_time_s;
     bool sampled = command->samples > 0, noisy = !command->quiet;
     rows_next(rows);
-    rows_real(rows, COLUMN("gpus", "GPUs"), true, row->replay.ranks);
+    rows_int(rows, COLUMN("gpus", "GPUs"), row->replay.ranks);
     rows_real(rows, COLUMN("step_time_s", "step", "ms", MS, 3), true, step_s);
     rows_real(rows, COLUMN("step_time_sd_s"), true, exec->step_time_sd_s);
     rows_real(rows, COLUMN(NULL, noisy ? "sd" : NULL, "%", .digits = 1), true, 100 * exec->step_time_sd_s / step_s);
@@ -237,7 +238,7 @@ static void fill(struct rows *rows, const struct command *command, const struct 
     rows_real(rows, COLUMN(NULL, "step / traced", "%", .digits = 1, .sign = true), true,
         100 * (step_s / row->planned.step_s - 1));
     rows_real(rows, COLUMN(NULL, "throughput", "% of ideal", .digits = 1), true, 100 * first_step_s / step_s);
-    rows_real(rows, COLUMN("traced_gpus"), true, row->planned.ranks);
+    rows_int(rows, COLUMN("traced_gpus"), row->planned.ranks);
     rows_real(rows, COLUMN("traced_step_time_s"), true, row->planned.step_s);
     rows_real(rows, COLUMN("compute_s", "kernels", "ms", MS, 3), true, b->compute_s);
     rows_real(rows, COLUMN("contention_s", "contention", "ms", MS, 3), true, b->contention_s);
@@ -247,19 +248,26 @@ static void fill(struct rows *rows, const struct command *command, const struct 
     rows_real(rows, COLUMN("other_idle_s", "other idle", "ms", MS, 3), true, b->other_idle_s);
 }
 
-static void print(const struct command *command, const struct trace *trace, struct scaled *scaled, int n,
+/* Its columns are those of table trace_scale_point. */
+static enum status keep(
+    const struct command *command, const struct rows *rows, const struct hw_cluster *cluster, struct diag *diag)
+{
+    const struct record_cell head[] = {cell_text("scenario", command->trace), cell_text("cluster", cluster->name),
+        cell_int("samples", command->samples)};
+    return command->db ? rows_keep(rows, command->db, "trace_scale", "trace_scale_point", head,
+                             sizeof head / sizeof *head, diag)
+                       : STATUS_OK;
+}
+
+static void print(const struct command *command, const struct trace *trace, struct rows *rows, struct scaled *last,
     const struct hw *hw, const struct hw_gpu *traced)
 {
-    struct scaled *last = &scaled[n - 1];
-    struct rows rows = {0};
     bool people = command->format == RECORDS_TABLE;
-    for (int i = 0; i < n; i++)
-        fill(&rows, command, &scaled[i], scaled[0].replay.exec.step_time_s);
     if (people)
         print_head(command, trace, &last->planned, hw);
     if (people && traced)
         print_ratios(traced, &hw->gpu);
-    rows_finish(stdout, &rows, command->format);
+    rows_print(stdout, rows, command->format);
     if (!people)
         return;
     last->replay.n_comm = last->replay.n_comm < command->top ? last->replay.n_comm : command->top;
@@ -330,15 +338,21 @@ int trace_scale(int argc, char **argv)
     struct trace trace = {0};
     if (command.gpus.n == 0)
         vec_push(&command.gpus, 0);
-    struct scaled *rows = xcalloc((size_t)command.gpus.n, sizeof *rows);
+    struct scaled *scaled = xcalloc((size_t)command.gpus.n, sizeof *scaled);
+    struct rows rows = {0};
     bool other = command.gpu || command.traced_gpu;
     if (load_hardware(&command, &hw, &traced, &sources, &arena, &diag) == STATUS_OK &&
         trace_load(&trace, command.trace, command.device, &arena, &diag) == STATUS_OK &&
-        scale_all(&command, rows, &trace, &hw, other ? &traced : NULL, &arena, &diag) == STATUS_OK)
-        print(&command, &trace, rows, command.gpus.n, &hw, other ? &traced : NULL);
+        scale_all(&command, scaled, &trace, &hw, other ? &traced : NULL, &arena, &diag) == STATUS_OK) {
+        for (int i = 0; i < command.gpus.n; i++)
+            fill(&rows, &command, &scaled[i], scaled[0].replay.exec.step_time_s);
+        if (keep(&command, &rows, &hw.cluster, &diag) == STATUS_OK)
+            print(&command, &trace, &rows, &scaled[command.gpus.n - 1], &hw, other ? &traced : NULL);
+    }
     for (int i = 0; i < command.gpus.n; i++)
-        plan_release(&rows[i].planned.plan);
-    free(rows);
+        plan_release(&scaled[i].planned.plan);
+    free(scaled);
+    rows_free(&rows);
     trace_free(&trace);
     hw_sources_free(&sources);
     overrides_free(&command.overrides);

@@ -376,6 +376,28 @@ CREATE TABLE goodput_point (
   PRIMARY KEY (goodput_id, position)
 ) STRICT, WITHOUT ROWID;
 
+-- A traced step on other numbers of GPUs (`flopcast trace scale --db`).
+CREATE TABLE trace_scale (
+  id INTEGER PRIMARY KEY,
+  created_utc TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
+  version TEXT NOT NULL,
+  scenario TEXT NOT NULL,       -- the file of the trace
+  cluster TEXT NOT NULL,
+  samples INTEGER NOT NULL      -- of each point; 0: no interval
+) STRICT;
+
+CREATE TABLE trace_scale_point (
+  trace_scale_id INTEGER NOT NULL REFERENCES trace_scale ON DELETE CASCADE,
+  position INTEGER NOT NULL,
+  gpus INTEGER NOT NULL,
+  step_time_s REAL NOT NULL, step_time_sd_s REAL NOT NULL,
+  step_time_low_s REAL, step_time_high_s REAL, -- 5 and 95 % of the samples
+  traced_gpus INTEGER NOT NULL, traced_step_time_s REAL NOT NULL,
+  compute_s REAL NOT NULL, contention_s REAL NOT NULL, exposed_comm_s REAL NOT NULL, comm_s REAL NOT NULL, -- as in point
+  host_bound_s REAL NOT NULL, other_idle_s REAL NOT NULL,
+  PRIMARY KEY (trace_scale_id, position)
+) STRICT, WITHOUT ROWID;
+
 -- Measurements of real machines (`flopcast calibrate import`).
 
 -- One row for each file that was imported. The digest is of the file's content (after gunzip), so the same file is noticed under

@@ -11,7 +11,7 @@ enum { MOST_CURVES = 12 }; /* that one panel has colors for (plots/curves.gp) */
 static const char doing[] = "find what to show";
 
 /* Tables of what commands found out about a scenario, not about a run: with a column `scenario`. */
-static const char *const studies[] = {"explanation", "sensitivity", "goodput"};
+static const char *const studies[] = {"explanation", "sensitivity", "goodput", "trace_scale"};
 enum { N_STUDIES = sizeof studies / sizeof *studies };
 
 /* The SQL is freed. */
@@ -102,7 +102,7 @@ static enum status choose_scenario(struct store *store, const char *scenario, in
 {
     static const char all_scenarios[] =
         "SELECT scenario FROM main.run UNION SELECT scenario FROM main.explanation UNION SELECT scenario FROM "
-        "main.sensitivity UNION SELECT scenario FROM main.goodput";
+        "main.sensitivity UNION SELECT scenario FROM main.goodput UNION SELECT scenario FROM main.trace_scale";
     int known = 0;
     char *all = NULL;
     enum status status = count(

@@ -28,6 +28,12 @@ cmp first out || fail "not deterministic"
 scale r0.json --topology "$topology" --gpus 8,16 --quiet --format json
 says out '"gpus": 16' '"traced_gpus": 8'
 
+# Kept, with its interval, as the table has it.
+scale r0.json --topology "$topology" --gpus 8,16 --samples 3 --db s.db --format csv
+cp out s.csv
+kept=$(ask "SELECT group_concat(printf('%d %.9f %d', gpus, step_time_s, step_time_low_s <= step_time_high_s)) FROM trace_scale_point" s.db)
+[[ $kept == "$(awk -F, 'NR > 1 { printf "%s%d %.9f 1", (NR > 2 ? "," : ""), $1, $2 }' s.csv)" ]] || fail "$kept"
+
 # Another GPU: what its files say of both.
 scale r0.json --topology "$topology" --quiet --gpu h100-sxm5-80gb --traced-gpu v100-sxm2-32gb
 says out "kernels of V100-SXM2-32GB on H100-SXM5-80GB take: GEMM x 0." "+-"

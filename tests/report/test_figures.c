@@ -208,6 +208,27 @@ static void put_studies(struct store *store, int n, struct diag *diag)
     free(parts);
 }
 
+/* A traced step on n numbers of GPUs. */
+static void put_scaled(struct store *store, int n, struct diag *diag)
+{
+    static const char *const times[] = {"step_time_s", "step_time_sd_s", "step_time_low_s", "step_time_high_s",
+        "traced_step_time_s", "compute_s", "contention_s", "exposed_comm_s", "comm_s", "host_bound_s", "other_idle_s"};
+    enum { TIMES = sizeof times / sizeof *times, COLUMNS = TIMES + 2 };
+    struct record_cell *cells = xcalloc((size_t)n * COLUMNS, sizeof *cells);
+    for (int i = 0; i < n; i++) {
+        struct record_cell *row = &cells[i * COLUMNS];
+        *row++ = cell_int("gpus", 8 * (1 + i));
+        *row++ = cell_int("traced_gpus", 8);
+        for (int t = 0; t < TIMES; t++)
+            *row++ = cell_real(times[t], true, 1.0 / (1 + t));
+    }
+    const struct record_cell head[] = {
+        cell_text("scenario", "rank0.json"), cell_text("cluster", "a cluster"), cell_int("samples", 20)};
+    const struct store_study study = {"trace_scale", "trace_scale_point", head, cells, 3, COLUMNS, n, NULL};
+    store_put_study(store, &study, diag);
+    free(cells);
+}
+
 /* A database with n of everything that figures show. */
 static void put_all(const char *path, int n)
 {
@@ -231,6 +252,7 @@ static void put_all(const char *path, int n)
     put_gemm_fit(store, n, &diag);
     put_check(store, n, &diag);
     put_studies(store, n, &diag);
+    put_scaled(store, n, &diag);
     store_close(store);
     assert_string_equal(diag.text, "");
 }
