@@ -178,7 +178,7 @@ static void print_sure(FILE *out, const struct capacity *capacity)
 {
     struct sure sure = {0};
     struct memory_job job = job_of(capacity, capacity->counts[0], CHECKPOINT_NONE);
-    sure_of(&sure, &job.point, REGIME_OF_PEAK);
+    sure_of(&sure, &job.point, REGIME_OF_PEAK, 0);
     sure_print(out, &sure);
     sure_end(&sure);
 }

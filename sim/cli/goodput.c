@@ -547,7 +547,7 @@ static void run_all(
     for (int i = 0; i < set->n_points && status == STATUS_OK; i++)
         simulate_point(&points[i], command, &set->points[i], &results[i], diag);
     for (int i = 0; i < set->n_points; i++)
-        points[i].regime = sure_of(&sure, &set->points[i], REGIME_OF_SPEED);
+        points[i].regime = sure_of(&sure, &set->points[i], REGIME_OF_SPEED, scenario_waiting_share(&results[i]));
     if (diag->worst == STATUS_OK)
         print(stdout, command, set, points, arena);
     if (diag->worst == STATUS_OK && command->format == RECORDS_TABLE)

@@ -156,7 +156,7 @@ static void add_point(struct view *view, struct table *table, int i)
     const struct scenario_result *result = &view->results[i];
     const struct scenario_published *published = &point->published;
     bool ok = result->exec.status == EXEC_OK, known = published->found && published->tflops_per_gpu > 0;
-    const struct regime *regime = sure_of(view->sure, point, REGIME_OF_SPEED);
+    const struct regime *regime = sure_of(view->sure, point, REGIME_OF_SPEED, scenario_waiting_share(result));
     struct arena *arena = view->arena;
     table_row(table);
     name_point(view, table, point);

@@ -13,19 +13,29 @@ static void read_runs(struct sure *sure)
     nearest_load(&sure->runs, files_own(&sure->arena, "results/validated.csv"), &unread);
 }
 
-const struct regime *sure_of(struct sure *sure, const struct scenario_point *point, enum regime_of of)
+static struct sure_regime *find(struct sure *sure, const struct nearest_job *job, enum regime_of of)
+{
+    for (int i = 0; i < sure->regimes.n; i++)
+        if (sure->regimes.at[i]->regime.of == of && regime_rung_of(&sure->regimes.at[i]->job, job) == REGIME_ALIKE)
+            return sure->regimes.at[i];
+    struct sure_regime *found = ARENA_NEW(&sure->arena, struct sure_regime);
+    *found = (struct sure_regime){.job = *job};
+    regime_find(&found->regime, &sure->runs, job, of, 0, NULL);
+    vec_push(&sure->regimes, found);
+    return found;
+}
+
+const struct regime *sure_of(struct sure *sure, const struct scenario_point *point, enum regime_of of, double waiting)
 {
     if (!sure->read)
         read_runs(sure);
     struct nearest_job job = nearest_job_of(&sure->arena, point);
-    for (int i = 0; i < sure->regimes.n; i++)
-        if (sure->regimes.at[i]->of == of && regime_rung_of(&sure->regimes.at[i]->job, &job) == REGIME_ALIKE)
-            return &sure->regimes.at[i]->regime;
-    struct sure_regime *found = ARENA_NEW(&sure->arena, struct sure_regime);
-    *found = (struct sure_regime){.job = job, .of = of};
-    regime_find(&found->regime, &sure->runs, &job, of, NULL);
-    vec_push(&sure->regimes, found);
-    return &found->regime;
+    struct sure_regime *found = find(sure, &job, of);
+    struct regime *out = ARENA_NEW(&sure->arena, struct regime);
+    *out = regime_waiting(&found->regime, &sure->runs, waiting);
+    if (waiting > found->regime.waiting)
+        found->regime = *out;
+    return out;
 }
 
 /* Digits behind the point, below 0 before it, of which the last is worth at most a twentieth of half the interval. */
@@ -61,8 +71,8 @@ void sure_print(FILE *out, struct sure *sure)
     for (int i = 0; i < sure->regimes.n; i++) {
         const struct sure_regime *found = sure->regimes.at[i];
         fputs(i == 0 ? "\n" : "", out);
-        words_paragraph(out, arena_printf(&sure->arena, "how sure: %s",
-                                 regime_text(&sure->arena, &found->regime, &found->job, found->of)));
+        words_paragraph(
+            out, arena_printf(&sure->arena, "how sure: %s", regime_text(&sure->arena, &found->regime, &found->job)));
     }
 }
 

@@ -16,12 +16,12 @@ struct sure {
 };
 struct sure_regime {
     struct nearest_job job; /* the first of it */
-    enum regime_of of;
-    struct regime regime;
+    struct regime regime;   /* of the point that waits most */
 };
 
-/* Lives as long as sure; known is false where the file is not at hand. */
-const struct regime *sure_of(struct sure *sure, const struct scenario_point *point, enum regime_of of);
+/* waiting: the share of the point's step (scenario_waiting_share); of a peak 0. Lives as long as sure; known is false
+ * where the file is not at hand. */
+const struct regime *sure_of(struct sure *sure, const struct scenario_point *point, enum regime_of of, double waiting);
 
 /* A paragraph a regime that was asked for: its interval, how many runs of how many sources it rests on, their errors,
  * and whether it is poorly known. */

@@ -336,7 +336,7 @@ static void add_row(const struct tune_print *print, struct table *table, int ind
     const struct tune_rates *rates = candidate->finalist ? &candidate->noisy : &candidate->quiet;
     const char *counted = words_counted_all(print->set);
     double usd = rates->usd_per_gtokens > 0 ? rates->usd_per_gtokens : TABLE_UNKNOWN;
-    const struct regime *regime = sure_of(print->sure, &candidate->point, REGIME_OF_SPEED);
+    const struct regime *regime = sure_of(print->sure, &candidate->point, REGIME_OF_SPEED, rates->waiting_share);
     struct arena *arena = print->arena;
     table_row(table);
     name_candidate(print, table, index);

@@ -178,10 +178,10 @@ static void print(
     }
     if (several || command->by.n > 0)
         validate_verdicts_print(stdout, rows);
-    if (has_intervals(rows)) {
+    if (has_intervals(rows))
         validate_coverage_print(stdout, rows);
+    if (several || has_intervals(rows))
         validate_discrepancy_print(stdout, rows, filed);
-    }
     validate_not_simulated_print(stdout, rows);
     validate_made_print(stdout, rows);
 }

@@ -60,6 +60,14 @@ void validate_coverage_print(FILE *out, const struct validate_table *rows)
     arena_release(&arena);
 }
 
+static void print_waiting(FILE *out, const struct validate_table *rows, const struct discrepancy *filed)
+{
+    struct validate_discrepancy found = validate_waiting(rows);
+    if (found.rows > 0)
+        fprintf(out, "  %-14s %5.1f +- %.1f, filed %.1f +- %.1f (%d rows; a plain number)\n", "waiting", found.value,
+            found.std_error, filed->waiting.value, filed->waiting.std_error, found.rows);
+}
+
 void validate_discrepancy_print(FILE *out, const struct validate_table *rows, const struct discrepancy *filed)
 {
     fputs(
@@ -78,4 +86,5 @@ void validate_discrepancy_print(FILE *out, const struct validate_table *rows, co
             100 * filed->of[c].std_error, found.rows, plural(found.rows), found.families,
             found.families == 1 ? "y" : "ies", found.sources, plural(found.sources));
     }
+    print_waiting(out, rows, filed);
 }

@@ -10,7 +10,7 @@
 static const double PERCENT = 100;
 
 /* Columns of page_job.sql. */
-enum { LABEL, GPU, FRAMEWORK, STRATEGY, PRECISION, PARAMS, GPUS, DEGREES, PATH = DEGREES + LAYOUT_AXES };
+enum { LABEL, GPU, FRAMEWORK, STRATEGY, PRECISION, PARAMS, GPUS, DEGREES, PATH = DEGREES + LAYOUT_AXES, WAITING };
 
 enum { OF_A_POINT = 5, MOST_RUNS = 60 }; /* runs that are listed: the nearest of a point; in all */
 
@@ -213,14 +213,18 @@ static void put_regimes(const struct evidence *e)
 {
     for (int i = 0; i < e->points->n; i++) {
         struct regime regime;
+        double waiting = 0; /* of the point that waits most */
         bool known = false;
-        for (int j = 0; j < i && !known; j++)
-            known = regime_rung_of(&e->jobs[j], &e->jobs[i]) == REGIME_ALIKE;
+        for (int j = 0; j < e->points->n; j++) {
+            bool alike = regime_rung_of(&e->jobs[j], &e->jobs[i]) == REGIME_ALIKE;
+            known |= alike && j < i;
+            waiting = alike ? fmax(waiting, strtod(html_cell(e->points, j, WAITING), NULL)) : waiting;
+        }
         if (known)
             continue;
-        regime_find(&regime, e->run->measured, &e->jobs[i], REGIME_OF_SPEED, NULL);
+        regime_find(&regime, e->run->measured, &e->jobs[i], REGIME_OF_SPEED, waiting, NULL);
         fputs("<p>How sure: ", e->run->out);
-        html_text(e->run->out, regime_text(e->run->arena, &regime, &e->jobs[i], REGIME_OF_SPEED));
+        html_text(e->run->out, regime_text(e->run->arena, &regime, &e->jobs[i]));
         fputs(".</p>\n", e->run->out);
     }
 }

@@ -9,6 +9,9 @@
  *
  *   model_parallel  of speed, as the first two, where ranks share a model (tensor, context, expert or pipeline
  *                   parallelism), with a stack profile or without
+ *   waiting         how many times as far off the time is in which GPUs wait (exposed communication, bubble) as the
+ *                   rest of the step: both are off by themselves, so a speed of which a share w waits is off by
+ *                   hypot(1 - w, w waiting) times what one is that never waits, which the three classes of speed say
  *
  * How they are estimated stands in validate/interval.h; the file that holds them is topologies/fitted/discrepancy.yaml.
  */
@@ -29,11 +32,18 @@ extern const char *const discrepancy_names[DISCREPANCY_CLASSES + 1]; /* "with_st
 
 struct discrepancy {
     struct quantity of[DISCREPANCY_CLASSES];
+    struct quantity waiting; /* a plain number, 1 at least */
 };
+
+/* By how many times a speed is further off, of which this share of the step waits; below 0, not known: 1. */
+double discrepancy_scale(double waiting, double share);
 
 extern const struct config_table discrepancy_table;
 enum status discrepancy_load(struct discrepancy *out, const char *path, struct arena *arena, struct diag *diag);
 
 enum discrepancy_class discrepancy_class_of(const struct scenario *options);
+/* Of the speed of a point that has run, by its class and by how much of it waits. */
+double discrepancy_of_speed(
+    const struct discrepancy *discrepancy, const struct scenario *options, const struct scenario_result *result);
 
 #endif

@@ -85,7 +85,7 @@ static uint64_t digest_uncertainty(uint64_t digest, const struct scenario_uncert
     }
     for (int i = 0; i < DISCREPANCY_CLASSES; i++)
         digest = digest_number(digest, uncertainty->discrepancy.of[i].value);
-    return digest;
+    return digest_number(digest, uncertainty->discrepancy.waiting.value);
 }
 
 void scenario_identify_samples(

@@ -153,7 +153,7 @@ void scenario_sample_prepare(struct scenario_result *results, struct arena *aren
     for (int i = 0; i < set->n_points; i++) {
         results[i].samples = ARENA_ARRAY(&arenas[i], struct scenario_sample, k);
         results[i].n_samples = k;
-        results[i].discrepancy = uncertainty->discrepancy.of[discrepancy_class_of(&set->points[i].options)].value;
+        results[i].discrepancy = discrepancy_of_speed(&uncertainty->discrepancy, &set->points[i].options, &results[i]);
         results[i].discrepancy_doubling = uncertainty->discrepancy.of[DISCREPANCY_PER_DOUBLING].value;
     }
 }

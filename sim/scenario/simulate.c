@@ -71,6 +71,12 @@ void scenario_rates(struct scenario_result *out, const struct plan *plan, const 
     out->samples_per_s = plan->samples / step_s;
 }
 
+double scenario_waiting_share(const struct scenario_result *result)
+{
+    const struct exec_result *exec = &result->exec;
+    return exec->step_time_s > 0 ? (exec->breakdown.exposed_comm_s + exec->breakdown.bubble_s) / exec->step_time_s : 0;
+}
+
 enum status scenario_simulate(
     struct scenario_result *out, const struct scenario_point *point, struct arena *arena, struct diag *diag)
 {

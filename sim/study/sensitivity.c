@@ -82,7 +82,7 @@ enum status scenario_sensitivity(struct sensitivity *out, const struct scenario_
     if (status == STATUS_OK) {
         collect(out, results, parameters, n, arena);
         sensitivity_sum(out, &uncertainty->fits);
-        out->discrepancy = uncertainty->discrepancy.of[discrepancy_class_of(&point->options)].value;
+        out->discrepancy = discrepancy_of_speed(&uncertainty->discrepancy, &point->options, &results[0]);
     }
     for (int i = 0; i < set.n_points; i++)
         arena_release(&arenas[i]);

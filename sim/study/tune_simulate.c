@@ -17,6 +17,7 @@ static struct tune_rates rates_of(const struct scenario_point *point, const stru
         .kwh_per_gtokens = GTOKENS * scenario_energy(point, result).per_token_j / JOULES_PER_KWH,
         .retries = result->exec.memory.alloc_retries_a_step,
         .peak_bytes = result->exec.memory.peak_allocated_bytes,
+        .waiting_share = scenario_waiting_share(result),
     };
 }
 

@@ -7,13 +7,14 @@
  * and a model; of ratios (per_doubling), a curve.
  *
  * For each of those rows there is a discrepancy with which its interval would just reach the measurement
- * (scenario_widening; per root of a doubling for ratios), below 0 where it was slower than predicted. The estimate of a
- * side is the smallest value that is enough for 95 % of the weight, and 0 at least: quantiles, whatever the shape of
- * the errors. Each other family of the row's own source weighs one. With fewer than VALIDATE_LEAST_UNITS of them all
- * other sources together weigh what is lacking (or as many families as they have), every source the same, in it every
- * family the same: of nine that are exchangeable with a tenth the largest is its quantile of 90 %, so fewer cannot say
- * it. So a source of which little else was run gets what sources of its class are off by, one with nine other families
- * what those are. With fewer than VALIDATE_LEAST_UNITS other families in all, the filed value holds.
+ * (scenario_widening; per root of a doubling for ratios; of a job that never waits, discrepancy_scale, for speeds),
+ * below 0 where it was slower than predicted. A row's own scale widens what it learns. The estimate of a side is the
+ * smallest value that is enough for 95 % of the weight, and 0 at least: quantiles, whatever the shape of the errors.
+ * Each other family of the row's own source weighs one. With fewer than VALIDATE_LEAST_UNITS of them all other sources
+ * together weigh what is lacking (or as many families as they have), every source the same, in it every family the
+ * same: of nine that are exchangeable with a tenth the largest is its quantile of 90 %, so fewer cannot say it. So a
+ * source of which little else was run gets what sources of its class are off by, one with nine other families what
+ * those are. With fewer than VALIDATE_LEAST_UNITS other families in all, the filed value holds.
  *
  * covers_as_new: whether the measurement is in the interval that the row had if nothing else of its source were known,
  * by other sources alone. The filed values are estimated in that way, by errors of both sides together (90 % of the
@@ -21,8 +22,8 @@
  * drawings of sources with replacement.
  *
  * The first rule of this kind (2026-11-21) was written down before any interval was computed, with point errors known.
- * On 2026-11-23 sources and their own families were added, then the two sides and nine families instead of five; what
- * else was tried stands in results/NOTES.md. */
+ * On 2026-11-23 sources and their own families were added, then the two sides and nine families instead of five, on
+ * 2026-11-24 that errors go along with what waits; what else was tried stands in results/NOTES.md. */
 #ifndef FLOPCAST_VALIDATE_INTERVAL_H
 #define FLOPCAST_VALIDATE_INTERVAL_H
 
@@ -42,5 +43,7 @@ struct validate_discrepancy {
     double value, std_error; /* log-standard deviation; 0 without rows */
 };
 struct validate_discrepancy validate_discrepancy(const struct validate_table *table, enum discrepancy_class which);
+/* How many times as far off waiting is (discrepancy.h), by the same rows: the likeliest value from 1 to 21. */
+struct validate_discrepancy validate_waiting(const struct validate_table *table);
 
 #endif

@@ -9,6 +9,7 @@
 struct lesson {
     double need, weight; /* need: a logarithm, below 0 where the measurement was lower than predicted */
     int family, source;
+    double waiting, scale; /* share of the step, predicted; what the need was divided by */
 };
 struct lessons {
     struct lesson *list;

@@ -3,6 +3,7 @@
 #include "base/files.h"
 #include "hw/hw.h"
 #include "model/model.h"
+#include "scenario/discrepancy.h"
 #include "validate/regime.h"
 #include "validate/stored.h"
 
@@ -176,11 +177,17 @@ bool nearest_load(struct nearest_runs *out, const char *path, struct diag *diag)
     *out = (struct nearest_runs){.arena = ARENA_INIT};
     struct diag own = DIAG_INIT;
     bool read = validate_stored_read(&out->table, path, NULL, &own);
-    if (read)
-        nearest_describe(out);
-    else
+    if (!read) {
         diag_merge(diag, &own);
-    return read;
+        return false;
+    }
+    struct discrepancy filed;
+    if (discrepancy_load(&filed, files_own(&out->arena, "topologies/fitted/discrepancy.yaml"), &out->arena, &own) ==
+        STATUS_OK)
+        out->waiting = filed.waiting.value;
+    nearest_describe(out);
+    regime_leave_out(out);
+    return true;
 }
 
 void nearest_release(struct nearest_runs *runs)

@@ -62,14 +62,19 @@ struct nearest_job nearest_job_of(struct arena *arena, const struct scenario_poi
 /* The distance is the sum of the terms. */
 double nearest_distance(double terms[NEAREST_TERMS], const struct nearest_job *a, const struct nearest_job *b);
 
+enum regime_of { REGIME_OF_SPEED, REGIME_OF_PEAK, REGIME_OFS }; /* tokens/s per GPU, or the peak of memory */
+
 /* The rows of a table with what distinguishes them. */
 struct nearest_runs {
     struct validate_table table;
-    struct nearest_job *jobs; /* one a row of the table */
+    struct nearest_job *jobs;         /* one a row of the table */
+    double waiting;                   /* discrepancy.h; 0: not known */
+    double new_source[REGIME_OFS][2]; /* regime.h: of regimes that are known, and poorly; 0: not known, 1 is taken */
     struct arena arena;
 };
 
-/* From a file of validate_stored_write(); what it warns of is left out: such rows are not compared. */
+/* From a file of validate_stored_write() and the project's discrepancy.yaml; what it warns of is left out: such rows
+ * are not compared. */
 bool nearest_load(struct nearest_runs *out, const char *path, struct diag *diag);
 void nearest_release(struct nearest_runs *runs);
 

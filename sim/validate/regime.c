@@ -3,11 +3,14 @@
 #include "validate/interval.h"
 #include "validate/lessons.h"
 
+#include <float.h>
 #include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+static const double WANTED = 0.9; /* of the runs of a new source inside: the definition of a 90 % interval */
 
 static const char *products(const char *precision)
 {
@@ -98,6 +101,11 @@ static void number(struct found *found, int n, const struct validate_row *rows, 
         }
 }
 
+static double scale_of(const struct nearest_runs *runs, enum regime_of of, double waiting)
+{
+    return of == REGIME_OF_SPEED && runs->waiting > 0 ? discrepancy_scale(runs->waiting, waiting) : 1;
+}
+
 static int find(struct found *found, const struct nearest_runs *runs, const struct nearest_job *job, enum regime_of of,
     const char *except)
 {
@@ -107,9 +115,10 @@ static int find(struct found *found, const struct nearest_runs *runs, const stru
         if (!counts(&rows[r], r, of, except))
             continue;
         row_of[n] = r;
-        found[n] = (struct found){.lesson.need = -log(ratio_of(&rows[r], of)),
-            .error = fabs(ratio_of(&rows[r], of) - 1),
-            .rung = regime_rung_of(job, &runs->jobs[r])};
+        found[n] =
+            (struct found){.lesson.need = -log(ratio_of(&rows[r], of)) / scale_of(runs, of, rows[r].waiting_share),
+                .error = fabs(ratio_of(&rows[r], of) - 1),
+                .rung = regime_rung_of(job, &runs->jobs[r])};
         number(found, n, rows, row_of);
         n++;
     }
@@ -178,33 +187,116 @@ static void summarise(struct regime *out, const struct found *found, int n)
     free(errors);
 }
 
+/* The sides of the interval by found runs, of a job that never waits, in the logarithm. */
+static struct validate_sides sides_of(const struct found *found, int n)
+{
+    struct lessons lessons = {.list = xcalloc((size_t)n, sizeof *lessons.list), .n = n};
+    for (int i = 0; i < n; i++)
+        lessons.list[i] = found[i].lesson;
+    lessons_sort(&lessons);
+    struct validate_sides sides = lessons_sides(&lessons);
+    free(lessons.list);
+    return sides;
+}
+
+struct regime regime_waiting(const struct regime *regime, const struct nearest_runs *runs, double waiting)
+{
+    struct regime out = *regime;
+    double scale = fmax(1, runs->new_source[out.of][out.poor]) * scale_of(runs, out.of, waiting);
+    out.waiting = out.of == REGIME_OF_SPEED ? waiting : 0;
+    out.factors = (struct validate_sides){exp(-scale * out.sides.low), exp(scale * out.sides.high)};
+    return out;
+}
+
 void regime_find(struct regime *out, const struct nearest_runs *runs, const struct nearest_job *job, enum regime_of of,
-    const char *except)
+    double waiting, const char *except)
 {
     struct found *found = xcalloc((size_t)runs->table.rows.n + 1, sizeof *found);
     int n = find(found, runs, job, of, except);
-    *out = (struct regime){.known = n > 0};
+    *out = (struct regime){.known = n > 0, .of = of};
     if (n > 0) {
         weigh(out, found, n);
         summarise(out, found, n);
-        struct lessons lessons = {.list = xcalloc((size_t)n, sizeof *lessons.list), .n = n};
-        for (int i = 0; i < n; i++)
-            lessons.list[i] = found[i].lesson;
-        lessons_sort(&lessons);
-        struct validate_sides sides = lessons_sides(&lessons);
-        out->factors = (struct validate_sides){exp(-sides.low), exp(sides.high)};
+        out->sides = sides_of(found, n);
         out->poor = out->families[REGIME_ALIKE] < VALIDATE_LEAST_UNITS;
-        free(lessons.list);
+        *out = regime_waiting(out, runs, waiting);
     }
     free(found);
 }
 
+/* ---- a source that is new ---- */
+
+/* A row whose regime was asked for without its source, and how many rows there are of that source. */
+struct asked {
+    int row, first, rows; /* first: of the same source; it counts them */
+    struct regime regime;
+};
+
+/* The regime of the row without its source; rows of one source in one regime have it alike. */
+static int without_source(struct asked *asked, int *n, const struct nearest_runs *runs, int r, enum regime_of of)
+{
+    int first = *n, same = *n;
+    for (int i = *n - 1; i >= 0; i--)
+        if (strcmp(runs->table.rows.at[asked[i].row].source, runs->table.rows.at[r].source) == 0) {
+            first = asked[i].first;
+            same = regime_rung_of(&runs->jobs[asked[i].row], &runs->jobs[r]) == REGIME_ALIKE ? i : same;
+        }
+    if (same == *n) {
+        asked[*n] = (struct asked){.row = r, .first = first};
+        regime_find(&asked[(*n)++].regime, runs, &runs->jobs[r], of, 0, runs->table.rows.at[r].source);
+    }
+    asked[first].rows++;
+    return same;
+}
+
+/* How many times as wide the interval would just hold the row. */
+static double times_of(const struct nearest_runs *runs, int r, const struct regime *regime)
+{
+    const struct validate_row *row = &runs->table.rows.at[r];
+    double need = -log(ratio_of(row, regime->of)) / scale_of(runs, regime->of, row->waiting_share);
+    return fabs(need) / fmax(need < 0 ? regime->sides.low : regime->sides.high, DBL_EPSILON);
+}
+
+/* Of all rows of regimes that are known, or poorly. place: of a row in asked, or -1. */
+static double new_source(const struct nearest_runs *runs, const struct asked *asked, const int *place, bool poor)
+{
+    struct lessons lessons = {.list = xcalloc((size_t)runs->table.rows.n + 1, sizeof *lessons.list)};
+    for (int r = 0; r < runs->table.rows.n; r++) {
+        const struct asked *of = &asked[place[r]];
+        if (place[r] >= 0 && of->regime.known && of->regime.poor == poor)
+            lessons.list[lessons.n++] =
+                (struct lesson){.need = times_of(runs, r, &of->regime), .weight = 1.0 / asked[of->first].rows};
+    }
+    lessons_sort(&lessons);
+    double enough = lessons_enough(&lessons, WANTED, false);
+    free(lessons.list);
+    return enough;
+}
+
+void regime_leave_out(struct nearest_runs *runs)
+{
+    const struct validate_row *rows = runs->table.rows.at;
+    size_t room = (size_t)runs->table.rows.n + 1;
+    struct asked *asked = xcalloc(room, sizeof *asked);
+    int *place = xcalloc(room, sizeof *place);
+    for (int of = 0; of < REGIME_OFS; of++) {
+        int n = 0;
+        for (int r = 0; r < runs->table.rows.n; r++)
+            place[r] = counts(&rows[r], r, (enum regime_of)of, NULL)
+                           ? without_source(asked, &n, runs, r, (enum regime_of)of)
+                           : -1;
+        for (int poor = 0; poor < 2; poor++)
+            runs->new_source[of][poor] = new_source(runs, asked, place, poor);
+    }
+    free(place);
+    free(asked);
+}
+
 /* ---- in words ---- */
 
-static const double PERCENT = 100;
+static const double PERCENT = 100, LEAST_WAITING = 0.05; /* less says nothing in two digits */
 
-const char *regime_text(
-    struct arena *arena, const struct regime *regime, const struct nearest_job *job, enum regime_of of)
+const char *regime_text(struct arena *arena, const struct regime *regime, const struct nearest_job *job)
 {
     static const char *const whats[] = {[REGIME_OF_SPEED] = "speeds", [REGIME_OF_PEAK] = "peaks of memory"};
     if (!regime->known)
@@ -220,7 +312,10 @@ const char *regime_text(
                   regime_name(arena, job, first), runs)
             : arena_printf(arena, "%s, by left-out runs of this regime (%s): %s",
                   regime->poor ? "poorly known" : "known", name, runs);
-    return arena_printf(arena, "90 %% of measured %s are %+.0f to %+.0f %% off what is predicted; %s%s", whats[of],
-        PERCENT * (regime->factors.low - 1), PERCENT * (regime->factors.high - 1), basis,
+    const char *waits = regime->waiting >= LEAST_WAITING
+                            ? arena_printf(arena, " where %.0f %% of the step waits", PERCENT * regime->waiting)
+                            : "";
+    return arena_printf(arena, "90 %% of measured %s are %+.0f to %+.0f %% off what is predicted%s; %s%s",
+        whats[regime->of], PERCENT * (regime->factors.low - 1), PERCENT * (regime->factors.high - 1), waits, basis,
         regime->poor ? "; the interval rests on runs that are not alike, too" : "");
 }

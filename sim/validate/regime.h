@@ -12,6 +12,15 @@
  * families as they have), and so on: the rule of interval.h for a source that is new, over regimes. A regime is poorly
  * known where its own families are fewer than that: then the interval rests on runs that are not alike.
  *
+ * Speeds are further off the more of a step waits: what runs say is of a job that never waits (discrepancy_scale), and
+ * the job's own share widens it.
+ *
+ * A few sources do not know what the next one brings. How much wider the interval of a new source must be is measured:
+ * each source's runs with the others alone (left out), and by how many times their interval would have to be wider, in
+ * the logarithm, to hold them. The value that is enough for nine of ten, sources alike, widens all intervals, one
+ * value of regimes that are poorly known and one of the others; 1 at least. It is 1.0 where regimes are known and 1.5
+ * to 1.9 where they are not (2026-11-24).
+ *
  * Ignored: model size, number of GPUs, framework, batch (nearest.h has some of these); luck of a run and errors of
  * numbers are in the errors themselves. What was tried stands in results/NOTES.md. */
 #ifndef FLOPCAST_VALIDATE_REGIME_H
@@ -27,27 +36,34 @@ enum regime_rung {
     REGIME_ALL,
     REGIME_RUNGS
 };
-enum regime_of { REGIME_OF_SPEED, REGIME_OF_PEAK }; /* tokens/s per GPU, or the peak of memory */
 
 struct regime {
     int runs[REGIME_RUNGS], families[REGIME_RUNGS], sources[REGIME_RUNGS]; /* of that rung and not of one before */
     bool known;                                                            /* else there are no runs at all */
     bool poor;
-    enum regime_rung first;        /* the first that has runs */
-    double median, p90;            /* there, of |predicted / measured - 1| */
+    enum regime_rung first; /* the first that has runs */
+    double median, p90;     /* there, of |predicted / measured - 1| */
+    enum regime_of of;
+    double waiting;                /* share of the job's step; of a peak 0 */
+    struct validate_sides sides;   /* logarithms by what runs say, of a job that never waits */
     struct validate_sides factors; /* of the prediction: 1 at most, and 1 at least */
 };
 
 enum regime_rung regime_rung_of(const struct nearest_job *a, const struct nearest_job *b);
-/* except: rows whose source is this do not count; NULL: all do. */
+/* waiting: the share of the job's step, predicted; of a peak it does not count. except: rows whose source is this do
+ * not count; NULL: all do. */
 void regime_find(struct regime *out, const struct nearest_runs *runs, const struct nearest_job *job, enum regime_of of,
-    const char *except);
+    double waiting, const char *except);
+/* The same job with another share of waiting. */
+struct regime regime_waiting(const struct regime *regime, const struct nearest_runs *runs, double waiting);
+
+/* How much wider intervals of sources must be that are new, into runs->new_source; first 1. */
+void regime_leave_out(struct nearest_runs *runs);
 
 /* "Hopper, 16 bit, TP+PP, experts": the regime; of a rung what it has in common with the job, "all runs". */
 const char *regime_name(struct arena *arena, const struct nearest_job *job, enum regime_rung rung);
 
 /* A sentence: the interval, how many runs of how many sources it rests on, their errors, whether that is much. */
-const char *regime_text(
-    struct arena *arena, const struct regime *regime, const struct nearest_job *job, enum regime_of of);
+const char *regime_text(struct arena *arena, const struct regime *regime, const struct nearest_job *job);
 
 #endif

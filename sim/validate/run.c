@@ -14,8 +14,7 @@ static void keep_figures(struct validate_row *row, const struct scenario_result 
     if (row->status == VALIDATE_OOM)
         return;
     row->mfu = result->mfu;
-    row->waiting_share =
-        (result->exec.breakdown.exposed_comm_s + result->exec.breakdown.bubble_s) / result->exec.step_time_s;
+    row->waiting_share = scenario_waiting_share(result);
     row->predicted = (struct validate_figures){
         .tokens_per_s_per_gpu = result->tokens_per_s_per_gpu,
         .tflops_per_gpu = result->tflops_per_gpu,

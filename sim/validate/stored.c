@@ -81,7 +81,7 @@ static void write_row(FILE *out, const struct validate_table *table, const struc
     const struct validate_interval *ratio = row->n_samples > 0 ? &row->ratio_interval : &none;
     write_interval(out, row->n_samples > 0 ? &row->interval : &none);
     write_interval(out, ratio);
-    write_number(out, ratio->known, ratio->doublings_root);
+    write_number(out, ratio->known, ratio->scale);
     write_number(out, row->node_gpus > 0, (double)row->node_gpus);
     fputc('\n', out);
 }
@@ -156,7 +156,7 @@ static int index_of(const char *name, const char *const *names)
 static void read_interval(struct validate_interval *interval, const struct stored *stored, int r,
     const char *const names[3], struct diag *diag)
 {
-    *interval = (struct validate_interval){.doublings_root = 1};
+    *interval = (struct validate_interval){.scale = 1};
     interval->known = number(stored, r, names[0], &interval->numbers.low, diag) &&
                       number(stored, r, names[1], &interval->numbers.high, diag) &&
                       number(stored, r, names[2], &interval->need, diag);
@@ -188,7 +188,7 @@ static void read_row(
     read_interval(&row->interval, stored, r, (const char *const[]){"low", "high", "need"}, diag);
     read_interval(
         &row->ratio_interval, stored, r, (const char *const[]){"ratio_low", "ratio_high", "ratio_need"}, diag);
-    number(stored, r, "doublings_root", &row->ratio_interval.doublings_root, diag);
+    number(stored, r, "doublings_root", &row->ratio_interval.scale, diag);
     double node_gpus = 0;
     number(stored, r, "node_gpus", &node_gpus, diag);
     row->node_gpus = (int64_t)node_gpus;

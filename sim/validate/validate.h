@@ -56,7 +56,7 @@ struct validate_interval {
     struct scenario_band numbers, all; /* by errors of numbers alone; with what the model leaves out */
     double need;                       /* log-sd that would just do, below 0 where the measurement is slower */
     struct validate_sides discrepancy; /* that is used */
-    double doublings_root;             /* what a discrepancy per root of a doubling is multiplied with; else 1 */
+    double scale; /* what a discrepancy is multiplied with: discrepancy_scale(), of ratios the root of the doublings */
 };
 
 struct validate_row {

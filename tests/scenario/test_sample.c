@@ -11,7 +11,8 @@ enum { K = 40 };
 static const struct scenario_uncertainty uncertainty = {
     .discrepancy = {.of = {[DISCREPANCY_WITH_STACK] = {0.05, 0.01, QUANTITY_FITTED, "test", NULL},
                         [DISCREPANCY_WITHOUT_STACK] = {0.1, 0.01, QUANTITY_FITTED, "test", NULL},
-                        [DISCREPANCY_PER_DOUBLING] = {0.02, 0.01, QUANTITY_FITTED, "test", NULL}}}};
+                        [DISCREPANCY_PER_DOUBLING] = {0.02, 0.01, QUANTITY_FITTED, "test", NULL}},
+        .waiting = {7, 1, QUANTITY_FITTED, "test", NULL}}};
 
 struct sampled {
     struct loaded *loaded;
@@ -86,7 +87,8 @@ static void without_errors_and_noise_no_band(void **state)
     assert_int_equal(band.n, K);
     assert_near(band.low, sampled->results[0].exec.step_time_s, 0);
     assert_near(band.high, band.low, 0);
-    assert_near(sampled->results[0].discrepancy, 0.1, 0); /* no stack profile */
+    double waits = scenario_waiting_share(&sampled->results[0]); /* no stack profile */
+    assert_near(sampled->results[0].discrepancy, 0.1 * hypot(1 - waits, 7 * waits), 0);
     assert_near(sampled->results[0].discrepancy_doubling, 0.02, 0);
     end(sampled);
 }
