@@ -8,6 +8,8 @@ static const unsigned AXES_TP = 1U << AXIS_TP;
  * (transformer_engine/pytorch/module/base.py, num_splits). */
 enum { OUTPUT_PIECES = 4 };
 
+/* What TransformerEngine cuts into pieces one call into C++ launches (comm_gemm_overlap.h, split_overlap_ag and
+ * split_overlap_rs); torch.compile's are a loop in Python. */
 struct splitting {
     const struct model_op *ops; /* of a pass, n */
     int n;
@@ -41,6 +43,7 @@ static struct model_op piece_of(struct splitting *s, const struct model_op *gemm
     double share = 1 / (double)pieces, m = (double)gemm->work.m, n = (double)gemm->work.n;
     double cut = (rows ? m : n) / (m + n);
     piece.name = arena_printf(s->arena, "%s.%d", gemm->name, i);
+    piece.inner = i > 0 && !s->by_copies;
     piece.work.pieces = pieces;
     piece.work.flop *= share;
     piece.work.read_bytes *= cut * share + 1 - cut;
@@ -55,6 +58,7 @@ static struct model_op transfer_of(
 {
     struct model_op piece = *comm;
     piece.name = arena_printf(s->arena, "%s.%d", comm->name, i);
+    piece.inner = !s->by_copies;
     piece.comm.kind = kind;
     piece.comm.bytes = bytes;
     return piece;

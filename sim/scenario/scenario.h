@@ -97,7 +97,7 @@ struct scenario_published {
     bool oom;
 };
 
-enum { SCENARIO_HOST_COSTS = 10 }; /* keys of section host */
+enum { SCENARIO_HOST_COSTS = 11 }; /* keys of section host */
 
 /* One point: the scenario with its sweep values put in, its inputs loaded. */
 struct scenario_point {

@@ -98,14 +98,17 @@ static double check_s(const struct emit *emit, const struct mesh_group *ranks)
     return ranks->size * host->collective_check_s * (is_in_a_node(emit, ranks) ? host->collective_check_in_node : 1);
 }
 
+static double collective_issue_s(const struct emit *emit, int group)
+{
+    return emit->options->host.collective_issue_s + check_s(emit, &emit->builder.plan->groups.at[group].ranks);
+}
+
 plan_wait emit_collective(
     struct emit *emit, int queue, plan_wait after, const char *name, enum coll_kind kind, double bytes, int group)
 {
     queue = queue_of(emit, group, queue);
     plan_stream_wait(&emit->builder, queue, after);
-    double issue_s =
-        emit->options->host.collective_issue_s + check_s(emit, &emit->builder.plan->groups.at[group].ranks);
-    return plan_collective(&emit->builder, queue, name, kind, bytes, group, issue_s);
+    return plan_collective(&emit->builder, queue, name, kind, bytes, group, collective_issue_s(emit, group));
 }
 
 plan_wait emit_all_reduce(struct emit *emit, const char *name, double bytes, int group, enum plan_parallelism serves)
@@ -273,14 +276,23 @@ static int comm_queue(struct emit *emit, unsigned axes)
     return of_data(axes) ? emit->comm_queue : plan_queue(&emit->builder, axes_name(emit, axes), QUEUE_COMM);
 }
 
-static void emit_comm(struct emit *emit, const char *name, const struct model_comm *comm)
+/* What the host pays for an op that costs it issue_s where nothing launches it along. */
+static double launched_s(const struct emit *emit, const struct model_op *op, double issue_s)
 {
+    double inner_s = emit->options->host.inner_issue_s;
+    return op->inner && inner_s > 0 ? inner_s : issue_s;
+}
+
+static void emit_comm(struct emit *emit, const char *name, const struct model_op *op)
+{
+    const struct model_comm *comm = &op->comm;
     int group = emit_group(emit, of_data(comm->axes) ? "world" : axes_name(emit, comm->axes), comm->axes);
     int queue = queue_of(emit, group, comm_queue(emit, comm->axes));
     emit->builder.serves = plan_parallelism_of(comm->axes);
     emit->builder.routing = comm->routing;
     plan_stream_wait_stream(&emit->builder, queue, STREAM_COMPUTE);
-    emit->comm = emit_collective(emit, queue, PLAN_NO_OP, name, comm->kind, comm->bytes, group);
+    emit->comm = plan_collective(&emit->builder, queue, name, comm->kind, comm->bytes, group,
+        launched_s(emit, op, collective_issue_s(emit, group)));
     emit->builder.serves = PARALLEL_DATA;
     emit->builder.routing = NULL;
 }
@@ -309,12 +321,12 @@ static void emit_op(struct emit *emit, const struct model_segment *at, const str
     const char *name = emit_name(emit, at->layer, op->name);
     switch (op->kind) {
     case MODEL_KERNEL:
-        plan_kernel(builder, STREAM_COMPUTE, name, op->work, issue_s + of_experts_s(emit, op));
+        plan_kernel(builder, STREAM_COMPUTE, name, op->work, launched_s(emit, op, issue_s) + of_experts_s(emit, op));
         if (op->work.kind == KERNEL_ATTENTION && op->masked_flop > 0)
             builder->program->skipped_flop += op->work.flop * op->masked_flop / (op->model_flop - op->masked_flop);
         break;
     case MODEL_COMM:
-        emit_comm(emit, name, &op->comm);
+        emit_comm(emit, name, op);
         break;
     case MODEL_WAIT:
         plan_stream_wait(builder, STREAM_COMPUTE, awaited(emit, op->comm.axes));

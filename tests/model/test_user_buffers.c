@@ -100,6 +100,9 @@ static void collectives_come_in_pieces(void **state)
     at = kernel_named(p->forward, p->n_forward, out[0]);
     assert_order(at, out, sizeof out / sizeof *out);
     assert_true(at[1].comm.bytes == A / PIECES && at[0].work.pieces == PIECES);
+    for (int i = 0; i < 8; i++) /* one call launches them, and another one the next product */
+        assert_int_equal(at[i].inner, i > 0);
+    assert_false(at[9].inner);
     static const char *const gradient[] = {
         "mlp.c_proj.grad/all_gather.0", "mlp.c_proj.dgrad.0", "wait", "mlp.c_proj.dgrad.1", "mlp.c_proj.wgrad"};
     at = kernel_named(p->backward, p->n_backward, gradient[0]);

@@ -60,6 +60,33 @@ static void collectives_of_the_axis_have_a_stream(void **state)
     drop(&c);
 }
 
+static int cost(const struct plan_program *program, double seconds)
+{
+    int n = 0;
+    for (int i = 0; i < program->ops.n; i++)
+        n += program->ops.at[i].host_s == (float)seconds;
+    return n;
+}
+
+/* Of a product in pieces all but the first kernel cost the host inner_issue, where it is set. 3 blocks have 4 products
+ * that read what is gathered (2 pieces, a transfer), 2 whose result is scattered (4 pieces, 4 transfers). */
+static void pieces_are_launched_by_one_call(void **state)
+{
+    (void)state;
+    struct strategy_options options = options_of(NO_SHARD);
+    options.kind = STRATEGY_DDP;
+    options.parallelism.model =
+        (struct model_parallel){.tensor = TENSOR, .sequence = true, .tensor_overlap = TENSOR_USER_BUFFERS};
+    options.train.attention = ATTENTION_FLASH;
+    for (int set = 0; set < 2; set++) {
+        struct compiled c;
+        options.host.inner_issue_s = set ? 7.5e-6 : 0;
+        compile(&c, &options, &small_gpt, TENSOR * COPIES);
+        assert_int_equal(cost(&c.plan.programs[0], 7.5e-6), set ? 3 * 4 * (1 + 1) + 3 * 2 * (3 + 4) : 0);
+        drop(&c);
+    }
+}
+
 static void sums_of(const struct compiled *c, double *gathered, int64_t *kept)
 {
     const struct plan_program *program = &c->plan.programs[0];
@@ -194,6 +221,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(collectives_of_the_axis_have_a_stream),
+        cmocka_unit_test(pieces_are_launched_by_one_call),
         cmocka_unit_test(weights_in_fp8_are_gathered_so),
         cmocka_unit_test(largest_values_are_reduced_in_each_pass),
         cmocka_unit_test(layers_share_gradients_that_nobody_reads),
