@@ -56,7 +56,7 @@ bool model_is_adapter(const struct model_tensor *tensor)
 
 bool model_takes_adapters(const struct model_shape *shape)
 {
-    return shape->family != MODEL_CONVNET && !shape->dhen.convolution;
+    return shape->family != MODEL_CONVNET && !shape->dhen.convolution && shape->mixer.kind == MIXER_NONE;
 }
 
 const char *model_unknown_target(const struct model *model, const char *targets, struct arena *arena)

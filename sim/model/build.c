@@ -70,11 +70,19 @@ int64_t model_window(const struct model_shape *shape, int layer)
     return layer > shape->max_window_layers && !full ? shape->sliding_window : 0;
 }
 
+int64_t model_chunk(const struct model_shape *shape, int layer)
+{
+    bool full = shape->full_attention_every > 0 && layer % shape->full_attention_every == 0;
+    return layer > 0 && !full ? shape->attention_chunk : 0;
+}
+
 static bool alike(const struct model *model, const struct model_layer *a, const struct model_layer *b)
 {
     if (a->role != b->role || a->n_tensors != b->n_tensors)
         return false;
     if (model_window(&model->shape, (int)(a - model->layers)) != model_window(&model->shape, (int)(b - model->layers)))
+        return false;
+    if (model_chunk(&model->shape, (int)(a - model->layers)) != model_chunk(&model->shape, (int)(b - model->layers)))
         return false;
     for (int i = 0; i < a->n_tensors; i++) {
         const struct model_tensor *x = &model->tensors[a->first_tensor + i], *y = &model->tensors[b->first_tensor + i];

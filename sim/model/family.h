@@ -1,6 +1,6 @@
 /* What a family of models is to the rest of the module: how its layers and tensors are laid out, and the forward pass
  * of each of its segments, written on a tape. One file per family: t5.c, gpt.c, llama.c, neox.c, bert.c, vit.c,
- * convnet.c, dhen.c; moe.c and mla.c are parts of Llama's. */
+ * convnet.c, dhen.c; moe.c, mla.c and mixer.c are parts of Llama's. */
 #ifndef FLOPCAST_MODEL_FAMILY_H
 #define FLOPCAST_MODEL_FAMILY_H
 
@@ -75,6 +75,10 @@ const char *moe_check(const struct model_shape *s, size_t *offset);
 void mla_tensors(struct model_builder *b);
 int mla_forward(const struct segment_context *c, int x);
 const char *mla_check(const struct model_shape *s, size_t *offset);
+/* model/mixer.c: what a block has in the place of attention, from the normed residual stream to what is added to it. */
+void mixer_tensors(struct model_builder *b);
+int mixer_forward(const struct segment_context *c, int x);
+const char *mixer_check(const struct model_shape *s, size_t *offset);
 
 /* What a shape of a family must not be: a sentence, and the offset in struct model_shape of the field to blame. */
 struct model_rule {

@@ -107,19 +107,20 @@ static enum status read_layer_types(struct config_json *json, struct config_node
 {
     struct config_node list = config_find(root, "layer_types");
     int n = config_count(list), whole = 0;
-    int64_t every = json->shape.full_attention_every;
+    const char *other = huggingface_others[json->other];
+    int64_t every = json->shape.mixer.attention_every + json->shape.full_attention_every; /* one of them is 0 */
     if (config_kind(list) == CONFIG_NULL || !list.doc)
         return STATUS_OK;
     while (json->windows == WINDOWS_FROM && whole < n && sees_all(list, whole))
         whole++;
     for (int i = whole; i < n; i++) {
         bool all = json->windows == WINDOWS_EVERY && (i + 1) % every == 0;
-        if (strcmp(config_text(config_item(list, i)), all ? "full_attention" : "sliding_attention") != 0)
+        if (strcmp(config_text(config_item(list, i)), all ? "full_attention" : other) != 0)
             return diag_input(diag, config_pos(config_item(list, i)),
                 json->windows == WINDOWS_FROM
                     ? "layer_types: modelled are blocks of 'full_attention', then such of 'sliding_attention'"
-                    : "layer_types: modelled is 'full_attention' in every %ld-th block, 'sliding_attention' else",
-                (long)every);
+                    : "layer_types: modelled is 'full_attention' in every %ld-th block, '%s' else",
+                (long)every, other);
     }
     if (config_kind(list) != CONFIG_SEQUENCE || n != json->shape.n_layers)
         return diag_input(diag, config_pos(list), "layer_types is a list of one type for each of the %ld layers",
@@ -203,7 +204,9 @@ static enum status derive(
     if (shape->max_window_layers >= shape->n_layers)
         shape->sliding_window = 0;
     if (shape->sliding_window == 0)
-        shape->max_window_layers = shape->full_attention_every = 0;
+        shape->max_window_layers = 0;
+    if (shape->sliding_window == 0 && shape->attention_chunk == 0)
+        shape->full_attention_every = 0;
     return status;
 }
 
@@ -241,11 +244,26 @@ static enum status read_type(struct config_json *json, const struct huggingface_
     return status ? status : derive(json, type, root, diag);
 }
 
+/* Of a model of several modalities the part that the file of types names: the decoder. */
+static void go_inside(
+    struct config_node types, struct config_node *root, struct config_node *model_type, struct diag *diag)
+{
+    struct config_node entry = config_find(config_find(types, "types"), config_text(*model_type));
+    struct config_node inside = config_find(entry, "inside"), part = config_find(*root, config_text(inside));
+    if (!inside.doc || config_kind(part) != CONFIG_MAPPING)
+        return;
+    diag_warn(diag, config_pos(part), "of this model_type, '%s', the part '%s' is read; the others are ignored",
+        config_text(*model_type), config_text(inside));
+    *root = part;
+    *model_type = config_find(part, "model_type");
+}
+
 static enum status read_by(struct config_node types, struct model_shape *out, struct config_node root,
     struct config_node model_type, const struct config_table **table, struct arena *arena, struct diag *diag)
 {
     struct huggingface_type type = {0};
     struct config_json json;
+    go_inside(types, &root, &model_type, diag);
     if (!model_type.doc)
         return diag_input(diag, config_pos(root),
             "a config.json without the key 'model_type' (%s); add it, as transformers writes it",

@@ -7,6 +7,7 @@
  *       keys: [decoder, {KEY: HOW, ...}]     names of sets of keys, or keys; of two alike the later one counts
  *       shape: {family: llama, ...}          defaults of the class in transformers, in keys of a model file of ours
  *       more: {windows: from}                defaults of more_fields in model/huggingface_types.c
+ *     llama4: {inside: text_config}          the model is that of this key
  *   keys: sets of keys. refused, inert, unmodelled: see there.
  *
  * HOW is a key of a model file ("d_model", "moe.experts"), a list of such, {} for a key that changes nothing, or
@@ -25,6 +26,7 @@
 struct config_json {
     struct model_shape shape;
     int windows;                                       /* how blocks of full attention are chosen */
+    int other;                                         /* what layer_types calls the others: enum other_layers */
     bool windows_on;                                   /* use_sliding_window */
     bool multi_query, new_decoder_architecture, alibi; /* Falcon */
     int64_t num_ln_in_parallel_attn;                   /* the same; 0: by its architecture */
@@ -38,6 +40,9 @@ struct config_json {
 
 /* With use_sliding_window, from max_window_layers on (Qwen2, Qwen3); all but every n-th block (Gemma 2 and 3). */
 enum { WINDOWS_ALL, WINDOWS_FROM, WINDOWS_EVERY, WINDOWS_COUNT };
+
+enum other_layers { OTHER_SLIDING, OTHER_CHUNKED, OTHER_LINEAR, OTHER_COUNT };
+extern const char *const huggingface_others[OTHER_COUNT + 1]; /* "sliding_attention" ... */
 
 /* A key of config.json. */
 struct huggingface_key {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+const char *const huggingface_others[OTHER_COUNT + 1] = {"sliding_attention", "chunked_attention", "linear_attention"};
 static const char *const windows_names[WINDOWS_COUNT + 1] = {"all", "from", "every"};
 
 #define MORE(member, ...)                                                                                              \
@@ -13,6 +14,7 @@ static const char *const windows_names[WINDOWS_COUNT + 1] = {"all", "from", "eve
 #define COUNT(high) .type = FIELD_INT, .min = 0, .max = (high)
 static const struct config_field more_fields[] = {
     MORE(windows, .type = FIELD_ENUM, .names = windows_names),
+    MORE(other, .type = FIELD_ENUM, .names = huggingface_others),
     MORE(windows_on, FLAG),
     MORE(multi_query, FLAG),
     MORE(new_decoder_architecture, FLAG),
@@ -187,6 +189,10 @@ enum status huggingface_type(struct huggingface_type *out, struct config_json *j
     struct config_node entry = config_find(config_find(types, "types"), name), more = config_find(entry, "more");
     if (!*name || !entry.doc)
         return unknown_type(types, model_type, arena, diag);
+    if (config_find(entry, "inside").doc)
+        return diag_input(diag, config_pos(model_type),
+            "the decoder of model_type '%s' is in its key '%s', which is not there", name,
+            config_text(config_find(entry, "inside")));
     *json = (struct config_json){0};
     *out = (struct huggingface_type){.root = types, .entry = entry, .name = name};
     enum status status =

@@ -29,11 +29,13 @@ static void attention_tensors(struct model_builder *b)
     if (s->fused_projections) {
         projection(b, "qkv_proj", inner + 2 * kv, d, s->biases);
     } else {
-        projection(b, "q_proj", inner, d, s->biases);
+        projection(b, "q_proj", s->attention_gate ? 2 * inner : inner, d, s->biases);
         projection(b, "k_proj", kv, d, s->biases);
         projection(b, "v_proj", kv, d, s->biases);
     }
-    projection(b, "o_proj", d, inner, false);
+    projection(b, "o_proj", d, inner, s->output_bias);
+    if (s->attention_sinks)
+        build_tensor(b, "self_attn.sinks", s->n_heads, 1);
     if (s->qk_norm) {
         build_tensor(b, "self_attn.q_norm.weight", s->d_kv, 1);
         build_tensor(b, "self_attn.k_norm.weight", s->d_kv, 1);
@@ -53,17 +55,24 @@ static void feed_forward_tensors(struct model_builder *b)
     build_tensor(b, "mlp.down_proj.weight", d, s->d_ff);
 }
 
+/* Mamba 2 has none. */
+static bool has_feed_forward(const struct model_shape *s, int64_t block)
+{
+    return s->d_ff > 0 || model_local_experts(s, block) > 0;
+}
+
 static void block_tensors(struct model_builder *b, int block)
 {
     const struct model_shape *s = b->shape;
     int64_t d = s->d_model;
-    attention_tensors(b);
+    (model_mixes(s, block + 1) ? mixer_tensors : attention_tensors)(b);
     if (model_local_experts(s, block) > 0)
         moe_tensors(b);
-    else
+    else if (s->d_ff > 0)
         feed_forward_tensors(b);
     build_tensor(b, "input_layernorm.weight", d, 1);
-    build_tensor(b, "post_attention_layernorm.weight", d, 1);
+    if (has_feed_forward(s, block))
+        build_tensor(b, "post_attention_layernorm.weight", d, 1);
     if (s->post_norms) {
         build_tensor(b, "pre_feedforward_layernorm.weight", d, 1);
         build_tensor(b, "post_feedforward_layernorm.weight", d, 1);
@@ -94,6 +103,18 @@ static int head_norm(struct tape *t, const struct segment_context *c, const char
     return tape_view(t, "heads", normed, rows, heads * d);
 }
 
+/* Without a weight: x.float() times rsqrt of the mean of its squares (Llama4TextL2Norm). */
+static int plain_norm(struct tape *t, const struct segment_context *c, const char *name, int x, int64_t heads)
+{
+    int64_t rows = c->workload->micro_batch * c->workload->seq_len, d = c->shape->d_kv;
+    int view = tape_view(t, "heads", x, rows * heads, d);
+    int wide = tape_cast(t, arena_printf(c->arena, "%s.float", name), view, dtype_bytes(DTYPE_FP32));
+    int mean = tape_mean(t, "qk_norm.mean", tape_map(t, "qk_norm.pow", TAPE_POWER, wide));
+    int factor = tape_map(t, "qk_norm.rsqrt", TAPE_RSQRT, tape_map(t, "qk_norm.eps", TAPE_SHIFT, mean));
+    int normed = tape_cast_to_storage(t, "qk_norm.to", tape_mul(t, "qk_norm.mul", wide, factor));
+    return tape_view(t, "heads", normed, rows, heads * d);
+}
+
 static void project(struct tape *t, const struct model_shape *s, int x, int qkv[3])
 {
     const int64_t inner = s->n_heads * s->d_kv, kv = s->n_kv_heads * s->d_kv, widths[3] = {inner, kv, kv};
@@ -107,18 +128,51 @@ static void project(struct tape *t, const struct model_shape *s, int x, int qkv[
     qkv[2] = tape_linear(t, "v_proj", x);
 }
 
+/* To a fused kernel chunks are as sequences; those that do not fill the sequence count as equal ones. */
+static void cut_into_chunks(const struct segment_context *c, struct tape_attention *a)
+{
+    int64_t chunk = model_chunk(c->shape, c->layer), length = c->workload->seq_len;
+    if (chunk == 0 || chunk >= length || c->workload->attention != ATTENTION_FLASH)
+        return;
+    int64_t n = (length + chunk - 1) / chunk;
+    a->batch *= n;
+    a->queries = a->keys = length / n;
+}
+
+static int attend(struct tape *t, const struct segment_context *c, int q, int k, int v)
+{
+    const struct model_shape *s = c->shape;
+    struct tape_attention a = self_attention(c, false);
+    struct model_shape unrotated = *s;
+    struct segment_context without = *c;
+    bool turns = !(s->full_unrotated && c->layer % s->full_attention_every == 0);
+    a.window = model_window(s, c->layer);
+    cut_into_chunks(c, &a);
+    if (s->qk_norm || (s->qk_plain_norm && turns)) {
+        int (*norm)(struct tape *, const struct segment_context *, const char *, int, int64_t) =
+            s->qk_norm ? head_norm : plain_norm;
+        q = norm(t, c, "q_norm", q, s->n_heads);
+        k = norm(t, c, "k_norm", k, s->n_kv_heads);
+    }
+    if (!turns)
+        unrotated.rotary_share = 0, without.shape = &unrotated;
+    int context = family_attention(turns ? c : &without, q, k, v, a);
+    return s->attention_sinks ? tape_sinks(t, "sinks", context, s->n_heads) : context;
+}
+
 static int attention(struct tape *t, const struct segment_context *c, int x)
 {
-    struct tape_attention a = self_attention(c, false);
-    a.window = model_window(c->shape, c->layer);
-    int qkv[3];
+    const int64_t inner = c->shape->n_heads * c->shape->d_kv, both[2] = {inner, inner};
+    int qkv[3], gated[2];
     project(t, c->shape, x, qkv);
-    int q = qkv[0], k = qkv[1], v = qkv[2];
-    if (c->shape->qk_norm) {
-        q = head_norm(t, c, "q_norm", q, c->shape->n_heads);
-        k = head_norm(t, c, "k_norm", k, c->shape->n_kv_heads);
+    if (c->shape->attention_gate) {
+        tape_split(t, "gate.split", qkv[0], both, gated, 2);
+        qkv[0] = gated[0];
     }
-    return tape_linear_row(t, "o_proj", family_attention(c, q, k, v, a));
+    int context = attend(t, c, qkv[0], qkv[1], qkv[2]);
+    if (c->shape->attention_gate)
+        context = tape_mul(t, "gate.mul", context, tape_map(t, "gate.sigmoid", TAPE_SIGMOID, gated[1]));
+    return tape_linear_row(t, "o_proj", context);
 }
 
 /* down(f(gate(x)) up(x)) */
@@ -161,10 +215,14 @@ static int block(const struct segment_context *c)
     int x = tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model);
     int normed = norm_before(t, "input_layernorm", x);
     tape_scope(t, "self_attn");
-    int out = c->shape->mla.kv_lora_rank > 0 ? mla_forward(c, normed) : attention(t, c, tape_enter(t, "in", normed));
+    int out = model_mixes(c->shape, c->layer)  ? mixer_forward(c, normed)
+              : c->shape->mla.kv_lora_rank > 0 ? mla_forward(c, normed)
+                                               : attention(t, c, tape_enter(t, "in", normed));
     tape_scope(t, "");
     out = post_norms ? tape_rms_norm(t, "post_attention_layernorm", out, true) : out;
     x = tape_add(t, "self_attn.residual", x, out);
+    if (!has_feed_forward(c->shape, c->layer - 1))
+        return x;
     normed = norm_before(t, post_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm", x);
     tape_scope(t, "mlp");
     out = model_local_experts(c->shape, c->layer - 1) > 0 ? experts(c, normed)
@@ -207,8 +265,6 @@ static const char *check(const struct model_shape *s, size_t *offset)
         MODEL_RULE(n_kv_heads, s->n_heads % s->n_kv_heads != 0,
             "the number of heads must be a multiple of the number of key heads"),
         MODEL_RULE(d_kv, s->d_kv % 2 != 0, "rotary positions need an even head dimension"),
-        MODEL_RULE(
-            rotary_share, s->rotary_share < 1, "Llama turns whole heads; for a part of each take the family neox"),
         MODEL_RULE(n_decoder_layers, s->n_decoder_layers != 0, "Llama has one stack: its layers are n_layers"),
         MODEL_RULE(relative_buckets, s->relative_buckets != 0, "Llama has no relative position buckets"),
         MODEL_RULE(max_positions, s->max_positions != 0, "Llama has no learned positions"),
@@ -217,12 +273,21 @@ static const char *check(const struct model_shape *s, size_t *offset)
         MODEL_RULE(composed_gelu, s->composed_gelu, "Llama has no GELU"),
         MODEL_RULE(max_window_layers, s->max_window_layers > 0 && s->sliding_window == 0,
             "max_window_layers is of a sliding_window, which is not given"),
-        MODEL_RULE(full_attention_every, s->full_attention_every > 0 && s->sliding_window == 0,
-            "full_attention_every is of a sliding_window, which is not given"),
+        MODEL_RULE(full_attention_every,
+            s->full_attention_every > 0 && s->sliding_window == 0 && s->attention_chunk == 0,
+            "full_attention_every is of a sliding_window or attention_chunk, which is not given"),
+        MODEL_RULE(full_unrotated, s->full_unrotated && s->full_attention_every == 0,
+            "full_unrotated is of the blocks of full_attention_every, which is not given"),
+        MODEL_RULE(attention_chunk, s->attention_chunk > 0 && s->sliding_window > 0,
+            "attention is in chunks or in a window; leave one of them out"),
+        MODEL_RULE(output_bias, s->output_bias && !s->biases, "output_bias stands beside biases, which are not given"),
+        MODEL_RULE(attention_gate, s->attention_gate && s->fused_projections,
+            "a gate of attention is modelled with separate matrices"),
     };
     const char *wrong = model_first_wrong(rules, sizeof rules / sizeof *rules, offset);
     wrong = wrong ? wrong : moe_check(s, offset);
-    return wrong ? wrong : mla_check(s, offset);
+    wrong = wrong ? wrong : mla_check(s, offset);
+    return wrong ? wrong : mixer_check(s, offset);
 }
 
 const struct model_family_code model_family_llama = {

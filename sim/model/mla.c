@@ -3,6 +3,10 @@
  * and a rotary part, both whole in memory; nothing is absorbed into the projections. Query and key of a head are
  * concatenated; the key's rotary part is one for all heads.
  *
+ * Sparse attention (DeepSeek-V3.2): an indexer chooses index_topk keys for each query; attention to them has as many
+ * pairs as a sliding window of that many keys, and, assumed, such a window's rate where it is fused (keys that are
+ * gathered from all over take longer; by how much no run at hand tells).
+ *
  * Ignored: that rotary parts are stored interleaved and transposed before they are turned; that FlashAttention 2, which
  * takes one head dimension only, wants values filled up with zeros; Megatron's kernel that turns and concatenates at
  * once. */
@@ -24,6 +28,12 @@ void mla_tensors(struct model_builder *b)
     build_tensor(b, "self_attn.kv_a_layernorm.weight", a->kv_lora_rank, 1);
     build_tensor(b, "self_attn.kv_b_proj.weight", n * (a->qk_nope_head_dim + a->v_head_dim), a->kv_lora_rank);
     build_tensor(b, "self_attn.o_proj.weight", d, n * a->v_head_dim);
+    if (a->index_heads == 0)
+        return;
+    build_tensor(b, "self_attn.indexer.wq_b.weight", a->index_heads * a->index_head_dim, a->q_lora_rank);
+    build_tensor(b, "self_attn.indexer.wk.weight", a->index_head_dim, d);
+    build_linear(b, "self_attn.indexer.k_norm", 1, a->index_head_dim);
+    build_tensor(b, "self_attn.indexer.weights_proj.weight", a->index_heads, d);
 }
 
 /* Latents are made of the rows that a rank has, heads of all rows: with tensor parallelism the narrow latents enter, as
@@ -56,6 +66,27 @@ static int query(struct tape *t, const struct model_shape *s, int latent)
     return tape_cat(t, "q.cat", parts[0], turned);
 }
 
+/* DeepSeek-V3.2's lightning indexer (its report's section 2; Indexer in modeling_deepseek_v32, recalled), in training:
+ * its inputs are detached, its own loss compares its scores with what attention weighs. What enters goes on.
+ *
+ * Assumed: a fused kernel of scores works at the rate of flash attention. Ignored: the sum of attention's weights over
+ * heads that the loss wants, FP8 and the Hadamard transform of inference, rotary positions of the indexer's heads. */
+static int choose_keys(const struct segment_context *c, int x, int latent, int goes_on)
+{
+    struct tape *t = c->tape;
+    const struct model_mla *m = &c->shape->mla;
+    const int64_t rows = tape_rows(t, latent), heads = m->index_heads;
+    int detached = tape_detach(t, "indexer.x", x),
+        q = tape_linear(t, "indexer.wq_b", tape_detach(t, "indexer.q", latent));
+    int k = tape_layer_norm(t, "indexer.k_norm", tape_linear(t, "indexer.wk", detached));
+    int weights = tape_view(t, "indexer.weights", tape_linear(t, "indexer.weights_proj", detached), rows * heads, 1);
+    q = tape_mul(t, "indexer.weigh", tape_view(t, "indexer.heads", q, rows * heads, m->index_head_dim), weights);
+    struct tape_attention a = self_attention(c, false);
+    a.heads = heads;
+    a.head_dim = m->index_head_dim;
+    return tape_index(t, "indexer", tape_view(t, "indexer.q", q, rows, heads * m->index_head_dim), k, goes_on, a);
+}
+
 int mla_forward(const struct segment_context *c, int x)
 {
     struct tape *t = c->tape;
@@ -66,6 +97,10 @@ int mla_forward(const struct segment_context *c, int x)
     struct latents latents = compress(c, x);
     int q = query(t, s, latents.q), kv[2];
     a.value_dim = m->v_head_dim;
+    if (m->index_heads > 0) {
+        q = choose_keys(c, x, latents.q, q);
+        a.window = m->index_topk;
+    }
     int up = tape_linear(t, "kv_b_proj", latents.kv);
     tape_split(t, "kv_b.split", up, wide, kv, 2);
     int turned = tape_expand(t, "k_rot.expand", family_rotate(t, latents.k_rot), n);
@@ -88,6 +123,8 @@ const char *mla_check(const struct model_shape *s, size_t *offset)
             n_kv_heads, latent && s->n_kv_heads != s->n_heads, "latent attention has as many key heads as heads"),
         MODEL_RULE(d_kv, latent && s->d_kv != m->qk_nope_head_dim + m->qk_rope_head_dim,
             "the head dimension of latent attention is qk_nope_head_dim + qk_rope_head_dim; leave d_kv out"),
+        MODEL_RULE(mla, m->index_heads > 0 && (m->index_head_dim == 0 || m->index_topk == 0 || m->q_lora_rank == 0),
+            "an indexer needs index_head_dim, index_topk and the latent of queries, q_lora_rank"),
         MODEL_RULE(mla, latent && (s->qk_norm || s->fused_projections || s->biases || s->sliding_window > 0),
             "latent attention without norms of heads, fused matrices, biases and windows is modelled"),
     };

@@ -83,8 +83,9 @@ extern const char
 
 /* Mixture of experts (Llama): of a block's experts, each a gated feed-forward layer, every token goes through those
  * that its router scores highest, and through the shared expert. */
-enum router { ROUTER_SOFTMAX, ROUTER_SIGMOID, ROUTER_COUNT };
-extern const char *const router_names[ROUTER_COUNT + 1]; /* "softmax"; "sigmoid", with a bias that no gradient moves */
+enum router { ROUTER_SOFTMAX, ROUTER_SIGMOID, ROUTER_PLAIN_SIGMOID, ROUTER_COUNT };
+/* "softmax"; "sigmoid", with a bias that no gradient moves; "plain_sigmoid", without */
+extern const char *const router_names[ROUTER_COUNT + 1];
 struct model_moe {
     int64_t experts;      /* routed ones of a block; 0: feed-forward layers are dense */
     int64_t per_token;    /* of them that a token goes through */
@@ -98,6 +99,7 @@ struct model_moe {
     int64_t groups; /* experts lie in as many groups, of which the best are chosen first (DeepSeek); 0 and 1: none */
     int64_t kept_groups; /* how many of them; 0: all */
     bool normalised;     /* the chosen scores are divided by their sum, or scaled */
+    bool biases;         /* of the router and of each expert's matrices (gpt-oss) */
     int64_t local;       /* experts that this rank holds; 0: all. In no file: a strategy narrows a shape by it before it
                           * builds the rank's share of the model */
 };
@@ -109,6 +111,23 @@ struct model_mla {
     int64_t kv_lora_rank; /* 0: attention is not latent */
     int64_t q_lora_rank;  /* 0: queries are made of the residual stream itself */
     int64_t qk_nope_head_dim, qk_rope_head_dim, v_head_dim;
+    /* Sparse attention (DeepSeek-V3.2): an indexer with index_heads narrow heads scores all pairs, a query attends to
+     * the index_topk keys with the highest scores. 0: to all. */
+    int64_t index_heads, index_head_dim, index_topk;
+};
+
+/* What blocks have in the place of attention (Llama; model/mixer.c): a gated delta rule (Qwen3-Next), a selective scan
+ * (Mamba, in Jamba) or its scalar form (Mamba 2). */
+enum mixer_kind { MIXER_NONE, MIXER_DELTANET, MIXER_MAMBA, MIXER_MAMBA2, MIXER_COUNT };
+extern const char *const mixer_names[MIXER_COUNT + 1]; /* "none", "deltanet", "mamba", "mamba2" */
+struct model_mixer {
+    int kind;
+    int64_t heads, head_dim; /* of values; Mamba: one head of all channels */
+    int64_t groups, state;   /* heads of keys and queries (B and C), and their dimension */
+    int64_t conv;            /* length of the causal filter of each channel */
+    int64_t dt_rank;         /* Mamba */
+    int64_t attention_every; /* blocks whose number, from 1 on, leaves attention_at over this have attention; 0: none */
+    int64_t attention_at;
 };
 
 struct model_shape {
@@ -162,6 +181,15 @@ struct model_shape {
     struct model_dhen dhen;
     struct model_moe moe;
     struct model_mla mla;
+    bool output_bias;     /* Llama: with biases, the output projection has one, too (gpt-oss) */
+    bool attention_sinks; /* Llama: a learned logit of each head in the sum of softmax (gpt-oss) */
+    bool attention_gate;  /* Llama: q_proj gives a gate, too, whose sigmoid multiplies the context (Qwen3-Next) */
+    bool qk_plain_norm;   /* Llama: heads of queries and keys are normed without weights (Llama 4) */
+    bool full_unrotated;  /* Llama: blocks of full_attention_every turn no positions (Llama 4) */
+    int64_t
+        attention_chunk; /* Llama: a position sees those before it in its own chunk, of this length, except blocks of
+                          * full_attention_every; 0: all before it. As sliding_window, where attention is fused */
+    struct model_mixer mixer;
 };
 
 /* Experts of a block that this rank holds; 0: its feed-forward layer is dense. block: from 0 on. */
@@ -174,6 +202,10 @@ bool model_takes_flash(const struct model_shape *shape);
 
 /* The window of a layer's fused attention in keys; 0: all before. */
 int64_t model_window(const struct model_shape *shape, int layer);
+/* Whether it has the mixer. */
+bool model_mixes(const struct model_shape *shape, int layer);
+/* Its chunk; 0: none. */
+int64_t model_chunk(const struct model_shape *shape, int layer);
 
 /* Tokens of a sample as blocks see it, where the model says how many: ViT: an image's patches and the class token;
  * convnet: 1; DHEN: its features. 0: texts, which are as long as the workload says. */

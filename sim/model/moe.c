@@ -39,7 +39,8 @@
 
 #include <math.h>
 
-const char *const router_names[ROUTER_COUNT + 1] = {[ROUTER_SOFTMAX] = "softmax", [ROUTER_SIGMOID] = "sigmoid"};
+const char *const router_names[ROUTER_COUNT + 1] = {
+    [ROUTER_SOFTMAX] = "softmax", [ROUTER_SIGMOID] = "sigmoid", [ROUTER_PLAIN_SIGMOID] = "plain_sigmoid"};
 const char *const expert_kernel_names[EXPERT_KERNELS_COUNT + 1] = {
     [EXPERTS_GROUPED] = "grouped", [EXPERTS_LOOP] = "loop"};
 const char *const token_dispatcher_names[DISPATCHER_COUNT + 1] = {
@@ -65,7 +66,8 @@ int64_t model_active_params(const struct model_shape *shape, int64_t params)
     const struct model_moe *moe = &shape->moe;
     for (int64_t block = 0; block < shape->n_layers; block++)
         if (model_local_experts(shape, block) > 0)
-            params -= (moe->experts - moe->per_token) * GATED_MATRICES * shape->d_model * moe->d_ff;
+            params -= (moe->experts - moe->per_token) * (GATED_MATRICES * shape->d_model * moe->d_ff +
+                                                            (moe->biases ? 2 * moe->d_ff + shape->d_model : 0));
     return params;
 }
 
@@ -83,10 +85,18 @@ void moe_tensors(struct model_builder *b)
     build_tensor(b, "mlp.gate.weight", moe->experts, d);
     if (moe->router == ROUTER_SIGMOID)
         build_buffer(b, "mlp.gate.e_score_correction_bias", moe->experts);
+    if (moe->biases)
+        build_tensor(b, "mlp.gate.bias", moe->experts, 1);
     build_tensor(b, "mlp.experts.gate_up_proj", local * 2 * moe->d_ff, d);
     build_split(b, split);
     build_tensor(b, "mlp.experts.down_proj", local * d, moe->d_ff);
     build_split(b, split);
+    if (moe->biases) {
+        build_tensor(b, "mlp.experts.gate_up_proj_bias", local * 2 * moe->d_ff, 1);
+        build_split(b, split);
+        build_tensor(b, "mlp.experts.down_proj_bias", local * d, 1);
+        build_split(b, split);
+    }
     if (moe->shared_d_ff == 0)
         return;
     build_tensor(b, arena_printf(b->arena, "%s.gate_proj.weight", shared_name(s)), moe->shared_d_ff, d);
@@ -149,7 +159,7 @@ static int route(const struct moe_pass *p)
     struct tape *t = p->t;
     const struct model_moe *moe = p->moe;
     int scores = tape_linear(t, "gate", p->x);
-    if (moe->router == ROUTER_SIGMOID)
+    if (moe->router != ROUTER_SOFTMAX)
         scores = tape_map(t, "router.sigmoid", TAPE_SIGMOID, tape_cast(t, "router.float", scores, FLOAT_BYTES));
     else
         scores = tape_softmax(t, "router.softmax", scores, true);

@@ -111,6 +111,15 @@ static void print_latent(FILE *out, const struct model_mla *mla)
         mla->qk_rope_head_dim, mla->v_head_dim);
 }
 
+static void print_mixer(FILE *out, const struct model_mixer *m)
+{
+    fprintf(out, "mixer       %s: %" PRId64 " head%s of %" PRId64 ", states of %" PRId64, mixer_names[m->kind],
+        m->heads, m->heads == 1 ? "" : "s", m->head_dim, m->state);
+    if (m->attention_every > 0)
+        fprintf(out, "; one of %" PRId64 " blocks has attention", m->attention_every);
+    fputc('\n', out);
+}
+
 static void print_width(FILE *out, const struct model_shape *s)
 {
     fprintf(out, ": d_model %" PRId64 ", d_ff %" PRId64 "%s, %" PRId64 " heads of %" PRId64, s->d_model, s->d_ff,
@@ -126,12 +135,20 @@ static void print_width(FILE *out, const struct model_shape *s)
         fprintf(out, ", head %s", bert_head_names[s->head]);
     if (s->sliding_window > 0)
         fprintf(out, "\nwindow      of %" PRId64 " keys with flash attention", s->sliding_window);
+    if (s->attention_chunk > 0)
+        fprintf(out, "\nchunks      of %" PRId64 " positions with flash attention", s->attention_chunk);
+    if (s->full_attention_every > 0)
+        fprintf(out, ", in all blocks but every %" PRId64 "-th", s->full_attention_every);
     if (s->max_window_layers > 0)
         fprintf(out, ", in blocks from the one numbered %" PRId64 " on", s->max_window_layers);
     if (s->image_size == 0)
         fputc('\n', out);
     if (s->mla.kv_lora_rank > 0)
         print_latent(out, &s->mla);
+    if (s->mla.index_heads > 0)
+        fprintf(out, "sparse      an indexer chooses %" PRId64 " keys for a query\n", s->mla.index_topk);
+    if (s->mixer.kind != MIXER_NONE)
+        print_mixer(out, &s->mixer);
     if (s->moe.experts > 0)
         print_experts(out, s);
 }

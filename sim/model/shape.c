@@ -100,13 +100,15 @@ static const struct config_field moe_fields[] = {
         .help = "The number of first blocks that are dense, of width d_ff of the model; default 0."),
     MOE_FIELD("every", every, COUNT(1, MODEL_MAX_LAYERS), .help = "Every n-th block has experts; default 1, all."),
     MOE_FIELD("router", router, .type = FIELD_ENUM, .names = router_names,
-        .help = "softmax (default), or sigmoid with a bias for balance (DeepSeek-V3)."),
+        .help = "softmax (default), sigmoid with a bias for balance (DeepSeek-V3), or plain_sigmoid."),
     MOE_FIELD("groups", groups, COUNT(1, MODEL_MAX_EXPERTS),
         .help = "Groups of experts, of which the best are chosen first; default 1."),
     MOE_FIELD("kept_groups", kept_groups, COUNT(1, MODEL_MAX_EXPERTS),
         .help = "Of them those that a token goes to; default all."),
     MOE_FIELD("normalised", normalised, .type = FIELD_BOOL,
         .help = "The chosen scores are divided by their sum or scaled; default false."),
+    MOE_FIELD("biases", biases, .type = FIELD_BOOL,
+        .help = "Of the router and of each expert's matrices (gpt-oss); default false."),
 };
 static const struct config_table moe_table = CONFIG_TABLE("a mixture of experts", moe_fields);
 
@@ -120,8 +122,31 @@ static const struct config_field mla_fields[] = {
     MLA_FIELD(qk_nope_head_dim, MODEL_MAX_HEAD_DIM, .required = true, .help = "Of a query or key, without positions."),
     MLA_FIELD(qk_rope_head_dim, MODEL_MAX_HEAD_DIM, .required = true, .help = "The same, rotary."),
     MLA_FIELD(v_head_dim, MODEL_MAX_HEAD_DIM, .required = true, .help = "Of a value."),
+    MLA_FIELD(index_heads, MODEL_MAX_HEADS, .help = "Heads of the indexer (DeepSeek-V3.2); default 0, none."),
+    MLA_FIELD(index_head_dim, MODEL_MAX_HEAD_DIM, .help = "Their dimension."),
+    MLA_FIELD(index_topk, MODEL_MAX_POSITIONS, .help = "Keys that a query attends to."),
 };
 static const struct config_table mla_table = CONFIG_TABLE("latent attention", mla_fields);
+
+#define MIXER_FIELD(member, most, ...)                                                                                 \
+    {                                                                                                                  \
+        .key = #member, .offset = offsetof(struct model_mixer, member), COUNT(0, most), __VA_ARGS__                    \
+    }
+static const struct config_field mixer_fields[] = {
+    {CONFIG_FIELD("kind", FIELD_ENUM, struct model_mixer, kind, "deltanet (Qwen3-Next), mamba (Jamba) or mamba2."),
+        .required = true, .names = mixer_names},
+    MIXER_FIELD(heads, MODEL_MAX_HEADS, .required = true, .help = "Heads of values; mamba: 1."),
+    MIXER_FIELD(head_dim, MODEL_MAX_WIDTH, .required = true, .help = "Dimension of a value."),
+    MIXER_FIELD(groups, MODEL_MAX_HEADS, .required = true, .help = "Heads of keys and queries (B and C)."),
+    MIXER_FIELD(state, MODEL_MAX_HEAD_DIM, .required = true, .help = "Their dimension."),
+    MIXER_FIELD(conv, MODEL_MAX_HEAD_DIM, .required = true, .help = "Length of each channel's causal filter."),
+    MIXER_FIELD(dt_rank, MODEL_MAX_WIDTH, .help = "mamba: width that time steps are made of."),
+    MIXER_FIELD(attention_every, MODEL_MAX_LAYERS,
+        .help = "One block in this number has attention, not the mixer; default 0, none."),
+    MIXER_FIELD(attention_at, MODEL_MAX_LAYERS,
+        .help = "Which one: what its number, from 1 on, leaves over attention_every; default 0, the last."),
+};
+static const struct config_table mixer_table = CONFIG_TABLE("a mixer", mixer_fields);
 
 static const struct config_field fields[] = {
     {CONFIG_FIELD("family", FIELD_ENUM, struct model_shape, family, "t5, gpt, llama, neox, bert, vit, convnet or dhen"),
@@ -202,6 +227,21 @@ static const struct config_field fields[] = {
         .section = &moe_table},
     {CONFIG_FIELD("mla", FIELD_SECTION, struct model_shape, mla, "Llama: latent attention (DeepSeek)."),
         .section = &mla_table},
+    FIELD(output_bias, .type = FIELD_BOOL,
+        .help = "Llama: with biases, the output projection has one, too (gpt-oss); default false."),
+    FIELD(attention_sinks, .type = FIELD_BOOL,
+        .help = "Llama: a learned logit of each head in softmax (gpt-oss); default false."),
+    FIELD(attention_gate, .type = FIELD_BOOL,
+        .help = "Llama: queries come with a gate of what is attended to (Qwen3-Next); default false."),
+    FIELD(qk_plain_norm, .type = FIELD_BOOL,
+        .help = "Llama: a norm of each head's query and key without weights (Llama 4); default false."),
+    FIELD(full_unrotated, .type = FIELD_BOOL,
+        .help = "Llama: blocks of full_attention_every have no rotary positions (Llama 4); default false."),
+    FIELD(attention_chunk, COUNT(1, MODEL_MAX_POSITIONS),
+        .help = "Llama: positions see their own chunk, of this length (Llama 4); default all."),
+    {CONFIG_FIELD("mixer", FIELD_SECTION, struct model_shape, mixer,
+         "Llama: what blocks have in the place of attention (Mamba, DeltaNet)."),
+        .section = &mixer_table},
 };
 
 const struct config_table model_shape_table = CONFIG_TABLE("a model", fields);
@@ -232,7 +272,13 @@ static double params_bound(const struct model_shape *s)
     double values = (double)s->n_heads * (double)s->mla.v_head_dim;
     others += blocks * (latent * (d + inner + values) + values * d);
     double routed = (double)s->moe.experts * (double)s->moe.d_ff + (double)s->moe.shared_d_ff;
-    others += blocks * (3 * d * routed + 2 * (double)s->moe.experts * d);
+    others += blocks * (3 * d * routed + 4 * (double)s->moe.experts * (d + (double)s->moe.d_ff));
+    const struct model_mixer *m = &s->mixer;
+    double mixed = (double)m->heads * (double)m->head_dim, keyed = (double)(m->groups * m->state);
+    others += blocks * (d + (double)(m->conv + m->state + m->dt_rank) + 8) *
+              (3 * mixed + 2 * keyed + 2 * (double)(m->heads + m->state + m->dt_rank));
+    double indexed = (double)s->mla.index_heads * (double)s->mla.index_head_dim;
+    others += blocks * (indexed + (double)(s->mla.index_heads + s->mla.index_head_dim)) * (latent + d + 2);
     return others + (double)s->classes * (d + (double)s->conv.stages[MODEL_CONV_STAGES - 1].width) +
            (2 * (double)s->vocab + (double)s->max_positions) * d + blocks * (8 * d * inner + 3 * d * ff);
 }
@@ -252,7 +298,8 @@ static enum status check_given(
     const struct {
         const char *key;
         bool given, needed;
-    } keys[] = {{"d_model", s->d_model > 0, !convolves}, {"d_ff", s->d_ff > 0, !convolves},
+    } keys[] = {{"d_model", s->d_model > 0, !convolves},
+        {"d_ff", s->d_ff > 0, !convolves && (s->d_ff > 0 || s->mixer.kind != MIXER_MAMBA2)},
         {"n_heads", s->n_heads > 0, !convolves}, {"n_layers", s->n_layers > 0, !convolves},
         {"head", s->head != BERT_PRETRAINING, s->head != BERT_PRETRAINING && s->family == MODEL_BERT},
         ONLY(MODEL_LLAMA, sliding_window), ONLY(MODEL_LLAMA, max_window_layers),
@@ -260,6 +307,9 @@ static enum status check_given(
         ONLY(MODEL_LLAMA, fused_projections), ONLY(MODEL_LLAMA, gelu_gate), ONLY(MODEL_LLAMA, scaled_embedding),
         {"moe", s->moe.experts > 0, s->moe.experts > 0 && s->family == MODEL_LLAMA},
         {"mla", s->mla.kv_lora_rank > 0, s->mla.kv_lora_rank > 0 && s->family == MODEL_LLAMA},
+        ONLY(MODEL_LLAMA, output_bias), ONLY(MODEL_LLAMA, attention_sinks), ONLY(MODEL_LLAMA, attention_gate),
+        ONLY(MODEL_LLAMA, qk_plain_norm), ONLY(MODEL_LLAMA, full_unrotated), ONLY(MODEL_LLAMA, attention_chunk),
+        {"mixer", s->mixer.kind > 0, s->mixer.kind > 0 && s->family == MODEL_LLAMA},
         ONLY(MODEL_LLAMA, attention_softcap), ONLY(MODEL_LLAMA, logit_softcap), {"vocab", s->vocab > 0, has_words},
         {"conv", s->conv.stages[0].blocks > 0, convolves}, {"dhen", s->dhen.features > 0, ranks}};
     enum status status = STATUS_OK;

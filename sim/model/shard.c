@@ -51,6 +51,16 @@ void model_shard(
     }
 }
 
+/* Of what is modelled on whole heads and sequences only. */
+static const char *cut_wrong(const struct model_shape *s, bool context)
+{
+    if (s->mixer.kind != MIXER_NONE)
+        return "scans in the place of attention (Mamba, DeltaNet) are modelled without tensor and context parallelism";
+    if (s->mla.index_heads > 0)
+        return "sparse attention by an indexer is modelled without tensor and context parallelism";
+    return context && s->attention_chunk > 0 ? "attention in chunks is modelled without context parallelism" : NULL;
+}
+
 static const char *tensor_wrong(const struct model_shape *s, const struct model_workload *w, struct arena *arena)
 {
     const long ranks = (long)model_tensor_ranks(&w->parallel);
@@ -148,7 +158,9 @@ const char *model_shard_wrong(
     if (shape->family == MODEL_CONVNET || shape->family == MODEL_DHEN)
         return arena_printf(arena, "family '%s' has no tensor or context parallelism; leave both out",
             model_family_names[shape->family]);
-    const char *wrong = tensor_wrong(shape, workload, arena);
+    const char *wrong = cut_wrong(shape, context > 1);
+    if (!wrong)
+        wrong = tensor_wrong(shape, workload, arena);
     if (!wrong)
         wrong = length_wrong("tokens", workload->seq_len, parallel, arena);
     if (!wrong && shape->n_decoder_layers > 0)

@@ -187,6 +187,28 @@ int tape_context(struct tape *tape, const struct tape_attention *shape, int weig
  * other exchanges, FP8, a2a+p2p. */
 int tape_flash(struct tape *tape, const char *name, int q, int k, int v, struct tape_attention shape);
 
+/* Learned logits of heads in attention's softmax, scope.sinks; go on with the result, which is the context. The fused
+ * kernel has them in its sum; backward a kernel makes their gradient of the sums of rows. Ignored: the concatenation of
+ * attention that is not fused. */
+int tape_sinks(struct tape *tape, const char *name, int context, int64_t heads);
+/* x, of which no gradient is asked. */
+int tape_detach(struct tape *tape, const char *name, int x);
+/* An indexer's scores of all pairs that a causal mask leaves, by q (rows x heads x head dimension) and k (rows x head
+ * dimension), one fused kernel that writes the sum over heads, and the choice of keys, which reads it; backward the
+ * gradients of q and k by its own loss. Go on with the result, which is `goes_on`. */
+int tape_index(struct tape *tape, const char *name, int q, int k, int goes_on, struct tape_attention shape);
+
+/* ---- in the place of attention (tape_scan.c) ---- */
+
+/* A causal filter of `length` positions of each channel and SiLU, causal_conv1d: name.weight, name.bias if there is. */
+int tape_filter(struct tape *tape, const char *name, int x, int64_t length);
+/* Mixers over the positions of sequences: x has what is scanned (with keys and queries for DeltaNet and Mamba 2), gates
+ * time steps and decays, keys B and C for Mamba (else NO_VALUE: -1). Parameters scope.A_log, scope.dt_bias, scope.D,
+ * those that are there. */
+int tape_scan(struct tape *tape, const char *name, const struct model_mixer *mixer, int x, int gates, int keys);
+/* flop of a token in a forward pass. */
+double tape_scan_flop(const struct model_mixer *mixer);
+
 /* ---- element by element ---- */
 
 enum tape_function {

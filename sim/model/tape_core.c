@@ -17,8 +17,8 @@ int tape_find(const struct tape *tape, const char *name, const char *suffix)
     const struct model_layer *layer = &tape->model->layers[tape->layer];
     bool root = layer->role == LAYER_ROOT; /* its tensors carry no module's name in front */
     char wanted[256];
-    int n = snprintf(wanted, sizeof wanted, "%s%s%s%s%s.%s", root ? "" : layer->name, root ? "" : ".", tape->scope,
-        *tape->scope ? "." : "", name, suffix);
+    int n = snprintf(wanted, sizeof wanted, "%s%s%s%s%s%s%s", root ? "" : layer->name, root ? "" : ".", tape->scope,
+        *tape->scope ? "." : "", name, *suffix ? "." : "", suffix);
     BUG_IF(n < 0 || (size_t)n >= sizeof wanted, "parameter name too long: %s", wanted);
     for (int i = 0; i < layer->n_tensors; i++)
         if (strcmp(tape->model->tensors[layer->first_tensor + i].name, wanted) == 0)

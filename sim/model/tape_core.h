@@ -95,7 +95,7 @@ struct tape {
 const char *tape_name(struct tape *tape, const char *name);
 const char *tape_suffix(struct tape *tape, const char *name, const char *suffix);
 
-/* Relative index of the layer's parameter scope.name.suffix, or NO_PARAM. */
+/* Relative index of the layer's parameter scope.name.suffix, without suffix where it is "", or NO_PARAM. */
 int tape_find(const struct tape *tape, const char *name, const char *suffix);
 const struct model_tensor *tape_tensor(const struct tape *tape, int param);
 bool tape_trains(const struct tape *tape, int param); /* it is not frozen */

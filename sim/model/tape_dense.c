@@ -393,3 +393,81 @@ int tape_flash_alone(struct tape *tape, const char *name, int q, int k, int v, s
     tape_push(tape, op);
     return op.out;
 }
+
+/* ---- what stands beside attention ---- */
+
+/* Another name for a value: what is handed on is the same buffer. */
+static int alias(struct tape *tape, struct tape_op op, int of, bool needs_grad)
+{
+    struct tape_value out = tape_at(tape, of);
+    out.name = op.name;
+    out.needs_grad = needs_grad;
+    vec_push(&tape->values, out);
+    op.out = tape->values.n - 1;
+    tape_push(tape, op);
+    return op.out;
+}
+
+static void sinks_backward(struct tape *tape, const struct tape_op *op)
+{
+    int grad = tape_grad(tape, op);
+    double rows = (double)(op->m * op->n * FLOAT_BYTES); /* sums of rows, and of gradients with their results */
+    if (tape_trains(tape, op->weight)) {
+        tape_launch(tape, tape_suffix(tape, op->name, "wgrad"),
+            kernel_stream(KERNEL_ELEMENTWISE, 2 * rows, (double)(op->n * FLOAT_BYTES), rows), 0, BUFFERS(grad));
+        tape_complete(tape, op->weight);
+    }
+    tape_give(tape, op->in[0], grad);
+}
+
+int tape_sinks(struct tape *tape, const char *name, int context, int64_t heads)
+{
+    const struct tape_op op = {.backward = sinks_backward,
+        .name = tape_name(tape, name),
+        .in = {context},
+        .weight = tape_find(tape, name, ""),
+        .m = tape_at(tape, context).rows,
+        .n = heads};
+    return alias(tape, op, context, true);
+}
+
+int tape_detach(struct tape *tape, const char *name, int x)
+{
+    return alias(tape, (struct tape_op){.name = tape_name(tape, name), .in = {x}}, x, false);
+}
+
+/* flop of the scores of all pairs. */
+static double index_flop(const struct tape_op *op)
+{
+    return 2.0 * (double)(op->batch * op->m * op->n) * (double)op->k;
+}
+
+static void index_backward(struct tape *tape, const struct tape_op *op)
+{
+    struct tape_value q = tape_at(tape, op->in[0]), k = tape_at(tape, op->in[1]);
+    int grad_q = tape_new_grad(tape, op->in[0]), grad_k = tape_new_grad(tape, op->in[1]);
+    double flop = index_flop(op);
+    launch_flash(tape, tape_suffix(tape, op->name, "dgrad"), op, true, BUFFERS(q.buffer, k.buffer),
+        BUFFERS(grad_q, grad_k), 3 * flop * ATTENTION_CAUSAL_SHARE, 2 * flop); /* scores again, and two gradients */
+    tape_give(tape, op->in[0], grad_q);
+    tape_give(tape, op->in[1], grad_k);
+    tape_give(tape, op->in[2], tape_grad(tape, op));
+}
+
+int tape_index(struct tape *tape, const char *name, int q, int k, int goes_on, struct tape_attention shape)
+{
+    struct tape_op op = {.backward = index_backward,
+        .name = tape_name(tape, name),
+        .in = {q, k, goes_on},
+        .m = shape.queries,
+        .n = shape.keys,
+        .k = shape.head_dim,
+        .batch = shape.batch * shape.heads,
+        .causal = true};
+    int scores = tape_buffer(tape, tape_suffix(tape, op.name, "scores"), shape.batch * op.m, op.n, FLOAT_BYTES);
+    double flop = index_flop(&op);
+    launch_flash(tape, op.name, &op, false, BUFFERS(tape_at(tape, q).buffer, tape_at(tape, k).buffer), BUFFERS(scores),
+        flop * ATTENTION_CAUSAL_SHARE, flop);
+    tape_pass(tape, KERNEL_ELEMENTWISE, tape_suffix(tape, op.name, "topk"), 1, BUFFERS(scores), NO_BUFFER);
+    return alias(tape, op, goes_on, true);
+}

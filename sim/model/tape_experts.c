@@ -250,6 +250,16 @@ static void experts_backward(struct tape *tape, const struct tape_op *op)
         tape_complete(tape, op->weight);
     else if (op->part + 1 == op->parts)
         tape_begin_shares(tape, op->weight);
+    if (op->bias == NO_PARAM)
+        return;
+    tape_run(tape, (struct tape_stream){.kind = KERNEL_ELEMENTWISE,
+                       .name = tape_suffix(tape, op->name, "bgrad"),
+                       .ops = 1,
+                       .reads = BUFFERS(grad),
+                       .write = NO_BUFFER,
+                       .param_bytes = (double)(op->batch * op->n * tape->storage_bytes)});
+    if (op->part == 0)
+        tape_complete(tape, op->bias);
 }
 
 /* GroupedLinear does. */
@@ -268,7 +278,7 @@ int tape_experts(struct tape *tape, const char *name, const char *suffix, int x,
         .name = tape_name(tape, tape_suffix(tape, name, suffix)),
         .in = {x},
         .weight = weight,
-        .bias = NO_PARAM,
+        .bias = tape_find(tape, name, arena_printf(tape->arena, "%s_bias", suffix)),
         .m = (in.rows + of.experts - 1) / of.experts,
         .n = tape_tensor(tape, weight)->numel / in.cols / of.stack,
         .k = in.cols,

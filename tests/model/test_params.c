@@ -213,6 +213,59 @@ static void experts_are_counted_as_published(void **state)
     arena_release(&arena);
 }
 
+/* Models of 2025, by the totals that Hugging Face shows for their files (recalled; each is what the classes' tensors
+ * add up to): gpt-oss 20,914,757,184 and 116,829,156,672; GLM-4.5 358,337,776,896 and 14,400 of routers, Air
+ * 110,468,824,832, both with a layer that predicts further tokens; Llama 4 Scout 108,641,793,536 and Maverick
+ * 401,583,781,376, both with 871,932,416 of images; Qwen3-Next 81,324,862,720, DeepSeek-V3.2 685,396,921,376 with that
+ * layer and with scales of FP8, one for each 128 x 128; Jamba 51,570,323,328; Mamba 2 2,702,599,680 and
+ * 7,285,403,648. */
+static void models_of_2025_are_counted_as_published(void **state)
+{
+    (void)state;
+    /* The layer that predicts further tokens: a last block, its own embedding and head, a product of both, norms. */
+    const int64_t glm_block = 136329472 + 160 * 5120 + 160 + 161 * INT64_C(3) * 5120 * 1536 + 2 * 5120;
+    const int64_t glm_air_block = 109066240 + 128 * 4096 + 128 + 129 * INT64_C(3) * 4096 * 1408 + 2 * 4096;
+    const int64_t qwen_block = 27263488 + 512 * 2048 + 513 * INT64_C(3) * 2048 * 512 + 2048 + 2 * 2048;
+    const int64_t index = 8192 * 1536 + 128 * 7168 + 2 * 128 + 64 * 7168, images = 871932416;
+    const struct {
+        const char *name;
+        int64_t params, published, more;
+        double active; /* billions, as published, which leaves gpt-oss's embedding out; 0: not */
+    } expected[] = {
+        {"gpt-oss-20b", INT64_C(20914757184), INT64_C(20914757184), 0, 3.61 + 201088.0 * 2880 / 1e9},
+        {"gpt-oss-120b", INT64_C(116829156672), INT64_C(116829156672), 0, 5.13 + 201088.0 * 2880 / 1e9},
+        {"glm-4.5", INT64_C(352797829024), INT64_C(358337776896) + 90 * 160,
+            glm_block + 2 * 5120 * 5120 + 3 * 5120 + 2 * INT64_C(151552) * 5120, 32},
+        {"glm-4.5-air", INT64_C(106852251264), INT64_C(110468824832),
+            glm_air_block + 2 * 4096 * 4096 + 3 * 4096 + 2 * INT64_C(151552) * 4096, 12},
+        {"llama4-scout", INT64_C(107769861120), INT64_C(108641793536), images, 17},
+        {"llama4-maverick", INT64_C(400711848960), INT64_C(401583781376), images, 17},
+        {"qwen3-next-80b-a3b", INT64_C(79674391296), INT64_C(81324862720), qwen_block + 2 * 2048 * 2048 + 3 * 2048,
+            3.9},
+        {"deepseek-v3.2", INT64_C(671877944064), INT64_C(671026419200) + 61 * index, 0, 37},
+        {"jamba-v0.1", INT64_C(51570323328), INT64_C(51570323328), 0, 12},
+        {"mamba2-codestral-7b", INT64_C(7285403648), INT64_C(7285403648), 0, 0},
+        {"mamba2-2.7b", INT64_C(2702599680), INT64_C(2702599680), 0, 0},
+    };
+    struct arena arena = ARENA_INIT;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        struct model ours =
+            load(FLOPCAST_SOURCE_DIR "/scenarios/models", arena_printf(&arena, "%s.yaml", expected[i].name), &arena);
+        double active = (double)model_active_params(&ours.shape, ours.params) / 1e9;
+        assert_int_equal(ours.params, expected[i].params);
+        assert_int_equal(ours.params + expected[i].more, expected[i].published);
+        if (expected[i].active > 0 && fabs(active / expected[i].active - 1) > 0.13)
+            fail_msg("%s: %.2f B active, published %.2f", expected[i].name, active, expected[i].active);
+        if (i + 1 == sizeof expected / sizeof *expected)
+            continue; /* no config.json of transformers */
+        struct model model = load(FLOPCAST_TEST_DIR "/data", arena_printf(&arena, "%s.json", expected[i].name), &arena);
+        assert_int_equal(model.params, expected[i].params);
+    }
+    /* 685,396,921,376 less what DeepSeek-V3 has, 62 indexers, and a scale for each 128 x 128 of wq_b and wk. */
+    assert_int_equal(INT64_C(685396921376) - INT64_C(684531386000), 62 * (index + 64 * 12 + 1 * 56));
+    arena_release(&arena);
+}
+
 static void layers_cover_the_tensors(void **state)
 {
     (void)state;
@@ -301,6 +354,7 @@ int main(void)
         cmocka_unit_test(config_json_gives_the_same_counts),
         cmocka_unit_test(an_architecture_decides_which_heads_are_counted),
         cmocka_unit_test(experts_are_counted_as_published),
+        cmocka_unit_test(models_of_2025_are_counted_as_published),
         cmocka_unit_test(layers_cover_the_tensors),
         cmocka_unit_test(t5_blocks_are_laid_out_as_in_pytorch),
         cmocka_unit_test(print_tells_the_shape),

@@ -56,11 +56,17 @@ static void forward_flop_is_the_closed_form(void **state)
     arena_release(&l.arena);
 }
 
-/* What comes from the loader, an image or dense inputs, needs no gradient: the first product is spared one. */
+/* What comes from the loader, an image or dense inputs, needs no gradient: the first product is spared one; so is what
+ * an indexer reads, which is detached. */
 static double spared_flop(const struct run *r, int segment)
 {
     const struct model_program *p = r->segments.at[segment].program;
+    double detached = 0;
     int k = 0;
+    for (int i = 0; i < p->n_forward; i++)
+        detached += strstr(p->forward[i].name, "indexer.w") ? p->forward[i].model_flop : 0;
+    if (detached > 0)
+        return detached;
     if (segment > 0 || model_sample_tokens(&r->model.shape) == 0)
         return 0;
     while (!(p->forward[k].model_flop > 0))

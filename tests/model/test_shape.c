@@ -138,6 +138,7 @@ static void mistakes_are_reported_where_they_are(void **state)
             "m:1:1: error: ", "attention_probs_dropout_prob"},
         {"{\"model_type\": \"bert\",\n \"hidden_act\": \"relu\"}", "m:2:16: error: ", "gelu"},
         {"{\"architectures\": [\"LlamaForCausalLM\"]}", "m:1:1: error: ", "without the key 'model_type' (t5, gpt2"},
+        {"{\"model_type\": \"llama4\"}", "m:1:16: error: ", "'text_config', which is not there"},
         {"{\"hidden_size\": 64}", "m:1:1: error: ", "without the key 'model_type'"},
         {"{\"model_type\": \"bart\"}", "m:1:16: error: ", "'bart', another encoder-decoder, is not modelled yet"},
         {"{\"model_type\": \"bert\",\n \"architectures\": [\"BertForQuestionAnswering\"]}", "m:2:20: error: ",
@@ -238,7 +239,7 @@ static void mistakes_are_reported_where_they_are(void **state)
 static void a_family_that_is_not_modelled_is_never_taken_for_another(void **state)
 {
     (void)state;
-    const char *const names[] = {"deepseek", "qwen3_next", "gpt_oss", "gemma3", "phi", "gptj", "gpt_neo", "roberta",
+    const char *const names[] = {"deepseek", "qwen3_vl", "nemotron_h", "gemma3", "phi", "gptj", "gpt_neo", "roberta",
         "mt5", "mllama", "mistral3", "Llama", "llama5"};
     struct arena arena = ARENA_INIT;
     static struct diag diag;

@@ -4,7 +4,7 @@
 
 #include "programs.h"
 
-enum { VARIANTS = 35 };
+enum { VARIANTS = 41 };
 
 /* Every shape with every variant that its family knows. */
 static inline int variants(struct model_shape out[VARIANTS])
@@ -46,6 +46,21 @@ static inline int variants(struct model_shape out[VARIANTS])
     out[n].moe.shared_gate = false, out[n].moe.shared_d_ff = out[n].moe.dense_layers = 0,
     out[n++].moe.normalised = true;
     out[n++] = small_deepseek;
+    out[n] = small_deepseek; /* V3.2 */
+    out[n].mla.index_heads = 2, out[n].mla.index_head_dim = 6, out[n++].mla.index_topk = 5;
+    out[n] = small_moe; /* gpt-oss */
+    out[n].moe.shared_gate = false, out[n].moe.shared_d_ff = 0, out[n].moe.biases = out[n].biases = true;
+    out[n].output_bias = out[n].attention_sinks = true, out[n].sliding_window = 7, out[n++].full_attention_every = 2;
+    out[n] = small_moe; /* Llama 4 */
+    out[n].moe.shared_gate = false, out[n].moe.router = ROUTER_PLAIN_SIGMOID, out[n].qk_plain_norm = true;
+    out[n].full_unrotated = true, out[n].attention_chunk = 4, out[n++].full_attention_every = 2;
+    out[n] = small_moe; /* Qwen3-Next */
+    out[n].qk_norm = out[n].attention_gate = true, out[n].rotary_share = 0.5;
+    out[n++].mixer = (struct model_mixer){MIXER_DELTANET, 4, 6, 2, 8, 4, 0, 2, 0};
+    out[n] = small_llama; /* Jamba without experts */
+    out[n].rotary_share = 0, out[n++].mixer = (struct model_mixer){MIXER_MAMBA, 1, 32, 1, 4, 4, 3, 2, 1};
+    out[n] = small_llama; /* Mamba 2 */
+    out[n].d_ff = 0, out[n++].mixer = (struct model_mixer){MIXER_MAMBA2, 4, 8, 2, 6, 4, 0, 0, 0};
     out[n++] = small_neox;
     out[n] = small_neox; /* Falcon 7B */
     out[n].biases = false, out[n].n_kv_heads = 1, out[n].rotary_share = 1, out[n++].shared_norm = true;
