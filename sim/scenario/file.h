@@ -24,7 +24,7 @@ extern const struct config_table scenario_host_table; /* doubles of struct host_
     X("collective_check", collective_check_s, DIM_SECONDS, 3600,                                                       \
         "host time of one collective for each rank of its group, as TORCH_DISTRIBUTED_DEBUG=DETAIL takes")             \
     X("collective_check_in_node", collective_check_in_node, DIM_FRACTION, 1,                                           \
-        "what of that a group takes that lies in one node")                                                            \
+        "what of that a rank takes that shares the node of the group's first")                                         \
     X("view", view_s, DIM_SECONDS, 3600, "host time of one view of a tensor, in a loop in Python")                     \
     X("expert_launch", expert_launch_s, DIM_SECONDS, 3600,                                                             \
         "host time of each further expert in a grouped GEMM that starts a kernel an expert; 0: one kernel for all")    \

@@ -85,17 +85,13 @@ static int queue_of(struct emit *emit, int group, int otherwise)
     return *queue = *queue == PLAN_NO_OP ? otherwise : *queue;
 }
 
-static bool is_in_a_node(const struct emit *emit, const struct mesh_group *ranks)
-{
-    int gpus = hw_gpus_per_node(emit->hw), span = ranks->size * ranks->stride;
-    return span <= gpus && gpus % span == 0;
-}
-
-/* host.collective_check of all ranks of a group. */
+/* host.collective_check of all ranks of a group: the first asks one after the other, those of its own node sooner. */
 static double check_s(const struct emit *emit, const struct mesh_group *ranks)
 {
     const struct host_options *host = &emit->options->host;
-    return ranks->size * host->collective_check_s * (is_in_a_node(emit, ranks) ? host->collective_check_in_node : 1);
+    int in_node = (hw_gpus_per_node(emit->hw) + ranks->stride - 1) / ranks->stride;
+    int near = ranks->size < in_node ? ranks->size : in_node;
+    return host->collective_check_s * (ranks->size - near + near * host->collective_check_in_node);
 }
 
 static double collective_issue_s(const struct emit *emit, int group)

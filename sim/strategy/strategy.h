@@ -136,8 +136,8 @@ struct host_options {
     double
         collective_check_s; /* beside that, once for each rank of the group: a wrapper compares what ranks call before
                                they call it, as TORCH_DISTRIBUTED_DEBUG=DETAIL does; 0. Ignored: that hosts meet */
-    double collective_check_in_node; /* what of that a group takes whose hosts are one node, where messages between them
-                                      * do not cross the network: 1 */
+    double collective_check_in_node; /* what of that a rank takes that shares the node of the group's first, which asks
+                                      * all in turn: messages between them do not cross the network: 1 */
     double view_s;                   /* one view of a tensor, in a loop in Python (ZeRO-3, once a rank) */
     double expert_launch_s; /* each further matrix of a grouped GEMM of experts that starts a kernel for each, as
                              * TransformerEngine does; the gradient of each is then an operation of autograd's
