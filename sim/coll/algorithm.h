@@ -51,6 +51,9 @@ double coll_intra_hop_s(const struct coll_query *query, enum coll_algorithm like
 double coll_inter_hop_s(const struct coll_query *query, enum coll_algorithm like);
 double coll_base_s(const struct coll_query *query, enum coll_algorithm like);
 
+/* From when a slice of Simple is sent to another node until its place in the buffer is free again, s. */
+double coll_credit_s(const struct hw *hw);
+
 /* What a proxy waits for before it sends, s: a slot of every channel (nccl_slot_bytes), or the whole message if that is
  * less. inter_s: the time of the message's bytes between two nodes. */
 double coll_slot_s(const struct coll_query *query, double inter_s);

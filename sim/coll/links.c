@@ -180,17 +180,28 @@ static double more_channels(enum coll_protocol protocol, double bytes, const str
     return sqrt(nccl_channels(protocol, bytes, (int)coll_channels(true, hw)) - 1);
 }
 
-/* The tuner adds the network's own latency once, twice for Simple, which flushes. Beside it the proxies take their time
- * to send a step's pieces: a ring's chunk of Simple in its slices, others in one piece. */
+/* The tuner adds the network's own latency once, twice for Simple, which flushes. */
+static double net_hop_s(enum coll_algorithm like, enum coll_protocol protocol, const struct hw *hw)
+{
+    double times = protocol == COLL_SIMPLE ? 2 : 1;
+    return nccl_hop_s[like][NCCL_NET][protocol] + times * hw->cluster.nccl_net_latency.value;
+}
+
+double coll_credit_s(const struct hw *hw)
+{
+    struct quantity credit = hw->cluster.nccl_credit_latency;
+    return quantity_is_set(credit) ? credit.value : net_hop_s(COLL_RING, COLL_SIMPLE, hw);
+}
+
+/* Beside the network the proxies take their time to send a step's pieces: a ring's chunk of Simple in its slices,
+ * others in one piece. */
 static double inter_hop_s(enum coll_algorithm like, enum coll_protocol protocol, double bytes, const struct hw *hw)
 {
     const struct hw_cluster *cluster = &hw->cluster;
-    double times = protocol == COLL_SIMPLE ? 2 : 1;
     double slices = like == COLL_RING && protocol == COLL_SIMPLE ? nccl_slices : 1;
     double post_s =
         like == COLL_RING ? slices * cluster->nccl_ring_post_latency.value : cluster->nccl_tree_post_latency.value;
-    return nccl_hop_s[like][NCCL_NET][protocol] + times * cluster->nccl_net_latency.value +
-           post_s * more_channels(protocol, bytes, hw);
+    return net_hop_s(like, protocol, hw) + post_s * more_channels(protocol, bytes, hw);
 }
 
 double coll_hop_s(

@@ -22,6 +22,7 @@ const double nccl_hop_s[2][NCCL_LINK_COUNT][COLL_PROTOCOL_COUNT] = {
 const double nccl_net_post_s = 1.0 * US;
 
 const double nccl_slices = 2;
+const double nccl_chunks = 2;
 const double nccl_slot_bytes[COLL_PROTOCOL_COUNT] = {0x1p15, 120 * 640 * 8 * 15. / 16, 0x1p19};
 
 const double nccl_nvls_tree_share = 5. / 6;

@@ -88,6 +88,10 @@ struct nccl_p2p nccl_p2p(enum coll_kind kind, double bytes, struct coll_shape sh
  * quoted from memory). */
 extern const double nccl_slices;
 
+/* Chunks of a ring, protocol Simple, that a connection's buffer holds: NCCL_STEPS (8) over 4 steps each, however small
+ * they are. */
+extern const double nccl_chunks;
+
 /* Data of a slot, what a channel's proxy sends at a time: an eighth (NCCL_STEPS) of its buffer; LL: 8 lines for each of
  * 512 threads, half of it data; LL128: 120 elements for each of 640 threads, 15/16 data; Simple: of 4 MiB
  * (src/include/device.h; assumed, quoted from memory). */

@@ -155,6 +155,8 @@ struct hw_cluster {
     struct quantity nccl_ring_post_latency; /* s that a second channel adds to an inter-node hop of a ring; c channels
                                                add sqrt(c - 1) times as much; default 0 */
     struct quantity nccl_tree_post_latency; /* the same of a tree's */
+    struct quantity nccl_credit_latency; /* s until a place in a ring's buffer (Simple) is free again; default: a hop of
+                                            one channel */
     struct quantity nccl_channels; /* thread blocks (= SMs) of a collective across nodes; default: coll_search() */
     struct quantity nccl_channel_bandwidth;  /* B/s of busbw that each of them carries; default: no bound */
     struct quantity nccl_staging_bandwidth;  /* B/s that one process copies through host memory, sent and received

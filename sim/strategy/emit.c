@@ -85,7 +85,8 @@ static int queue_of(struct emit *emit, int group, int otherwise)
     return *queue = *queue == PLAN_NO_OP ? otherwise : *queue;
 }
 
-/* host.collective_check of all ranks of a group: the first asks one after the other, those of its own node sooner. */
+/* host.collective_check of all ranks of a group: the first asks one after the other, those of its own node take less.
+ */
 static double check_s(const struct emit *emit, const struct mesh_group *ranks)
 {
     const struct host_options *host = &emit->options->host;

@@ -14,7 +14,8 @@
 #include <math.h>
 
 /* A cluster in round numbers: 8 GPUs a node, 100 GB/s a GPU inside (all reached), 8 NICs of 10 GB/s, hops of 2 us
- * inside, 5 us base. An inter-node hop of Simple is NCCL's 14 us and twice 3 us of this network: 20 us. */
+ * inside, 5 us base. An inter-node hop of Simple is NCCL's 14 us and twice 3 us of this network: 20 us.
+ * A place of a connection's buffer is free again at once. */
 static const struct hw test_hw = {
     .gpu.arch = "Hopper",
     .node = {.fabric = HW_NVSWITCH,
@@ -30,6 +31,7 @@ static const struct hw test_hw = {
         .oversubscription = NUMBER(1),
         .nccl_efficiency = NUMBER(1),
         .nccl_net_latency = NUMBER(3e-6),
+        .nccl_credit_latency = NUMBER(1e-9),
         .nccl_channels = NUMBER(24),
         .nvls_tree_latency = NUMBER(30e-6)},
 };

@@ -91,6 +91,22 @@ static void posting_takes_time_by_the_root_of_channels(void **state)
     near(coll_isolated_s(large), 5e-6 + 20e-6 + 2 * sqrt(23) * 1e-6 + 15. / 16 * 1e9 / 80e9);
 }
 
+/* A place is free again after 1 ms and a slice, and there are two: of 16 ranks on 2 nodes 14 further steps take half of
+ * that each, whether few bytes move or many. LL has more places, many bytes need none. */
+static void places_of_a_buffer_come_back_late(void **state)
+{
+    (void)state;
+    struct hw hw = test_hw;
+    hw.cluster.nccl_credit_latency = (struct quantity)NUMBER(1e-3);
+    struct coll_shape shape = shape_of(16, 1);
+    struct coll_cost slow = cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 1.6e6, shape, &hw);
+    near(coll_isolated_s(slow), 5e-6 + 20e-6 + 14 * (1e-3 + 1.5e6 / 80e9 / 15 / 2) / 2);
+    assert_true(coll_isolated_s(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_LL, 1.6e6, shape, &hw)) ==
+                coll_isolated_s(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_LL, 1.6e6, shape, &test_hw)));
+    assert_true(coll_isolated_s(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 64e9, shape, &hw)) ==
+                coll_isolated_s(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 64e9, shape, &test_hw)));
+}
+
 /* Across nodes 4 channels of 5 GB/s carry 20 GB/s, less than the NICs. */
 static void channels_bound_rings_across_nodes(void **state)
 {
@@ -125,6 +141,7 @@ int main(void)
         cmocka_unit_test(pipelines_store_slots),
         cmocka_unit_test(fast_nics_leave_the_hops_inside),
         cmocka_unit_test(posting_takes_time_by_the_root_of_channels),
+        cmocka_unit_test(places_of_a_buffer_come_back_late),
         cmocka_unit_test(channels_bound_rings_across_nodes),
         cmocka_unit_test(processes_copy_without_gpudirect),
     };
