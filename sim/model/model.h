@@ -378,8 +378,7 @@ struct model_op {
                         does */
     unsigned parts;  /* forward: of which parts it is, 1 << RECOMPUTE_CORE_ATTN and the like */
     int matrices;    /* of experts that the kernel stands for, each a separate parameter there; 0: no experts' */
-    bool inner;      /* the function that launched the op before it launches it, too (host.inner_issue); a collective:
-                      * in C++ */
+    bool inner;      /* the call into C++ that launched the op before launches it, too (host.inner_issue) */
     bool apart;      /* torch.compile leaves the kernel as it is */
     bool kept; /* forward: selective activation checkpointing keeps what it computes and does not run it again: every
                 * second GEMM with a matrix, from the first, fused attention, and reduce-scatters (torchtitan,

@@ -83,10 +83,7 @@ static void run_backward(struct tape *tape, int output)
         struct tape_op op = tape->ops.at[i];
         BUG_IF(tape_grad(tape, &op) == NO_BUFFER, "%s is computed, but nothing uses it", op.name);
         tape->region = op.region;
-        int first = tape->program[BACKWARD].n;
         op.backward(tape, &op);
-        if (op.one_function)
-            tape_in_one_function(tape, first);
         tape->values.at[op.out].grad = NO_BUFFER;
     }
     for (int i = 0; i < tape->values.n; i++)

@@ -333,24 +333,18 @@ int tape_flash_context(struct tape *tape, const char *name, int q, int k, int v,
         .k = shape.head_dim,
         .batch = shape.batch * shape.heads,
         .causal = !shape.both_ways,
-        .one_function = true,
         .value_dim = shape.value_dim > 0 ? shape.value_dim : shape.head_dim};
-    int first = tape->program[FORWARD].n, out = -1;
     switch ((enum context_parallel)tape->workload->parallel.context_kind) {
     case CONTEXT_P2P:
-        out = ring(tape, op, tape_at(tape, q));
-        break;
+        return ring(tape, op, tape_at(tape, q));
     case CONTEXT_ALL_GATHER:
-        out = gathered(tape, op, tape_at(tape, q));
-        break;
+        return gathered(tape, op, tape_at(tape, q));
     case CONTEXT_RING_ALLGATHER:
     case CONTEXT_RING_ALLTOALL:
-        out = context_ring(tape, op);
-        break;
+        return context_ring(tape, op);
     case CONTEXT_A2A:
     case CONTEXT_PARALLEL_COUNT:
-        return ulysses(tape, name, (const int[]){q, k, v}, shape);
+        break;
     }
-    tape_in_one_function(tape, first);
-    return out;
+    return ulysses(tape, name, (const int[]){q, k, v}, shape);
 }

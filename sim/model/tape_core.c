@@ -136,12 +136,6 @@ void tape_launch(struct tape *tape, const char *name, struct kernel_work work, d
         tape_touch(tape, *buffers);
 }
 
-void tape_in_one_function(struct tape *tape, int first)
-{
-    for (int i = first + 1; i < tape->program[tape->pass].n; i++)
-        tape->program[tape->pass].at[i].inner = tape->program[tape->pass].at[i].kind == MODEL_KERNEL;
-}
-
 void tape_of_experts(struct tape *tape, int64_t matrices)
 {
     tape->program[tape->pass].at[tape->program[tape->pass].n - 1].matrices = (int)matrices;

@@ -54,7 +54,6 @@ struct tape_op {
     unsigned axes;           /* exchange */
     struct tape_route route; /* of it */
     const int *list;         /* stacked values, and n of them */
-    bool one_function;       /* all its kernels of a pass are launched by one function, see tape_in_one_function() */
 };
 
 /* What the ranks of AXIS_TP have: outside of what is cut all rows alike, or with sequence each its own; inside a part
@@ -115,9 +114,7 @@ double tape_times(double row_cost);
 /* Launch a kernel that reads and writes these buffers; then say which matrix it used, and which parameter's gradient is
  * complete after it. */
 void tape_launch(struct tape *tape, const char *name, struct kernel_work work, double model_flop, const int *buffers);
-void tape_touch(struct tape *tape, int buffer); /* one more */
-/* Kernels of the pass from the one after `first` on: one function launches them all (model_op.inner). */
-void tape_in_one_function(struct tape *tape, int first);
+void tape_touch(struct tape *tape, int buffer);            /* one more */
 void tape_of_experts(struct tape *tape, int64_t matrices); /* the kernel launched last multiplies by as many */
 /* The same for a collective of a buffer, called after the kernel that leaves it, and for waiting for it. */
 void tape_communicate(struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int buffer);

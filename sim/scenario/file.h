@@ -29,8 +29,8 @@ extern const struct config_table scenario_host_table; /* doubles of struct host_
     X("expert_launch", expert_launch_s, DIM_SECONDS, 3600,                                                             \
         "host time of each further expert in a grouped GEMM that starts a kernel an expert; 0: one kernel for all")    \
     X("inner_issue", inner_issue_s, DIM_SECONDS, 3600,                                                                 \
-        "host time of each further operation that one function launches: steps of context parallelism, pieces of "     \
-        "user_buffers; 0: as any other")                                                                               \
+        "host time of each further kernel or copy that one call into C++ launches, as pieces of user_buffers are; "    \
+        "0: as any other")                                                                                             \
     X("unit_hook", unit_hook_s, DIM_SECONDS, 3600, "host time of one hook of an FSDP unit or DDP bucket")              \
     X("pass", pass_s, DIM_SECONDS, 3600,                                                                               \
         "host time of one pass of a micro-batch through a model chunk, beside its operations")                         \

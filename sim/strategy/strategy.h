@@ -142,8 +142,8 @@ struct host_options {
     double expert_launch_s; /* each further matrix of a grouped GEMM of experts that starts a kernel for each, as
                              * TransformerEngine does; the gradient of each is then an operation of autograd's
                              * (backward_issue_s); 0: one kernel for all */
-    double inner_issue_s;   /* each further operation that the function of the one before it launches (model_op.inner),
-                             * without Python of modules and autograd around it; 0: kernel_issue_s, backward_issue_s */
+    double inner_issue_s;   /* each further kernel or copy that the call of the one before it launches, in C++
+                             * (model_op.inner); 0: kernel_issue_s, backward_issue_s, collective_issue_s */
     double unit_hook_s;     /* Python of FSDP's hooks, once per unit and hook; DDP: once per bucket */
     double pass_s; /* once for each forward or backward pass of a micro-batch through a model chunk: an engine's
                       instructions, its batches and timers (DeepSpeed's PipelineEngine); 0 */

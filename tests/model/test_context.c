@@ -121,32 +121,6 @@ static void a_ring_sends_beside_attention(void **state)
     arena_release(&r.arena);
 }
 
-static int launched_along(const struct model_op *ops, int n)
-{
-    int kernels = 0;
-    for (int i = 0; i < n; i++) {
-        kernels += ops[i].inner;
-        assert_true(!ops[i].inner || strstr(ops[i].name, "flash"));
-    }
-    return kernels;
-}
-
-/* One function launches all of a ring: forward c of attention, c - 1 sums of logsumexps and c corrections behind the
- * copy of keys and values; backward 6 kernels a step behind that copy. */
-static void one_function_launches_a_ring(void **state)
-{
-    (void)state;
-    struct run r = part(&small_gpt, (struct model_parallel){.context = 4});
-    const struct model_program *p = block(&r, 1);
-    assert_int_equal(launched_along(p->forward, p->n_forward), 4 + 3 + 4);
-    assert_int_equal(launched_along(p->backward, p->n_backward), 6 * 4);
-    arena_release(&r.arena);
-    r = part(&small_gpt, (struct model_parallel){0});
-    p = block(&r, 1);
-    assert_int_equal(launched_along(p->forward, p->n_forward) + launched_along(p->backward, p->n_backward), 0);
-    arena_release(&r.arena);
-}
-
 /* Keys, then values, of all ranks: half of c times a rank's each. Backward gathers them again and scatters gradients.
  */
 static void gathered_keys_are_those_of_all(void **state)
@@ -355,7 +329,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_ring_sends_keys_on),
         cmocka_unit_test(a_ring_sends_beside_attention),
-        cmocka_unit_test(one_function_launches_a_ring),
         cmocka_unit_test(gathered_keys_are_those_of_all),
         cmocka_unit_test(ulysses_trades_positions_for_heads),
         cmocka_unit_test(pytorchs_ring_sends_gradients_in_fp32),
