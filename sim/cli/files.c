@@ -41,16 +41,34 @@ static const char *what_it_is(const char *path, const char *name, struct arena *
     return arena_printf(arena, "%.*s", (int)(n - (n > 0 && comment[n - 1] == '.')), comment);
 }
 
+/* "measured/vtrain.csv" of models whose file begins with "Of measured/vtrain.csv: ": those that only rows of that table
+ * ran. NULL: others. */
+static const char *table_of(const char *path, struct arena *arena)
+{
+    static const char of[] = "Of measured/";
+    const char *holder = files_holder(arena, path), *sentence = first_sentence(holder ? holder : path, arena);
+    if (strncmp(sentence, of, sizeof of - 1) != 0)
+        return NULL;
+    return arena_printf(arena, "%.*s", (int)strcspn(sentence + 3, ":"), sentence + 3);
+}
+
+/* Those of a table come last. */
 static void fill_group(const struct files_group *group, struct rows *rows, struct arena *arena)
 {
     struct files_names names = files_names(arena, group->kind);
-    for (int i = 0; i < names.list.n; i++) {
-        const char *name = names.list.at[i].name, *file = arena_printf(arena, "%s/%s.yaml", group->folder, name);
-        rows_next(rows);
-        rows_text(rows, COLUMN("file", "file"), file);
-        rows_text(rows, COLUMN("also", "also"), files_aliases(arena, group, name));
-        rows_text(rows, COLUMN("what_it_is", "what it is"), what_it_is(files_own(arena, file), name, arena));
-    }
+    for (int last = 0; last <= 1; last++)
+        for (int i = 0; i < names.list.n; i++) {
+            const char *name = names.list.at[i].name, *file = arena_printf(arena, "%s/%s.yaml", group->folder, name);
+            const char *path = files_own(arena, file), *table = table_of(path, arena),
+                       *what = what_it_is(path, name, arena);
+            if ((table != NULL) != last)
+                continue;
+            rows_next(rows);
+            rows_text(rows, COLUMN("file", "file"), file);
+            rows_text(rows, COLUMN("also", "also"), files_aliases(arena, group, name));
+            rows_text(rows, COLUMN("what_it_is", "what it is"),
+                table && strncmp(what, "Of ", 3) != 0 ? arena_printf(arena, "of %s: %s", table, what) : what);
+        }
     vec_free(&names.list);
 }
 

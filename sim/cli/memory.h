@@ -100,7 +100,7 @@ struct memory_request {
     bool teach;       /* with rules of thumb */
     struct memory_job job;
     const char *gpu_path;     /* or NULL: all that topologies/gpus knows */
-    const char *cluster_path; /* of `capacity`: the cluster file given, or NULL */
+    const char *cluster_path; /* the cluster file given, or NULL */
     struct memory_gpu *gpus;
     int n_gpus;
     bool any_math; /* --gpu SIZE: a card of which only the memory is known */

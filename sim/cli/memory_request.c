@@ -75,7 +75,7 @@ static void check(const struct memory_request *request, struct argp_state *state
         argp_error(
             state, "--gpu is missing: a file such as topologies/gpus/a100-sxm4-80gb.yaml, or a size such as 24GiB");
     if (request->overrides.list.n > 0 && !request->gpu_path && !request->cluster_path)
-        argp_error(state, "--set is for one GPU; name it by --gpu");
+        argp_error(state, "--set is for one GPU; name it by --gpu or --topology");
     if (request->gpu_path && request->cluster_path)
         argp_error(state, "the cluster file of --topology names its GPU; leave --gpu out");
     if (request->capacity && request->job.point.options.strategy.train.micro_batch)
@@ -107,14 +107,6 @@ static void set_defaults(struct memory_request *request)
     for (int i = 0; i < origins->list.n; i++)
         origins->list.at[i] =
             (struct config_origin){settings[i].path, {.file = settings[i].option}, ORIGIN_COMMAND_LINE};
-}
-
-static void take_topology(void *self, const struct argument *argument)
-{
-    struct memory_request *request = self;
-    if (!request->capacity)
-        argp_error(argument->state, "--topology is for capacity; the memory of a cluster's GPU is that of --gpu");
-    request->cluster_path = argument->text;
 }
 
 static void take_checkpointing(void *self, const struct argument *argument)
@@ -211,7 +203,7 @@ static const struct command_option options[] = {
     {"topology", "FILE",
         "instead of --gpu: the cluster file (topologies/clusters/...) whose GPUs these are (default: one of "
         "flopcast's that has the GPU)",
-        OPTION_TAKE, .take = take_topology, .flags = OPTION_HIDDEN},
+        OPTION_TEXT, AT(cluster_path)},
     {"set", "KEY=VALUE",
         "with --gpu: a number of that GPU, as gpu.hbm_capacity=96GiB (with --topology also of its cluster)", OPTION_SET,
         AT(overrides)},
@@ -237,7 +229,6 @@ static void adapt_to_fit(struct command_option *all)
         {"qlora", "with --lora: --lora-base nf4"},
     };
     for (; all->name; all++) {
-        all->flags &= ~OPTION_HIDDEN;
         for (size_t i = 0; i < sizeof of_fit / sizeof *of_fit; i++)
             if (strcmp(all->name, of_fit[i].option) == 0) {
                 all->flags |= of_fit[i].doc ? 0 : OPTION_HIDDEN;

@@ -102,5 +102,5 @@ expect 2 "$FLOPCAST" capacity gpt2.json --topology none.yaml --seq-len 1024
 says err "none.yaml:1:1: error: cannot open"
 expect 2 "$FLOPCAST" capacity gpt2.json --topology topologies/clusters/dgx-1v-ib.yaml --seq-len 1024
 says err "bf16_mixed multiplies in bf16, which GPU 'V100-SXM2-32GB' cannot"
-expect 2 "$FLOPCAST" memory gpt2.json --topology topologies/clusters/dgx-1v-ib.yaml
-says err "--topology is for capacity"
+expect 2 "$FLOPCAST" memory gpt2.json --gpu 24GiB --topology topologies/clusters/dgx-1v-ib.yaml
+says err "leave --gpu out"

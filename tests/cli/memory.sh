@@ -91,7 +91,13 @@ grep -q ", 2.4 GB of them CUDA context and NCCL, " out || { cat out; failed=1; }
 "$FLOPCAST" memory "$models/gpt2.yaml" --dtype fp16 --gpu v100-sxm2-32gb >out
 grep -q "^V100-SXM2-32GB: fits" out || { cat out; failed=1; }
 # Micro-batches that fit on 24 GiB: a base in 4 bits leaves room for more than one in 8, that for more than one in 16.
-largest() { "$FLOPCAST" capacity "$models/llama2-7b.yaml" --lora 16 --lora-base "$1" --strategy ddp --gpus 1 --seq-len 2048 --attention flash --gpu 24GiB |
+largest() { for gpu in "--gpu h100" "--topology h100"; do # the same words as capacity, tune and goodput
+    # shellcheck disable=SC2086 # words
+    "$FLOPCAST" memory 1B --gpus 8 $gpu >"out ${gpu%% *}" || failed=1
+done
+cmp "out --gpu" "out --topology" || failed=1
+"$FLOPCAST" memory 1B --gpus 8 --topology h100 --set cluster.node.nccl_bytes=3GiB | grep -q ", 3.8 GB of them CUDA context and NCCL" || failed=1
+"$FLOPCAST" capacity "$models/llama2-7b.yaml" --lora 16 --lora-base "$1" --strategy ddp --gpus 1 --seq-len 2048 --attention flash --gpu 24GiB |
     awk '$1 == 1 { gsub(/[*]/, ""); print $3 }'; }
 (($(largest nf4) > $(largest int8) && $(largest int8) > $(largest 16bit))) || { echo "LoRA on 24 GiB"; failed=1; }
 

@@ -104,6 +104,11 @@ says out "llama3.1-8b" "8030261248" "family: needed" "n_heads: -" "of model_type
 [[ $(grep -cE '^[a-z0-9_.-]+ +(t5|gpt|llama|neox|bert|vit|convnet|dhen) ' out) == $("$FLOPCAST" files models --format csv | grep -c '^scenarios/models/') ]] \
     || fail "not every model: $(<out)"
 
+# Those that only rows of a table ran come after all others.
+expect 0 "$FLOPCAST" files models
+awk '/ of measured\// { last = 1 } /vtrain-gpt-h1024-l12|bloom-search/ { some += last } /llama3.1-8b|vit_l_16/ { early += !last } END { exit !(some > 2 && early == 2) }' out \
+    || fail "models of a table do not come last: $(<out)"
+
 # Models that share a file.
 expect 0 "$FLOPCAST" model vtrain-gpt-h1024-l12
 says out "204,634,112"
