@@ -219,7 +219,8 @@ static void put_apart(FILE *out, const struct validate_table *rows)
             opens = strcmp(rows->rows.at[j].apart, reason) != 0;
         if (opens && lines++ == 0) {
             fputs("\n### Rows that are summed apart\n\nOf rows that no fit rests on (column `apart` of the "
-                  "tables).\n\n| rows | speeds | bias | median | p90 |\n|---|---|---|---|---|\n",
+                  "tables; slow reruns by the rule of sim/validate/validate.h).\n\n| rows | speeds | bias | median | "
+                  "p90 |\n|---|---|---|---|---|\n",
                 out);
             put_apart_line(out, &arena, rows, "");
         }

@@ -43,6 +43,25 @@ static bool is_before(const struct validate_row *row, const struct validate_row 
     return row->gpus < other->gpus || (row->gpus == other->gpus && other->alone && !row->alone);
 }
 
+/* Reruns are rows that are the same run (row->same), of whatever source. */
+static void set_slow_reruns(struct validate_table *table)
+{
+    static const char slow[] = "the same settings were measured more than 1.5 times as fast elsewhere";
+    double *fastest = xcalloc((size_t)table->rows.n + 1, sizeof *fastest);
+    for (int i = 0; i < table->rows.n; i++) {
+        const struct validate_row *row = &table->rows.at[i];
+        if (row->has_error)
+            fastest[row->same] = fmax(fastest[row->same], row->measured.tokens_per_s_per_gpu);
+    }
+    for (int i = 0; i < table->rows.n; i++) {
+        struct validate_row *row = &table->rows.at[i];
+        if (row->has_error && !*row->apart &&
+            row->measured.tokens_per_s_per_gpu * VALIDATE_SLOW_RERUN < fastest[row->same])
+            row->apart = slow;
+    }
+    free(fastest);
+}
+
 void validate_set_errors(struct validate_table *table)
 {
     for (int i = 0; i < table->rows.n; i++) {
@@ -76,6 +95,7 @@ void validate_set_errors(struct validate_table *table)
         row->measured_ratio = measured / measured_0;
         row->predicted_ratio = predicted / predicted_0;
     }
+    set_slow_reruns(table);
 }
 
 /* ---- rows that are the same run ---- */

@@ -240,7 +240,8 @@ static int read_table(
         if (same)
             stored->rows[at] = i;
         if (same && number(stored, at, "same_as", &from, diag) && from >= 1 && from <= at &&
-            stored->rows[(int)from - 1] >= 0)
+            stored->rows[(int)from - 1] >= 0 &&
+            strcmp(text(stored, (int)from - 1, "inputs"), text(stored, at, "inputs")) == 0)
             row->same = stored->rows[(int)from - 1];
     }
     if (lacking + changed > 0)

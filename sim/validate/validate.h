@@ -152,7 +152,13 @@ struct validate_sampling {
 void validate_run(struct validate_table *table, const struct validate_sampling *sampling, scenario_progress progress,
     void *self, struct diag *diag);
 
-/* Errors and ratios of rows whose predictions are there: part of validate_run(). */
+/* Errors and ratios of rows whose predictions are there: part of validate_run().
+ *
+ * A sick run shows in its reruns alone: of rows that are the same run (the same settings, measured again, by whatever
+ * source) those that were measured more than VALIDATE_SLOW_RERUN times slower than the fastest one are summed apart.
+ * The rule looks at no prediction. Tables hold a speed a run and no times of steps, so a run that was not measured
+ * again is never found: of nanotron's jobs no two have the same settings. */
+#define VALIDATE_SLOW_RERUN 1.5
 void validate_set_errors(struct validate_table *table);
 
 /* All rows of a table with what it says itself, none with a scenario: status not_simulated. */

@@ -365,6 +365,29 @@ static void a_row_is_named_for_the_base(void **state)
     validate_release(&table);
 }
 
+/* Three measurements of one run and another run: only the one that is more than 1.5 times slower than another one of it
+ * stands apart, and one that says why keeps its reason. */
+static void slow_reruns_stand_apart(void **state)
+{
+    (void)state;
+    struct validate_table table = {0};
+    const double measured[] = {300, 210, 190, 100, 100};
+    for (int i = 0; i < 5; i++)
+        vec_push(&table.rows, ((struct validate_row){.source = "",
+                                  .apart = i == 4 ? "why" : "",
+                                  .same = i == 3 ? 3 : 0,
+                                  .curve = i,
+                                  .gpus = 1,
+                                  .status = VALIDATE_OK,
+                                  .measured.tokens_per_s_per_gpu = measured[i],
+                                  .predicted.tokens_per_s_per_gpu = 200}));
+    validate_set_errors(&table);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(*table.rows.at[i].apart != '\0', i == 2 || i == 4);
+    assert_string_equal(table.rows.at[4].apart, "why");
+    vec_free(&table.rows);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -380,6 +403,7 @@ int main(void)
         cmocka_unit_test(mistakes),
         cmocka_unit_test(a_row_is_named_for_the_base),
         cmocka_unit_test(a_row_that_makes_no_scenario_is_named),
+        cmocka_unit_test(slow_reruns_stand_apart),
     };
     return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);
 }
