@@ -85,8 +85,7 @@ static int queue_of(struct emit *emit, int group, int otherwise)
     return *queue = *queue == PLAN_NO_OP ? otherwise : *queue;
 }
 
-/* host.collective_check of all ranks of a group: the first asks one after the other, those of its own node take less.
- */
+/* host.collective_check of all ranks of a group: the first hears from one after the other, at less cost in its node. */
 static double check_s(const struct emit *emit, const struct mesh_group *ranks)
 {
     const struct host_options *host = &emit->options->host;
