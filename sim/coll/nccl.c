@@ -50,7 +50,8 @@ static const struct nccl_arch archs[] = {
 
 const struct nccl_arch *nccl_arch(const struct hw *hw)
 {
-    const char *name = strcmp(hw->gpu.arch, "Ada") == 0 ? "Ampere" : hw->gpu.arch;
+    bool other = strcmp(hw->gpu.arch, "Ada") == 0 || strcmp(hw->gpu.arch, "CDNA") == 0; /* RCCL's are not at hand */
+    const char *name = other ? "Ampere" : hw->gpu.arch;
     size_t n = sizeof archs / sizeof *archs;
     for (size_t i = 0; i < n; i++)
         if (strcmp(name, archs[i].name) == 0)

@@ -55,8 +55,8 @@ static const struct config_field power_fields[] = {
 const struct config_table hw_gpu_power_table = CONFIG_TABLE("the power of a GPU", power_fields);
 
 #define GPU(member, ...) HW_REQUIRED(struct hw_gpu, member, __VA_ARGS__)
-const char *const hw_archs[HW_ARCHS] = {"Volta", "Turing", "Ampere", "Ada", "Hopper", "Blackwell"};
-#define ARCHS "Volta, Turing, Ampere, Ada, Hopper or Blackwell"
+const char *const hw_archs[HW_ARCHS] = {"Volta", "Turing", "Ampere", "Ada", "Hopper", "Blackwell", "CDNA"};
+#define ARCHS "Volta, Turing, Ampere, Ada, Hopper, Blackwell or CDNA"
 static const struct config_field gpu_fields[] = {
     {CONFIG_FIELD("name", FIELD_STRING, struct hw_gpu, name, "Name of the GPU."), .required = true},
     HW_EXTENDS(struct hw_gpu, FILES_GPUS),
@@ -166,7 +166,13 @@ enum status hw_load_gpu_from(
     *out = (struct hw_gpu){0};
     *source = (struct hw_source){.path = path};
     enum status status = hw_read(out, &hw_gpu_table, source, arena, diag);
-    return status == STATUS_OK ? hw_check_gpu(out, source, diag) : status;
+    if (status == STATUS_OK)
+        status = hw_check_gpu(out, source, diag);
+    if (status == STATUS_OK && strcmp(out->arch, "CDNA") == 0)
+        diag_warn(diag, hw_place(source, "arch"),
+            "no run of this GPU is at hand: %s is its data sheet and assumptions, and RCCL is taken for NCCL",
+            out->name);
+    return status;
 }
 
 enum status hw_load_gpu(struct hw_gpu *out, const char *path, struct arena *arena, struct diag *diag)

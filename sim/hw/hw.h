@@ -28,8 +28,8 @@ extern const char *const dtype_names[DTYPE_COUNT + 1]; /* "fp32", "tf32", "bf16"
 int64_t dtype_bytes(enum dtype dtype);                 /* in memory: 4, 4, 2, 2, 1, 1 */
 
 /* Architectures that a GPU file may name. NCCL's constants and stack profiles are looked up by them. */
-enum { HW_ARCHS = 6 };
-extern const char *const hw_archs[HW_ARCHS]; /* "Volta", "Turing", "Ampere", "Ada", "Hopper", "Blackwell" */
+enum { HW_ARCHS = 7 };
+extern const char *const hw_archs[HW_ARCHS]; /* "Volta", "Turing", "Ampere", "Ada", "Hopper", "Blackwell", "CDNA" */
 
 /* What a GEMM reaches on this GPU in one number format (see kernel/gemm.h for the model that these are the parameters
  * of). */

@@ -27,8 +27,8 @@ static const struct config_table rate_table = CONFIG_TABLE("the rates of a stack
         .section = &rate_table                                                                                         \
     }
 /* In the order of hw_archs. */
-static const struct config_field arch_fields[HW_ARCHS] = {
-    ARCH(0, "Volta"), ARCH(1, "Turing"), ARCH(2, "Ampere"), ARCH(3, "Ada"), ARCH(4, "Hopper"), ARCH(5, "Blackwell")};
+static const struct config_field arch_fields[HW_ARCHS] = {ARCH(0, "Volta"), ARCH(1, "Turing"), ARCH(2, "Ampere"),
+    ARCH(3, "Ada"), ARCH(4, "Hopper"), ARCH(5, "Blackwell"), ARCH(6, "CDNA")};
 static const struct config_table arch_table = CONFIG_TABLE("the architectures of a stack", arch_fields);
 
 #define INDEX(key_, member, dimension_, most, help_) INDEX_##member,
