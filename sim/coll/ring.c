@@ -22,10 +22,10 @@
  * with them NREL's rings of 64 (Slingshot, left out) would take twice as long at 64 MiB as they do. LL and LL128 have
  * eight chunks; no table shows their end (p3dn's rings of 16 by LL would be twice too slow), so it is not modelled.
  *
- * tests/fabric/chunks.h, cut as NCCL cuts, does the same for Simple. The tables fitted do not determine how sharp the
- * knee between the bounds is (a round one, by exponents of 2 to 12, fits as well). The one table of 128 nodes does
- * (NVIDIA/nccl-tests #322, LL128, 19.4, 20.2, 25.4, 47.1, 93.5 ms from 1 to 16 GiB): 9 % off with hypot(), 2 % with the
- * longer of the two.
+ * tests/fabric/chunks.h, cut as NCCL cuts, does the same for Simple, with places enough. The tables fitted do not
+ * determine how sharp the knee between the bounds is (a round one, by exponents of 2 to 12, fits as well). The one
+ * table of 128 nodes does (NVIDIA/nccl-tests #322, LL128, 19.4, 20.2, 25.4, 47.1, 93.5 ms from 1 to 16 GiB): 9 % off
+ * with hypot(), 2 % with the longer of the two.
  *
  * The pipeline of a broadcast or reduce fills once, so nothing is hidden: all hops, and on each inter-node hop a slot
  * of every channel, which the proxy sends when it is complete. NCCL's own estimate leaves slots out (unestimated_s), so
