@@ -36,10 +36,10 @@ static void words_are_expanded_as_the_shell_does(void **state)
     } cases[] = {{"x --a 1", "1"}, {"x --a=1", "1"}, {"x --a 'b c' d", "b c d"}, {"x --a \\\n  2 # three", "2"},
         {"N=3\nx --a $N", "3"}, {"export N=3; x --a ${N}", "3"}, {"x --a ${N:-4}", "4"},
         {"N=\"3\"\nx --a \"$N\"4", "34"}, {"N=8 M=6\nx --a $(($N*M))", "48"}, {"x --a $((2 * (3 + 4) - 10 / 3))", "11"},
-        {"A=(--a 5\n)\n", "5"}, {"A=( --a 5 ) # --a 6\n", "5"}, {"A=\" \\\n --a 'p|q' \\\n\"", "p|q"},
-        {"x --a 1 | tee log --", "1"}, {"x --a 1 > file", "1"}, {"cat <<E > f\n--b 2\nE\nx --a 1", "1"},
-        {"N='a b'\nx --a \"$N\"", "a b"}, {"x --a ${N:-\"1\"}", "1"}, {"x --a \"${N:-'1'}\"", "1"},
-        {"x --a ${N-2}", "2"}, {"A=(\n \"--a hybrid\")", "hybrid"}};
+        {"x --a $((17 % 4 + 20 / 6))", "4"}, {"A=(--a 5\n)\n", "5"}, {"A=( --a 5 ) # --a 6\n", "5"},
+        {"A=\" \\\n --a 'p|q' \\\n\"", "p|q"}, {"x --a 1 | tee log --", "1"}, {"x --a 1 > file", "1"},
+        {"cat <<E > f\n--b 2\nE\nx --a 1", "1"}, {"N='a b'\nx --a \"$N\"", "a b"}, {"x --a ${N:-\"1\"}", "1"},
+        {"x --a \"${N:-'1'}\"", "1"}, {"x --a ${N-2}", "2"}, {"A=(\n \"--a hybrid\")", "hybrid"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct arena arena = ARENA_INIT;
         struct shell_arguments arguments = read_text(cases[i].text, &arena);

@@ -41,6 +41,20 @@ static void values_and_places(void **state)
     config_free(doc);
 }
 
+/* In '...' a backslash is a backslash, also the last one. */
+static void literal_strings_have_no_escapes(void **state)
+{
+    (void)state;
+    static const char text[] = "dir = 'C:\\new\\'\nquote = 'a \"b\"'\n";
+    struct config_doc *doc = NULL;
+    struct diag diag = DIAG_INIT;
+    toml_parse(&doc, "x.toml", text, sizeof text - 1, &diag);
+    assert_string_equal(diag.text, "");
+    assert_string_equal(config_text(config_find(config_root(doc), "dir")), "C:\\new\\");
+    assert_string_equal(config_text(config_find(config_root(doc), "quote")), "a \"b\"");
+    config_free(doc);
+}
+
 static void mistakes_have_their_place(void **state)
 {
     (void)state;
@@ -67,6 +81,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_and_places),
+        cmocka_unit_test(literal_strings_have_no_escapes),
         cmocka_unit_test(mistakes_have_their_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -309,6 +309,28 @@ static void spans_are_those_of_the_ranks_program(void **state)
     }
 }
 
+/* The host of stage 1 waits for its message before it issues the kernel: 2 ms for the other stage and the message, of
+ * which nothing is the host's. */
+static void a_host_blocked_for_a_message_is_not_slow(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin_stages(&f, 2, 1, 2);
+    f.options.no_contention = true;
+    plan_stream_wait(&f.builder, STREAM_COMM, computer(&f, 2));
+    plan_send(&f.builder, STREAM_COMM, "activation", NEXT, 100e6, 0);
+    plan_next_program(&f.builder);
+    plan_host_wait(&f.builder, "recv.wait", plan_recv(&f.builder, STREAM_COMM, "activation", NEXT, 100e6, 0), 0);
+    computer(&f, 3);
+    run(&f);
+    const struct exec_breakdown *second = &f.result.programs[1].breakdown;
+    near(second->compute_s, 3e-3);
+    near(second->bubble_s, 2e-3);
+    near(second->exposed_comm_s, s_from_ps(message_ps(&f, 100e6)));
+    near(second->host_bound_s, 0);
+    end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +341,7 @@ int main(void)
         cmocka_unit_test(any_number_of_queues_hold_sms),
         cmocka_unit_test(the_fullest_program_decides),
         cmocka_unit_test(spans_are_those_of_the_ranks_program),
+        cmocka_unit_test(a_host_blocked_for_a_message_is_not_slow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -169,6 +169,23 @@ static void connections_are_those_of_channels_across_nodes(void **state)
     }
 }
 
+/* What NCCL reaches of the network counts for NICs and for cables between switches: at a half, of a NIC of 10 GB/s 5,
+ * of the four cables of 20 GB/s from a leaf to two spines 40. */
+static void cables_and_nics_are_what_nccl_reaches(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    struct hw hw = test_hw();
+    hw.cluster.nccl_efficiency.value = 0.5;
+    hw.cluster.network.spine_cables = assumed(2);
+    hw.cluster.network.cable_bandwidth = assumed(20e9);
+    build(&f, &hw, 16, NULL);
+    assert_near(f.fabric.capacity_Bps[f.fabric.first_nic], 5e9, 1e-3);
+    assert_near(f.fabric.capacity_Bps[fabric_leaf_link(&f.fabric, 0, 0, 0)], 40e9, 1e-3);
+    assert_near(f.fabric.capacity_Bps[0], 100e9, 1e-3);
+    arena_release(&f.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +194,7 @@ int main(void)
         cmocka_unit_test(capacities_are_what_nccl_reaches),
         cmocka_unit_test(all_nics_of_a_node_are_used),
         cmocka_unit_test(connections_are_those_of_channels_across_nodes),
+        cmocka_unit_test(cables_and_nics_are_what_nccl_reaches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

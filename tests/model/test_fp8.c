@@ -113,6 +113,14 @@ static void sides_that_fp8_cannot_take_stay(void **state)
     assert_int_equal(fp8.segments.at[1].program->n_forward, plain.segments.at[1].program->n_forward);
     arena_release(&plain.arena);
     arena_release(&fp8.arena);
+    /* nor are the 36 rows of each of two ranks: they travel in BF16 */
+    struct model_parallel parallel = {.tensor = 2, .sequence = true, .tensor_overlap = TENSOR_ASYNC};
+    struct run shared = run_with(true, 36, FUSION_TRANSFORMER_ENGINE, parallel);
+    const struct model_program *p = shared.segments.at[1].program;
+    assert_int_equal(count_named(p->forward, p->n_forward, "intermediate.in.cast"), 0);
+    assert_true(kernel_named(p->forward, p->n_forward, "intermediate.in/all_gather")->comm.bytes ==
+                BF16_BYTES * BATCH * 36 * WIDTH);
+    arena_release(&shared.arena);
 }
 
 static const struct model_op *at_named(const struct model_program *p, const char *name, const char *next)

@@ -325,6 +325,27 @@ static void flop_by_how_attention_is_counted(void **state)
     end(&f);
 }
 
+/* A buffer that another queue uses last goes when that op has ended; else it goes by itself. */
+static void a_buffer_goes_behind_its_last_use(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f);
+    int one = plan_alloc(&f.builder, STREAM_COMPUTE, "one", 512, HBM_BUFFERS);
+    int two = plan_alloc(&f.builder, STREAM_COMPUTE, "two", 512, HBM_BUFFERS);
+    int use = kernel(&f, STREAM_UNSHARD, "use");
+    plan_free(&f.builder, one, use);
+    plan_free(&f.builder, two, PLAN_NO_OP);
+    plan_end(&f.builder);
+    const struct plan_program *program = f.plan.programs;
+    const struct plan_op *first = &program->ops.at[use + 1], *second = &program->ops.at[use + 2];
+    assert_true(first->kind == OP_FREE && second->kind == OP_FREE);
+    assert_int_equal(first->n_waits, 1);
+    assert_int_equal(program->waits.at[first->first_wait], use);
+    assert_int_equal(second->n_waits, 0);
+    end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -340,6 +361,7 @@ int main(void)
         cmocka_unit_test(cells_hold_the_ops_behind_them),
         cmocka_unit_test(what_is_kept_from_here_on),
         cmocka_unit_test(flop_by_how_attention_is_counted),
+        cmocka_unit_test(a_buffer_goes_behind_its_last_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -226,6 +226,25 @@ static void test_published(void **state)
     nearest_release(&runs);
 }
 
+/* From what is alike to all runs: each name leaves out what does not count there. */
+static void test_names(void **state)
+{
+    (void)state;
+    static const char *const shared[] = {"Hopper, 16 bit, TP+PP, experts",
+        "Hopper, 16 bit, ranks that share a model, experts", "Hopper, 16 bit", "Hopper", "all runs"};
+    static const char *const data[] = {
+        "Hopper, 16 bit, data parallelism", "Hopper, 16 bit, data parallelism", "Hopper, 16 bit", "Hopper", "all runs"};
+    struct arena arena = ARENA_INIT;
+    struct nearest_job experts = job, alone = job;
+    experts.experts = true;
+    alone.layout = "DP";
+    for (int rung = 0; rung < REGIME_RUNGS; rung++) {
+        assert_string_equal(regime_name(&arena, &experts, (enum regime_rung)rung), shared[rung]);
+        assert_string_equal(regime_name(&arena, &alone, (enum regime_rung)rung), data[rung]);
+    }
+    arena_release(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +255,7 @@ int main(void)
         cmocka_unit_test(test_new_source),
         cmocka_unit_test(test_none),
         cmocka_unit_test(test_published),
+        cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
