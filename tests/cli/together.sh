@@ -28,6 +28,11 @@ expect 0 "$FLOPCAST" together "${two[@]}" --format csv
 expect 0 "$FLOPCAST" together "${two[@]}" --format csv --placement interleaved
 [[ $(column nodes) == $'0 2\n1 3' ]] || fail "interleaved: $(<out)"
 column ratio | python3 -c 'import sys; sys.exit(not all(1.001 < float(r) < 2 for r in sys.stdin))' || fail "shared: $(<out)"
+# However long a step takes, a GPU has done its 2 x 128 tokens in it.
+python3 -c 'import csv, sys
+for r in csv.DictReader(open("out", newline="")):
+    assert abs(float(r["tokens_per_s_per_gpu"]) * float(r["step_time_s"]) - 256) < 1e-3, r
+    assert float(r["tflops_per_gpu"]) > 0' || fail "speeds: $(<out)"
 cp out interleaved
 expect 0 "$FLOPCAST" together "${two[@]}" --format csv --nodes 1:0,2 --nodes 2:1,3
 cmp out interleaved || fail "the same nodes, given"

@@ -186,6 +186,28 @@ static void cables_and_nics_are_what_nccl_reaches(void **state)
     arena_release(&f.arena);
 }
 
+/* Of three levels: from the first leaf to the last goes up out of its pod and down into the other's. */
+static void between_pods_a_flow_goes_up_and_down(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    struct hw hw = test_hw();
+    hw.cluster.network.pod_leaves = assumed(2);
+    hw.cluster.network.cores = assumed(2);
+    build(&f, &hw, 32, NULL); /* 16 nodes, two on a leaf, two leaves in each of 4 pods */
+    assert_int_equal(f.fabric.pods, 4);
+    assert_true(fabric_add_between(&f.fabric, 0, 7, 0.5, 0));
+    const int loaded[] = {fabric_leaf_link(&f.fabric, 0, 0, 0), fabric_leaf_link(&f.fabric, 7, 1, 0),
+        fabric_pod_link(&f.fabric, 0, 0, 0), fabric_pod_link(&f.fabric, 3, 1, 0)};
+    double sum = 0;
+    for (int l = 0; l < f.fabric.n_links; l++)
+        sum += f.fabric.weight[l];
+    for (int i = 0; i < 4; i++)
+        assert_near(f.fabric.weight[loaded[i]], 0.5, 0);
+    assert_near(sum, 4 * 0.5, 0);
+    arena_release(&f.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +217,7 @@ int main(void)
         cmocka_unit_test(all_nics_of_a_node_are_used),
         cmocka_unit_test(connections_are_those_of_channels_across_nodes),
         cmocka_unit_test(cables_and_nics_are_what_nccl_reaches),
+        cmocka_unit_test(between_pods_a_flow_goes_up_and_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

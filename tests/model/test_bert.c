@@ -142,6 +142,11 @@ static void a_head_multiplies_what_its_class_does(void **state)
             has_pooler |= strcmp(model.tensors[i].name, "bert.pooler.dense.weight") == 0;
             has_words |= strcmp(model.tensors[i].name, "cls.predictions.transform.dense.weight") == 0;
         }
+        const struct model_program *last = segments.at[segments.n - 1].program;
+        int drops = 0;
+        for (int i = 0; i < last->n_forward; i++)
+            drops += strcmp(last->forward[i].name, "dropout") == 0;
+        assert_int_equal(drops, head == BERT_CLASSIFICATION); /* before the classifier */
         assert_int_equal(has_pooler, head != BERT_MASKED_LM);
         assert_int_equal(has_words, head == BERT_PRETRAINING || head == BERT_MASKED_LM);
         arena_release(&arena);

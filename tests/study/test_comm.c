@@ -126,6 +126,10 @@ static void it_is_said_in_words(void **state)
         "Across nodes NCCL lays 16 channels, as nccl_channels says. Each carries at most 20 GB/s, assumed: what is "
         "said "
         "of faster NICs rests on this one number.");
+    items[0].algorithm = COLL_TREE; /* a tree's channels have another bound, messages others */
+    assert_null(scenario_channels_sentence(&arena, &faster, &hw));
+    items[0].algorithm = COLL_P2P;
+    assert_null(scenario_channels_sentence(&arena, &faster, &hw));
     assert_string_equal(scenario_comm_sentence(&arena, "as it is", &none, &hw), "as it is: no collectives.");
     assert_string_equal(
         scenario_comm_change(&arena, "(1)", &none, &comm, 1.001), "(1) hardly changes the step (+0.1 %).");

@@ -39,6 +39,15 @@ static int count_set(const struct scenario_override *set, int n, int64_t max_bat
     struct loaded *loaded = load_text(BASE, set, n); /* the file's strategy does not read all of set: a warning */
     struct tune tune = candidates_of(loaded, (struct tune_options){max_batch, 0, 0, 0, 0});
     int candidates = tune.candidates.n;
+    const struct fsdp_options *given = &loaded->set.points[0].options.strategy.fsdp;
+    for (int i = 0; i < n; i++)
+        for (int c = 0; c < candidates; c++) {
+            const struct fsdp_options *fsdp = &tune.candidates.at[c].point.options.strategy.fsdp;
+            if (strcmp(set[i].key, "fsdp.backward_prefetch") == 0)
+                assert_int_equal(fsdp->backward_prefetch, given->backward_prefetch);
+            if (strcmp(set[i].key, "fsdp.forward_prefetch") == 0)
+                assert_int_equal(fsdp->forward_prefetch, given->forward_prefetch);
+        }
     *refused = tune.n_refused;
     if (*refused)
         assert_non_null(strstr(tune.refusal, "LOMO"));
