@@ -239,6 +239,20 @@ static void a_concatenation_gives_views_back(void **state)
     arena_release(&f.arena);
 }
 
+/* Whichever half is trained, its gradient comes back; the other, given from outside and frozen, gets none. */
+static void a_concatenation_trains_either_half(void **state)
+{
+    (void)state;
+    for (int left = 0; left < 2; left++) {
+        struct fixture f;
+        open_tape(&f);
+        int frozen = tape_shared(f.tape, "bias", ROWS, WIDTH, false), a = tape_map(f.tape, "a", TAPE_SCALE, f.x);
+        struct model_program *p = tape_close(f.tape, tape_cat(f.tape, "cat", left ? a : frozen, left ? frozen : a));
+        ASSERT_KERNELS(p->backward, p->n_backward, "a.dgrad");
+        arena_release(&f.arena);
+    }
+}
+
 static void a_local_variable_keeps_a_tensor(void **state)
 {
     (void)state;
@@ -365,6 +379,7 @@ int main(void)
         cmocka_unit_test(dropout_keeps_a_mask_of_bytes),
         cmocka_unit_test(a_split_is_views_and_its_gradient_a_concatenation),
         cmocka_unit_test(a_concatenation_gives_views_back),
+        cmocka_unit_test(a_concatenation_trains_either_half),
         cmocka_unit_test(a_local_variable_keeps_a_tensor),
         cmocka_unit_test(rotate_half),
         cmocka_unit_test(halves_have_the_size_of_what_is_rotated),
