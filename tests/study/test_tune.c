@@ -155,7 +155,7 @@ static void ranks(void **state)
     static const double speed[] = {10, 40, 20, 40, 80}, usd[] = {3, 9, 1, 8, 0}, hours[] = {1, 1, 1, 1, 0.5};
     int order[6];
     for (int i = 0; i < 5; i++) {
-        struct tune_candidate candidate = {.state = TUNE_RAN, .quiet = {1, 1, speed[i], hours[i], usd[i], 0, 0, 0}};
+        struct tune_candidate candidate = {.state = TUNE_RAN, .quiet = {1, 1, speed[i], hours[i], usd[i], 0, 0, 0, 0}};
         candidate.point.hw.gpu.price.value = usd[i] > 0 ? 1 : 0;
         vec_push(&tune.candidates, candidate);
     }
