@@ -13,7 +13,8 @@
  *
  * Modelled: ring (all_reduce, all_gather, reduce_scatter, broadcast), double binary tree and CollNetChain (all_reduce),
  * on any regular group; CollNetChain over several nodes of a cluster that has it. Ignored: the end of a buffer's
- * credits (8 steps of a connection), channels that drift apart, other traffic. */
+ * credits (8 steps of a connection; compare with nccl_credit_latency near 0), channels that drift apart, other
+ * traffic. */
 #ifndef FLOPCAST_TESTS_FABRIC_CHUNKS_H
 #define FLOPCAST_TESTS_FABRIC_CHUNKS_H
 

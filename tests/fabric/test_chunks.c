@@ -43,6 +43,7 @@ static struct hw test_hw(void)
     hw.node.fabric = HW_NVSWITCH;
     hw.node.nccl_hop_latency.value = 3.4e-6;
     hw.cluster.nccl_net_latency.value = 6.35e-6; /* twice, and NCCL's own 14 us: 26.7 */
+    hw.cluster.nccl_credit_latency = (struct quantity){.value = 1e-12, .kind = QUANTITY_ASSUMED}; /* see chunks.h */
     hw.node.nccl_channels.value = 24;
     hw.cluster.nccl_channels = hw.node.nccl_channels;
     hw.cluster.nodes.value = 512;
