@@ -33,8 +33,8 @@ static const struct {
     {"flopcast replay", "flopcast run gpt2_ddp_v100 --set cluster.gpus=8 --chakra traces &&\n"
                         "flopcast replay traces --topology dgx-1v-ib"},
 #define TRACE_SCALE                                                                                                    \
-    "flopcast run gpt2_ddp_v100 --set cluster.gpus=8 --trace r0.json &&\n"                                             \
-    "flopcast trace scale r0.json --topology dgx-1v-ib --gpus 8,64"
+    "flopcast run gpt2_ddp_v100 --set cluster.gpus=8 --trace r0.json.gz &&\n"                                          \
+    "flopcast trace scale r0.json.gz --topology dgx-1v-ib --gpus 8,64"
     {"flopcast trace", TRACE_SCALE},
     {"flopcast trace scale", TRACE_SCALE},
     {"flopcast scenario", "flopcast scenario import llama3_8b.toml \\\n"
@@ -48,8 +48,8 @@ static const struct {
     {"flopcast calibrate check", "all_reduce_perf -b 1M -e 1G -f 2 -g 8 >all_reduce.log &&\n"
                                  "flopcast calibrate check all_reduce.log --topology h100-8x400g"},
     {"flopcast calibrate check trace",
-        "flopcast run gpt2_ddp_v100 --set cluster.gpus=8 --trace r0.json &&\n"
-        "flopcast calibrate check trace r0.json --scenario gpt2_ddp_v100 \\\n    --set cluster.gpus=8"},
+        "flopcast run gpt2_ddp_v100 --set cluster.gpus=8 --trace r0.json.gz &&\n"
+        "flopcast calibrate check trace r0.json.gz --scenario gpt2_ddp_v100 \\\n    --set cluster.gpus=8"},
     {"flopcast calibrate show", "flopcast calibrate fit nccl --db my.db &&\nflopcast calibrate show --db my.db"},
     {"flopcast files", "flopcast files models"},
     {"flopcast help", "flopcast help settings"},

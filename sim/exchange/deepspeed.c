@@ -169,6 +169,21 @@ static void finish_batch(struct configuration *config, struct diag *diag)
     setting_aside(steps, "it follows from the others");
 }
 
+/* OneBitAdam is Adam until its freeze_step, and compresses what it communicates from then on (onebit/adam.py): the
+ * first part is simulated, and the file says so. ZeroOneAdam compresses from the beginning, Lamb has norms of each
+ * tensor. */
+static void finish_optimizer(struct configuration *config, struct configuration_setting *type)
+{
+    if (strcmp(type->value, "OneBitAdam") == 0) {
+        type->fate = FATE_TAKEN;
+        type->words = "Adam until freeze_step; see assumptions";
+        put_assumed(config, "train.optimizer", "adam",
+            "as OneBitAdam until its freeze_step; what it compresses from then on is not simulated");
+    }
+    if (!put_find(config, "train.optimizer"))
+        put_assumed(config, "train.optimizer", "adamw", "in place of what is not simulated");
+}
+
 void deepspeed_finish(struct configuration *config, struct diag *diag)
 {
     if (!put_find(config, "strategy"))
@@ -180,7 +195,7 @@ void deepspeed_finish(struct configuration *config, struct diag *diag)
         put_assumed(config, OUR "stage", "0", "DeepSpeed's default");
     struct configuration_setting *type = setting_find(config, "optimizer.type");
     if (type && !put_find(config, "train.optimizer"))
-        put_assumed(config, "train.optimizer", "adamw", "in place of what is not simulated");
+        finish_optimizer(config, type);
     struct configuration_setting *plain = setting_find(config, "optimizer.params.torch_adam");
     if (type) {
         bool foreach = plain && strcmp(plain->value, "true") == 0;
