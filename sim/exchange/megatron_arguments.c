@@ -151,7 +151,8 @@ const struct rule megatron_rules[] = {
      "--moe-router-fusion --moe-use-legacy-grouped-gemm --moe-apply-probs-on-input --moe-router-padding-for-* "
      "--moe-token-dispatcher-padding --mla-down-proj-fusion --use-transformer-engine-op-fuser",
         RULE_SLIGHT, NULL, "kernels are fused as in Megatron-LM's default"},
-    {"--cuda-graph-* --enable-cuda-graph --external-cuda-graph --delay-wgrad-compute "
+    {"--enable-cuda-graph --external-cuda-graph", RULE_SET, "train.cuda_graphs", "true"},
+    {"--cuda-graph-* --delay-wgrad-compute "
      "--overlap-moe-expert-parallel-comm --batch-invariant-mode --deterministic-mode --ep-overlap-*",
         RULE_REFUSED, NULL, "kernels are issued one by one, by the host, in the default's order"},
     /* Experts. */

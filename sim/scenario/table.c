@@ -137,6 +137,10 @@ static const struct config_field train_fields[] = {
     {TRAIN("activation_func_fp8_input_store", FIELD_BOOL, activation_func_fp8_input_store,
         "TransformerEngine's SwiGLU keeps its input in FP8 for the backward pass, as Megatron-LM's option of that "
         "name")},
+    {TRAIN("cuda_graphs", FIELD_BOOL, cuda_graphs,
+        "each pass through a block is a CUDA graph, which costs the host one launch, as Megatron-LM's "
+        "--enable-cuda-graph "
+        "and torch.compile's mode reduce-overhead have it")},
     {TRAIN("moe_aux_loss", FIELD_BOOL, moe_aux_loss,
         "mixture of experts: the loss that balances them, of Megatron-LM's moe_router_load_balancing_type aux_loss")},
     {TRAIN("memory_format", FIELD_ENUM, memory_format, "layout of images in memory"), .names = image_format_names},

@@ -22,6 +22,17 @@ static void check_batch(const struct job_check *job)
             (long long)batch.micro_batches, (long long)train->micro_batch, STRATEGY_MAX_MICRO_STEPS);
 }
 
+/* A graph cannot hold a wait of the host: for the tokens of each expert. */
+static void check_graphs(const struct job_check *job)
+{
+    const struct train_options *train = &job->options->train;
+    if (train->cuda_graphs && job->model && job->model->shape.moe.experts > 0 &&
+        !train->moe_pad_expert_input_to_capacity)
+        diag_input(job->diag, job_at(job, "train.cuda_graphs"),
+            "a CUDA graph of a block cannot hold the host's wait for the tokens of each expert; give "
+            "train.moe_expert_capacity_factor and train.moe_pad_expert_input_to_capacity, or leave it out");
+}
+
 /* The setting that moves something to the host; NULL: none does. */
 static const char *offload_path(const struct strategy_options *options)
 {
@@ -292,6 +303,7 @@ enum status strategy_check(const struct strategy_options *options, const struct 
     check_recompute_method(&job);
     check_lomo(&job);
     check_batch(&job);
+    check_graphs(&job);
     check_host(&job);
     return diag->n_errors > before ? STATUS_INPUT : STATUS_OK;
 }

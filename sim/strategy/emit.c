@@ -275,6 +275,8 @@ static int comm_queue(struct emit *emit, unsigned axes)
 /* What the host pays for an op that costs it issue_s where nothing launches it along. */
 static double launched_s(const struct emit *emit, const struct model_op *op, double issue_s)
 {
+    if (emit->replays)
+        return 0;
     double inner_s = emit->options->host.inner_issue_s;
     return op->inner && inner_s > 0 ? inner_s : issue_s;
 }
@@ -317,7 +319,7 @@ static void emit_op(struct emit *emit, const struct model_segment *at, const str
     const char *name = emit_name(emit, at->layer, op->name);
     switch (op->kind) {
     case MODEL_KERNEL:
-        plan_kernel(builder, STREAM_COMPUTE, name, op->work, launched_s(emit, op, issue_s) + of_experts_s(emit, op));
+        plan_kernel(builder, STREAM_COMPUTE, name, op->work, launched_s(emit, op, issue_s + of_experts_s(emit, op)));
         if (op->work.kind == KERNEL_ATTENTION && op->masked_flop > 0)
             builder->program->skipped_flop += op->work.flop * op->masked_flop / (op->model_flop - op->masked_flop);
         break;
@@ -331,6 +333,7 @@ static void emit_op(struct emit *emit, const struct model_segment *at, const str
         plan_host_wait(builder, name, plan_last_op(builder, STREAM_COMPUTE), 0);
         break;
     }
+    emit->replays = emit->options->train.cuda_graphs && at->kind == SEGMENT_BLOCK;
 }
 
 static void forward_op(struct emit *emit, const struct model_segment *at, const struct model_op *op)
@@ -381,6 +384,7 @@ static void recompute_parts(struct emit *emit, int segment)
     const struct model_segment *at = &emit->segments.at[segment];
     const struct model_program *program = at->program;
     emit->builder.phase = PHASE_RECOMPUTE;
+    emit->replays = false;
     for (int k = 0; k < program->n_forward && emit->recomputed_parts; k++) {
         if (!(program->forward[k].parts & emit->recomputed_parts))
             continue;
@@ -401,6 +405,7 @@ static void forward_ops(struct emit *emit, int segment, enum pass pass)
     const struct model_program *program = at->program;
     bool early = pass == PASS_RECOMPUTE && stops_early(emit, segment);
     bool hands_on = pass != PASS_RECOMPUTE || !ends_unit(emit, segment);
+    emit->replays = false;
     for (int k = 0; k < (early ? program->n_rerun : program->n_forward); k++) {
         for (int a = 0; a < program->n_activations; a++)
             if (!program->activations[a].born_in_backward && program->activations[a].born == k &&
@@ -472,6 +477,7 @@ static void backward_ops(struct emit *emit, int segment, enum backward_part part
 {
     const struct model_segment *at = &emit->segments.at[segment];
     const struct model_program *program = at->program;
+    emit->replays = false;
     for (int k = 0; k < program->n_backward; k++) {
         const struct model_op accumulated = accumulating(emit, at, program->backward[k]), *op = &accumulated;
         if (!is_of(op, part))

@@ -65,6 +65,12 @@ struct train_options {
     bool drop_logits, neftune; /* see model_workload */
     bool clip_grad_norm; /* torch.nn.utils.clip_grad_norm_ before the step (FSDP: its own); DeepSpeed and InternEvo
                             compute the norm in any case */
+    /* Each pass through a block (forward, recomputation, backward) is a CUDA graph: its first op costs the host what it
+     * costs in any case, as a module of Python that replays the graph; the others, collectives too, nothing
+     * (Megatron-LM's --enable-cuda-graph and --external-cuda-graph with whole layers; torch.compile's mode
+     * reduce-overhead). What a strategy adds beside the model's ops is launched as ever. Ignored: copies into the
+     * graphs' inputs, their memory, kernels that follow each other 1.2 us sooner (results/measured/launch.csv). */
+    bool cuda_graphs;
     /* Of a mixture of experts, see model_workload: enum expert_kernels, enum token_dispatcher. */
     int expert_kernels, moe_token_dispatcher_type;
     double expert_imbalance; /* 1: balanced */

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "../near.h"
 #include "compiled.h"
 
 enum { TENSOR = 2, COPIES = 2 };
@@ -83,6 +84,49 @@ static void pieces_are_launched_by_one_call(void **state)
         options.host.inner_issue_s = set ? 7.5e-6 : 0;
         compile(&c, &options, &small_gpt, TENSOR * COPIES);
         assert_int_equal(cost(&c.plan.programs[0], 7.5e-6), set ? 3 * 4 * (1 + 1) + 3 * 2 * (3 + 4) : 0);
+        drop(&c);
+    }
+}
+
+/* Of the model's ops in a phase of a block: what the host pays, and how many it pays nothing for. */
+static double paid_s(const struct plan_program *program, const char *layer, int phase, int *free_ones)
+{
+    double paid_s = 0;
+    *free_ones = 0;
+    for (int i = 0; i < program->ops.n; i++) {
+        const struct plan_op *op = &program->ops.at[i];
+        if ((op->kind != OP_KERNEL && op->kind != OP_COLLECTIVE) || op->phase != phase || !op->name ||
+            !strstr(op->name, layer) || strstr(op->name, "autocast"))
+            continue;
+        paid_s += (double)op->host_s;
+        *free_ones += op->host_s == 0;
+    }
+    return paid_s;
+}
+
+/* A pass through a block costs the host its first kernel, forward and backward, and its collectives nothing. */
+static void a_graph_is_launched_once(void **state)
+{
+    (void)state;
+    struct strategy_options options = options_of(NO_SHARD);
+    options.kind = STRATEGY_DDP;
+    options.parallelism.model = (struct model_parallel){.tensor = TENSOR, .sequence = true};
+    options.host.kernel_issue_s = 3e-6;
+    options.host.backward_issue_s = 7e-6;
+    for (int graphs = 0; graphs < 2; graphs++) {
+        struct compiled c;
+        int forward, backward;
+        options.train.cuda_graphs = graphs;
+        compile(&c, &options, &small_gpt, TENSOR * COPIES);
+        double forward_s = paid_s(&c.plan.programs[0], "h.1/", PHASE_FORWARD, &forward);
+        double backward_s = paid_s(&c.plan.programs[0], "h.1/", PHASE_BACKWARD, &backward);
+        if (graphs) {
+            assert_near(forward_s, 3e-6, 1e-11);
+            assert_near(backward_s, 7e-6, 1e-11);
+            assert_true(forward > 10 && backward > 10);
+        } else {
+            assert_true(forward + backward == 0 && forward_s > 10 * 3e-6 && backward_s > 10 * 7e-6);
+        }
         drop(&c);
     }
 }
@@ -222,6 +266,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(collectives_of_the_axis_have_a_stream),
         cmocka_unit_test(pieces_are_launched_by_one_call),
+        cmocka_unit_test(a_graph_is_launched_once),
         cmocka_unit_test(weights_in_fp8_are_gathered_so),
         cmocka_unit_test(largest_values_are_reduced_in_each_pass),
         cmocka_unit_test(layers_share_gradients_that_nobody_reads),
