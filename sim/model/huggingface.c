@@ -49,47 +49,18 @@ static enum status read_keys(struct config_json *json, const struct huggingface_
     return worst;
 }
 
-static double number_at(const struct config_json *json, const struct config_field *field, size_t offset)
-{
-    const void *at = (const char *)json + offset;
-    return field->type == FIELD_INT ? (double)*(const int64_t *)at : *(const double *)at;
-}
-
-/* Some key of this place in the shape is there. */
-static bool says(const struct huggingface_type *type, struct config_node root, size_t offset)
-{
-    for (int i = 0; i < type->keys.n; i++)
-        if (type->keys.at[i].field.offset == offset && config_find(root, type->keys.at[i].field.key).doc)
-            return true;
-    return false;
-}
-
-/* What decides the size of the model, and the file leaves to transformers' defaults. */
-static void warn_of_defaults(const struct config_json *json, const struct huggingface_type *type,
-    struct config_node root, struct arena *arena, struct diag *diag)
-{
-    static const size_t sizes[] = {offsetof(struct model_shape, n_layers), offsetof(struct model_shape, n_heads),
-        offsetof(struct model_shape, d_model), offsetof(struct model_shape, d_ff), offsetof(struct model_shape, vocab)};
-    const char *text = "";
-    for (int i = 0; i < type->keys.n; i++) {
-        const struct config_field *field = &type->keys.at[i].field;
-        bool counts = false;
-        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
-            counts |= field->type == FIELD_INT && field->offset == sizes[s];
-        double value = counts ? number_at(json, field, field->offset) : 0;
-        if (value > 0 && !says(type, root, field->offset))
-            text = arena_printf(arena, "%s%s%s %.0f", text, *text ? ", " : "", field->key, value);
-    }
-    if (*text)
-        diag_warn(diag, config_pos(root), "assumed, as transformers does where the file says nothing: %s", text);
-}
-
 /* ---- what a key must say ---- */
 
 /* Probabilities that must be one: the second is the first's. */
 static bool differ(double a, double b)
 {
     return a < b || a > b;
+}
+
+static double number_at(const struct config_json *json, const struct config_field *field, size_t offset)
+{
+    const void *at = (const char *)json + offset;
+    return field->type == FIELD_INT ? (double)*(const int64_t *)at : *(const double *)at;
 }
 
 static bool is_wrong(const struct config_json *json, const struct huggingface_key *key, struct config_node value)
@@ -264,7 +235,6 @@ static enum status read_type(struct config_json *json, const struct huggingface_
     if (json->shape.moe.experts > 0)
         also_read[n_also++] = "mlp_only_layers";
     enum status status = read_keys(json, type, root, arena, diag);
-    warn_of_defaults(json, type, root, arena, diag);
     if (!status)
         status = check_model(json, type, root, diag);
     if (!status)
