@@ -332,9 +332,13 @@ static enum status load_known_gpus(struct memory_request *request, struct arena 
             "there is no GPU here; FLOPCAST_DATA names the folder with flopcast's files, --gpu a file of your own");
     request->n_gpus = request->gpu_path ? 1 : (int)found.gl_pathc;
     request->gpus = ARENA_ARRAY(arena, struct memory_gpu, request->n_gpus);
-    for (int i = 0; i < request->n_gpus && status == STATUS_OK; i++)
-        status = load_gpu(
-            request, &request->gpus[i].gpu, request->gpu_path ? request->gpu_path : found.gl_pathv[i], arena, diag);
+    for (int i = 0; i < request->n_gpus && status == STATUS_OK; i++) {
+        const char *path = request->gpu_path ? request->gpu_path : found.gl_pathv[i];
+        struct diag unsaid = DIAG_INIT; /* of a list of all, what a file warns of */
+        status = load_gpu(request, &request->gpus[i].gpu, path, arena, request->gpu_path ? diag : &unsaid);
+        if (status != STATUS_OK && !request->gpu_path)
+            status = load_gpu(request, &request->gpus[i].gpu, path, arena, diag);
+    }
     globfree(&found);
     return status;
 }
