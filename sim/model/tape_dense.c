@@ -66,16 +66,21 @@ static void multiply(
     tape_use(tape, op->weight);
 }
 
-void tape_bias_gradient(struct tape *tape, const struct tape_op *op, int grad, int64_t biases)
+void tape_bias_sum(struct tape *tape, const struct tape_op *op, int grad, int64_t biases)
 {
-    if (op->bias == NO_PARAM)
-        return;
     tape_run(tape, (struct tape_stream){.kind = KERNEL_ELEMENTWISE,
                        .name = tape_suffix(tape, op->name, "bgrad"),
                        .ops = 1,
                        .reads = BUFFERS(grad),
                        .write = NO_BUFFER,
                        .param_bytes = (double)(biases * tape->storage_bytes)});
+}
+
+void tape_bias_gradient(struct tape *tape, const struct tape_op *op, int grad, int64_t biases)
+{
+    if (op->bias == NO_PARAM)
+        return;
+    tape_bias_sum(tape, op, grad, biases);
     tape_complete(tape, op->bias);
 }
 

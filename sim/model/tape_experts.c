@@ -252,12 +252,7 @@ static void experts_backward(struct tape *tape, const struct tape_op *op)
         tape_begin_shares(tape, op->weight);
     if (op->bias == NO_PARAM)
         return;
-    tape_run(tape, (struct tape_stream){.kind = KERNEL_ELEMENTWISE,
-                       .name = tape_suffix(tape, op->name, "bgrad"),
-                       .ops = 1,
-                       .reads = BUFFERS(grad),
-                       .write = NO_BUFFER,
-                       .param_bytes = (double)(op->batch * op->n * tape->storage_bytes)});
+    tape_bias_sum(tape, op, grad, op->batch * op->n);
     if (op->part == 0)
         tape_complete(tape, op->bias);
 }
