@@ -141,7 +141,7 @@ void tape_run(struct tape *tape, struct tape_stream stream);
 /* The usual case, without a parameter; an elementwise kernel, which reads a, and b unless it is NO_BUFFER. */
 void tape_pass(struct tape *tape, enum kernel_kind kind, const char *name, double ops, const int *reads, int write);
 void tape_elementwise(struct tape *tape, const char *name, double ops, int a, int b, int write);
-/* The kernel that sums grad's rows into the gradients of so many biases. */
+/* The kernel that sums the rows of grad into the gradients of biases. */
 void tape_bias_sum(struct tape *tape, const struct tape_op *op, int grad, int64_t biases);
 /* It, where the op has a bias, whose gradient is then complete. */
 void tape_bias_gradient(struct tape *tape, const struct tape_op *op, int grad, int64_t biases);
