@@ -42,16 +42,30 @@ __global__ void stream_kernel(float4 *out, const float4 *a, const float4 *b, flo
     }
 }
 
+/* Waits, as a collective does for its peers: of each block one thread reads the clock, and nothing is moved. */
+__global__ void hold_kernel(unsigned long long ns)
+{
+    unsigned long long start, now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(start));
+    do
+        asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    while (now - start < ns);
+}
+
 /* Blocks that take all shared memory of an SM stand alone on it, so `sms` blocks are on `sms` SMs. */
+template <class KERNEL> int whole_sm(KERNEL *kernel)
+{
+    int shared = 0;
+    CUDA_TRY(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
+    CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
+    return shared;
+}
+
 template <stream_kind KIND>
 void stream_launch(
     const measure_session &session, float4 *out, const float4 *a, const float4 *b, size_t n, int sms, cudaStream_t on)
 {
-    int shared = 0;
-    if (sms > 0) {
-        CUDA_TRY(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
-        CUDA_TRY(cudaFuncSetAttribute(stream_kernel<KIND>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
-    }
+    int shared = sms > 0 ? whole_sm(stream_kernel<KIND>) : 0;
     int blocks = sms > 0 ? sms : session.sms * 2; /* two blocks of 1024 threads fill an SM */
     stream_kernel<KIND><<<blocks, SM_THREADS, (size_t)shared, on>>>(out, a, b, 0.5f, n);
 }
@@ -86,6 +100,12 @@ static void stream(measure_session &session, stream_kind kind, size_t array_byte
 void measure_copy_by(const measure_session &session, void *dst, const void *src, size_t bytes, int sms, cudaStream_t on)
 {
     stream_launch<COPY>(session, (float4 *)dst, (const float4 *)src, NULL, bytes / sizeof(float4), sms, on);
+}
+
+void measure_hold(double time_s, int sms, cudaStream_t on)
+{
+    int shared = whole_sm(hold_kernel);
+    hold_kernel<<<sms, 1, (size_t)shared, on>>>((unsigned long long)(time_s * 1e9));
 }
 
 void measure_hbm(measure_session &session)

@@ -88,6 +88,8 @@ measure_launch measure_gemm_launch(
 /* dst = src for `bytes` (a multiple of 16) by at most this many SMs, one block on each; 0: the whole GPU. */
 void measure_copy_by(
     const measure_session &session, void *dst, const void *src, size_t bytes, int sms, cudaStream_t on);
+/* Holds this many SMs for a time and moves nothing. */
+void measure_hold(double time_s, int sms, cudaStream_t on);
 
 void measure_gemm(measure_session &session);
 void measure_sustained(measure_session &session);

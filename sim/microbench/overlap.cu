@@ -67,39 +67,66 @@ static measure_samples time_beside(const measure_launch &front, cudaStream_t at,
     return samples;
 }
 
-/* A GEMM or a streaming kernel beside a copy that holds k SMs: what a collective with k channels does to it, without
- * the collective. */
-static void beside_copy(measure_session &session, bool gemm, int sms)
+namespace {
+
+/* In front: products of m x n by k, of which the small ones fill the SMs once or a few times, and a copy (m 0). */
+const struct front {
+    const char *kernel;
+    long long m, n, k;
+} fronts[] = {{"tn; square", 8192, 8192, 8192}, {"tn; square", 4096, 4096, 4096},
+    {"tn; llama3.1-8b ff in", 2048, 14336, 4096}, {"tn; llama3.1-8b q", 2048, 4096, 4096}, {"copy", 0, 0, 0}};
+const size_t FRONT_BYTES = (size_t)256 << 20, BACKGROUND_BYTES = (size_t)64 << 20; /* of the copies */
+const double HOLD_S = 200e-6;
+
+measure_case beside_case(const front &f, const char *beside)
 {
-    const long long side = 8192;
-    const size_t bytes = (size_t)256 << 20, copied = (size_t)64 << 20;
-    char beside[64];
-    snprintf(beside, sizeof beside, "copy on %d SMs", sms);
     measure_case what = {};
     what.category = "overlap";
-    what.kernel = gemm ? "tn; square" : "copy";
-    what.dtype = gemm ? "bf16" : "fp32";
-    what.m = what.n = what.k = gemm ? side : 0;
-    what.batch = gemm;
-    what.flop = gemm ? 2.0 * (double)side * (double)side * (double)side : 0;
-    what.bytes = gemm ? 3.0 * (double)side * (double)side * 2 : 2.0 * (double)bytes;
-    what.beside = sms > 0 ? beside : NULL;
-    measure_by(session, what, [=](measure_session &s) {
-        const measure_session *at = &s;
-        measure_launch front;
-        if (gemm) {
-            front = measure_gemm_launch(s, BF16, "tn", side, side, side, 1);
-        } else {
-            void *from = measure_random(s, FP32, bytes / 4), *to = measure_take(s, bytes);
-            front = [=](cudaStream_t on) { measure_copy_by(*at, to, from, bytes, 0, on); };
-        }
-        void *source = measure_random(s, FP32, copied / 4), *target = measure_take(s, copied);
+    what.kernel = f.kernel;
+    what.dtype = f.m ? "bf16" : "fp32";
+    what.m = f.m;
+    what.n = f.n;
+    what.k = f.k;
+    what.batch = f.m > 0;
+    what.flop = 2.0 * (double)f.m * (double)f.n * (double)f.k;
+    what.bytes = f.m ? 2.0 * (double)(f.m * f.k + f.n * f.k + f.m * f.n) : 2.0 * (double)FRONT_BYTES;
+    what.beside = beside;
+    return what;
+}
+
+measure_launch front_launch(measure_session &s, const front &f)
+{
+    const measure_session *at = &s;
+    if (f.m)
+        return measure_gemm_launch(s, BF16, "tn", f.m, f.n, f.k, 1);
+    void *from = measure_random(s, FP32, FRONT_BYTES / 4), *to = measure_take(s, FRONT_BYTES);
+    return [=](cudaStream_t on) { measure_copy_by(*at, to, from, FRONT_BYTES, 0, on); };
+}
+
+/* What a collective with this number of channels does to compute, without the collective: while it moves (a copy), or
+ * waits (hold). */
+measure_launch background_launch(measure_session &s, bool moves, int sms)
+{
+    const measure_session *at = &s;
+    if (!moves)
+        return [=](cudaStream_t on) { measure_hold(HOLD_S, sms, on); };
+    void *source = measure_random(s, FP32, BACKGROUND_BYTES / 4), *target = measure_take(s, BACKGROUND_BYTES);
+    return [=](cudaStream_t on) { measure_copy_by(*at, target, source, BACKGROUND_BYTES, sms, on); };
+}
+
+} // namespace
+
+static void beside_sms(measure_session &session, const front &f, bool moves, int sms)
+{
+    char beside[64];
+    snprintf(beside, sizeof beside, "%s %d SMs", moves ? "copy on" : "hold of", sms);
+    measure_by(session, beside_case(f, sms > 0 ? beside : NULL), [=](measure_session &s) {
+        measure_launch front = front_launch(s, f), background = background_launch(s, moves, sms);
         if (s.overflow || sms >= s.sms)
             return measure_samples();
         measure_samples alone = measure_warm(s, front);
         if (sms == 0)
             return alone;
-        measure_launch background = [=](cudaStream_t on) { measure_copy_by(*at, target, source, copied, sms, on); };
         double background_s = median_s(measure_warm(s, background));
         cudaStream_t behind = background_stream();
         measure_samples samples = time_beside(front, s.stream, median_s(alone), background, behind, background_s);
@@ -110,9 +137,12 @@ static void beside_copy(measure_session &session, bool gemm, int sms)
 
 void measure_overlap(measure_session &session)
 {
-    for (bool gemm : {true, false})
-        for (int sms : {0, 2, 4, 8, 16, 24, 32})
-            beside_copy(session, gemm, sms);
+    for (const front &f : fronts) {
+        beside_sms(session, f, false, 0);
+        for (bool moves : {true, false})
+            for (int sms : {2, 4, 8, 16, 24, 32})
+                beside_sms(session, f, moves, sms);
+    }
 }
 
 #ifdef FLOPCAST_MEASURE_NCCL
