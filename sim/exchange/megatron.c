@@ -212,6 +212,8 @@ void megatron_finish(struct configuration *config, struct diag *diag)
         put_assumed(config, "train.precision", "fp32", "neither --bf16 nor --fp16 is given");
     if (!put_find(config, "train.optimizer"))
         put_assumed(config, "train.optimizer", "adam", "Megatron-LM's default");
+    if (setting_is(config, "--optimizer", "dist_muon"))
+        put_setting(config, "train.muon_distributed", "true", setting_find(config, "--optimizer"));
     finish_gpus(config, diag);
     finish_tensor(config);
     finish_recomputation(config);

@@ -69,7 +69,9 @@ const struct rule megatron_rules[] = {
     {"--first-last-layers-bf16 --num-layers-at-start-in-bf16 --num-layers-at-end-in-bf16 --no-fp8-wgrad --fp4-format "
      "--fp4-recipe --fp8-output-proj --fp32-residual-connection --use-kitchen-quantization --kitchen-*",
         RULE_REFUSED, NULL, "every block's linear layers are in the one precision"},
-    {"--optimizer", RULE_WORDS, "train.optimizer", "adam=adam sgd=sgd"},
+    {"--optimizer", RULE_WORDS, "train.optimizer", "adam=adam sgd=sgd muon=muon dist_muon=muon"},
+    {"--muon-tp-mode", RULE_HELD, NULL, "blockwise"},
+    {"--muon-num-ns-steps", RULE_HELD, NULL, "5"},
     {"--use-precision-aware-optimizer --main-grads-dtype --main-params-dtype --exp-avg-dtype --exp-avg-sq-dtype "
      "--optimizer-cpu-offload --optimizer-offload-fraction --use-torch-optimizer-for-cpu-offload --cpu-offloading "
      "--cpu-offloading-num-layers --fp16-lm-cross-entropy",

@@ -23,6 +23,15 @@ bool model_is_block_matrix(const struct model *model, const struct model_tensor 
     return model->layers[tensor->layer].role != LAYER_ROOT && tensor->cols > 1 && !is_stack(tensor);
 }
 
+int64_t model_block_matrices(const struct model *model, const struct model_tensor *tensor)
+{
+    const struct model_moe *moe = &model->shape.moe;
+    if (model_is_block_matrix(model, tensor))
+        return 1;
+    bool experts = tensor->cols > 1 && strstr(tensor->name, ".experts.");
+    return !experts ? 0 : moe->local > 0 ? moe->local : moe->experts;
+}
+
 /* The linear layer of a tensor is called so: "q_proj" of "model.layers.0.self_attn.q_proj.weight". */
 static bool is_called(const struct model_tensor *tensor, const char *name, size_t n)
 {

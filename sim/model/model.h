@@ -478,6 +478,9 @@ void model_adapt(struct model *out, const struct model *model, int64_t rank, con
 /* Whether the tensor is a matrix of a block, which adapters go beside and QLoRA quantises; the stacks of experts are
  * not (peft and bitsandbytes take linear layers). */
 bool model_is_block_matrix(const struct model *model, const struct model_tensor *tensor);
+/* Matrices of a block that the tensor holds: 1, of experts those of this rank, one upon another; 0: it is none, or the
+ * root's, a table or the head. */
+int64_t model_block_matrices(const struct model *model, const struct model_tensor *tensor);
 /* One of model_adapt()'s. */
 bool model_is_adapter(const struct model_tensor *tensor);
 /* All matrices of the blocks are linear layers, which adapters go beside; a convolution's is not. */

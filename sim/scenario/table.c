@@ -72,6 +72,8 @@ static const struct config_field train_fields[] = {
     {TRAIN("optimizer", FIELD_ENUM, optimizer, "optimizer"), .names = optimizer_names},
     {TRAIN("optimizer_impl", FIELD_ENUM, optimizer_impl, "PyTorch's implementation of it"),
         .names = optimizer_impl_names},
+    {TRAIN("muon_distributed", FIELD_BOOL, muon_distributed,
+        "muon: each matrix is one rank's to orthogonalise; false: every rank's (Megatron-LM's dist_muon and muon)")},
     {TRAIN("weight_decay", FIELD_BOOL, weight_decay,
         "SGD decays the weights in a separate pass; AdamW and Lion always do")},
     {TRAIN("activation_checkpointing", FIELD_ENUM, activation_checkpointing, "what is recomputed in backward"),

@@ -10,6 +10,11 @@ static bool clips(const struct scenario_point *point)
     return strategy_clips_by_option(strategy) || !strategy->train.clip_grad_norm;
 }
 
+static bool is_muon(const struct scenario_point *point)
+{
+    return point->options.strategy.train.optimizer == OPTIMIZER_MUON;
+}
+
 static bool may_decay(const struct scenario_point *point)
 {
     int optimizer = point->options.strategy.train.optimizer;
@@ -156,6 +161,7 @@ static const struct rule {
     {"train.checkpoint_interval", is_checkpointed, "train.activation_checkpointing", "full or selective"},
     {"train.recompute_num_layers", is_recomputed, "train.activation_checkpointing", "full or selective"},
     {"train.clip_grad_norm", clips, "strategy", "fsdp, ddp or single_device"},
+    {"train.muon_distributed", is_muon, "train.optimizer", "muon"},
     {"train.weight_decay", may_decay, "train.optimizer", "sgd or sgd_momentum"},
     {"train.expert_kernels", has_experts, "model", "a mixture of experts"},
     {"train.moe_token_dispatcher_type", may_dispatch, "model", EXPERT_PARALLELISM},

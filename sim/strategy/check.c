@@ -114,6 +114,29 @@ static void check_lomo(const struct job_check *job)
         diag_input(job->diag, optimizer, "LOMO is there to train all parameters; take adamw");
 }
 
+/* Matrices that a rank has whole, or can gather. */
+static void check_muon(const struct job_check *job)
+{
+    const struct strategy_options *options = job->options;
+    struct source_pos optimizer = job_at(job, "train.optimizer");
+    int kind = options->kind;
+    if (options->train.optimizer != OPTIMIZER_MUON)
+        return;
+    if (kind == STRATEGY_DEEPSPEED || kind == STRATEGY_NANOTRON || kind == STRATEGY_INTERNEVO)
+        diag_input(job->diag, optimizer,
+            "muon is simulated with strategy ddp, fsdp, megatron and single_device; take one of them, or another "
+            "optimizer");
+    if (kind == STRATEGY_MEGATRON && options->megatron.use_distributed_optimizer)
+        diag_input(job->diag, job_at(job, "megatron.use_distributed_optimizer"),
+            "Megatron-LM's distributed optimizer cuts matrices, which muon needs whole; take train.muon_distributed: "
+            "true in its place");
+    if (offload_path(options))
+        diag_input(job->diag, optimizer, "muon steps on the GPU; take another optimizer, or no offloading");
+    if (!kernel_supported(&job->hw->gpu, DTYPE_BF16))
+        diag_input(job->diag, optimizer, "muon multiplies in BF16, which GPU '%s' cannot; take another optimizer",
+            job->hw->gpu.name);
+}
+
 static bool multiplies_in_16_bits(const struct train_options *train)
 {
     return train->precision == PRECISION_BF16_MIXED || train->precision == PRECISION_FP16_MIXED;
@@ -302,6 +325,7 @@ enum status strategy_check(const struct strategy_options *options, const struct 
     check_stage(&job);
     check_recompute_method(&job);
     check_lomo(&job);
+    check_muon(&job);
     check_batch(&job);
     check_graphs(&job);
     check_host(&job);

@@ -22,13 +22,15 @@
  *
  * Ignored: find_unused_parameters, static_graph, zero_grad(set_to_none=False). */
 #include "strategy/buckets.h"
+#include "strategy/muon.h"
 
 struct ddp {
     struct emit *emit;
     const struct ddp_options *options;
     int group;
-    struct optimizer_tensor *tensors; /* that are trained */
+    struct optimizer_tensor *tensors; /* that are trained, of muon's what this rank steps on */
     int n_tensors;
+    int64_t dealt;          /* elements of the matrices that muon deals to ranks */
     struct buckets buckets; /* in bytes */
     int *casts;             /* by layer: autocast's copies of its weights, or PLAN_NO_OP */
     bool reducer;           /* there is one */
@@ -176,8 +178,12 @@ static void setup_memory(struct ddp *ddp)
         if (!at->frozen && !ddp->options->zero_grad && !ddp->views)
             plan_keep(&emit->builder, at->name, at->numel * emit->master_bytes, HBM_GRADIENTS);
         if (!at->frozen)
-            ddp->tensors[ddp->n_tensors++] = (struct optimizer_tensor){at->rows, at->cols};
+            ddp->tensors[ddp->n_tensors++] = muon_tensor(emit->model, emit->options->train.optimizer, at);
+        if (!at->frozen && muon_distributes(emit->options) && model_block_matrices(emit->model, at) > 0)
+            ddp->dealt += at->numel;
     }
+    if (muon_distributes(emit->options))
+        ddp->n_tensors = muon_deal(ddp->tensors, ddp->n_tensors, emit_degree(emit, AXES_DENSE));
     if (ddp->reducer)
         plan_keep(&emit->builder, "reducer/buckets", emit->model->trained * emit->master_bytes,
             ddp->views ? HBM_GRADIENTS : HBM_BUFFERS);
@@ -209,6 +215,8 @@ static void step_ends(struct emit *emit)
     finish_backward(ddp);
     emit_first_state(emit, ddp->tensors, ddp->n_tensors);
     emit_optimizer(emit, ddp->tensors, ddp->n_tensors);
+    if (ddp->dealt > 0)
+        muon_gather(emit, (double)(ddp->dealt * emit->master_bytes), ddp->group);
     buckets_free(&ddp->buckets);
 }
 

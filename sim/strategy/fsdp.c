@@ -169,19 +169,17 @@ static void lay_out_units(struct fsdp *fsdp)
     struct emit *emit = fsdp->emit;
     int n = emit->model->n_layers;
     fsdp->n_units = model_expert_ranks(&emit->workload.parallel) > 1 ? 2 * n : n;
-    fsdp->shards = ARENA_ARRAY(emit->arena, struct optimizer_tensor, fsdp->n_units);
+    fsdp->shards = ARENA_ARRAY(emit->arena, struct optimizer_tensor, fsdp->n_units + emit->model->n_tensors);
     fsdp->units = ARENA_ARRAY(emit->arena, struct shard_unit, fsdp->n_units);
     for (int u = 0; u < fsdp->n_units; u++) {
         struct shard_unit *unit = &fsdp->units[u];
         *unit = lay_out(fsdp, u % n, u >= n);
         if (u >= n && unit->used_shard == 0)
             continue;
-        struct optimizer_tensor shard = {unit->shard, 1};
-        if (unit->shard > 0)
-            fsdp->shards[fsdp->n_shards++] = shard;
+        fsdp_add_shards(fsdp, unit);
         if (fsdp_offloads(fsdp)) { /* the gradient has a place there, too */
-            emit_keep_on_host(
-                emit, unit->kept_shard + unit->shard * emit->master_bytes + emit_state_bytes(emit, shard));
+            emit_keep_on_host(emit, unit->kept_shard + unit->shard * emit->master_bytes +
+                                        emit_state_bytes(emit, optimizer_vector(unit->shard)));
             continue;
         }
         plan_keep(&emit->builder, emit_name(emit, unit->layer, "flat_param"), unit->kept_shard, HBM_PARAMETERS);

@@ -40,7 +40,7 @@ struct fsdp {
     const struct fsdp_options *options;
     struct shard_unit *units; /* by layer; then those of experts, by layer, without parameters where there are none */
     int n_units;
-    struct optimizer_tensor *shards; /* of units that are trained: flat, what the optimizer sees */
+    struct optimizer_tensor *shards; /* of units that are trained: flat, or muon's; what the optimizer sees */
     int n_shards;
     int64_t gather_bytes; /* a parameter that is trained, and its gradient, as the unit is gathered */
     int64_t reduce_bytes; /* an element of a gradient on the wire */
@@ -106,5 +106,8 @@ void fsdp_reduce(struct fsdp *fsdp, struct shard_unit *unit);
 /* fully_shard keeps the input of a reduce-scatter until the compute stream waits for it: before the next one, and when
  * backward ends. */
 void fsdp_free_scattered(struct fsdp *fsdp);
+
+/* What the optimizer steps on: the unit's flat shard, of which muon takes the matrices apart. */
+void fsdp_add_shards(struct fsdp *fsdp, const struct shard_unit *unit);
 
 #endif

@@ -1,5 +1,6 @@
 /* FSDP: the way of gradients out of a unit. See fsdp.c. */
 #include "strategy/fsdp.h"
+#include "strategy/muon.h"
 
 /* FSDP1 divides gradients by a power of two before the sum over the ranks, and by the rest after it, so that neither
  * overflows (DefaultState._get_gradient_predivide_factor); what is divided by one is left alone. fully_shard
@@ -233,4 +234,22 @@ void fsdp_reduce(struct fsdp *fsdp, struct shard_unit *unit)
         reduce_by_parameter(fsdp, unit);
     else
         reduce_flat(fsdp, unit);
+}
+
+void fsdp_add_shards(struct fsdp *fsdp, const struct shard_unit *unit)
+{
+    const struct emit *emit = fsdp->emit;
+    int64_t matrices = 0;
+    for (int t = unit->first_tensor; t < unit->first_tensor + unit->n_tensors; t++) {
+        struct optimizer_tensor tensor =
+            muon_tensor(emit->model, emit->options->train.optimizer, &emit->model->tensors[t]);
+        if (tensor.matrices == 0 || emit->model->tensors[t].frozen || !fsdp_holds(unit, &emit->model->tensors[t]))
+            continue;
+        tensor.ranks = unit->ranks;
+        tensor.group = unit->group;
+        matrices += optimizer_numel(tensor);
+        fsdp->shards[fsdp->n_shards++] = tensor;
+    }
+    if (unit->shard > matrices)
+        fsdp->shards[fsdp->n_shards++] = optimizer_vector(unit->shard - matrices);
 }

@@ -161,7 +161,7 @@ static void step_ends(struct emit *emit)
 {
     struct internevo *self = emit->state;
     struct plan_builder *builder = &emit->builder;
-    struct optimizer_tensor part = {self->largest, 1};
+    struct optimizer_tensor part = optimizer_vector(self->largest);
     buckets_send(emit, &self->buckets);
     builder->phase = PHASE_OPTIMIZER;
     plan_stream_wait(builder, STREAM_COMPUTE, buckets_last(&self->buckets));
@@ -196,7 +196,7 @@ static void setup(struct emit *emit)
         share_in_order(self, owners);
     else
         share_by_size(self, owners);
-    struct optimizer_tensor part = {self->largest, 1};
+    struct optimizer_tensor part = optimizer_vector(self->largest);
     plan_keep(&emit->builder, "weights", emit->model->params * emit->param_bytes, HBM_PARAMETERS);
     plan_keep(&emit->builder, "optimizer_state", emit_state_bytes(emit, part), HBM_OPTIMIZER);
     broadcast_weights(self);

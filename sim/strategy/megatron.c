@@ -11,8 +11,8 @@
  * pipeline has run dry.
  *   Step: gradients of what sequence parallelism holds on every rank of the TP group are all-reduced there, those of a
  * tied embedding between the first and the last stage; the norm, over all ranks; the optimizer on the owned FP32 shard
- * (or on everything); the weights cast, and gathered by bucket. With overlap_param_gather a bucket is gathered in the
- * next forward pass: when a layer needs it, and one bucket ahead.
+ * (or on everything; muon: strategy/muon.h); the weights cast, and gathered by bucket. With overlap_param_gather a
+ * bucket is gathered in the next forward pass: when a layer needs it, and one bucket ahead.
  *
  * FP8 (precision fp8_mixed with fusion transformer_engine): weights that multiply in it are kept beside their
  * transposes, both made once a step; with fp8_param_gather there are no 16-bit ones, and gathers have a byte an
@@ -35,7 +35,7 @@
  * Ignored: padding of buckets, the first step (whose reductions do not overlap), several instances of the distributed
  * optimizer, align_param_gather. Without the distributed optimizer the norm is added up over TP and PP groups in turn.
  */
-#include "strategy/emit.h"
+#include "strategy/muon.h"
 
 #include <string.h>
 
@@ -62,11 +62,13 @@ struct megatron {
     const struct megatron_options *options;
     int64_t grad_bytes; /* of main_grad's elements */
     int group[N_CLASSES], ranks[N_CLASSES];
-    int64_t elements[N_CLASSES]; /* on this rank, that are trained */
-    int64_t fp8;                 /* those of weights that multiply in FP8 */
-    int64_t frozen_fp8;          /* the same of what is not trained */
-    int64_t scaled;              /* matrices whose largest values are all-reduced */
-    VEC(struct bucket) buckets;  /* in the order in which they are reduced */
+    int64_t elements[N_CLASSES];      /* on this rank, that are trained */
+    struct optimizer_tensor *tensors; /* that this rank steps on */
+    int n_tensors;
+    int64_t fp8;                /* those of weights that multiply in FP8 */
+    int64_t frozen_fp8;         /* the same of what is not trained */
+    int64_t scaled;             /* matrices whose largest values are all-reduced */
+    VEC(struct bucket) buckets; /* in the order in which they are reduced */
     int *bucket, *segment; /* by tensor, NO_BUCKET: frozen; the segment whose backward pass completes its gradient */
     bool *fused;           /* by tensor: its gradient comes from a GEMM */
 };
@@ -287,7 +289,7 @@ static void clip(struct megatron *self, double owned_bytes)
 {
     struct emit *emit = self->emit;
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_NORM, "grad_norm/norm", owned_bytes, 0);
-    if (self->options->use_distributed_optimizer) {
+    if (self->options->use_distributed_optimizer || muon_distributes(emit->options)) {
         emit_all_reduce(emit, "grad_norm/all_reduce", FLOAT_BYTES, emit_group(emit, "world", AXES_ALL), PARALLEL_DATA);
     } else {
         emit_add_over_model(emit, "grad_norm", FLOAT_BYTES);
@@ -295,36 +297,50 @@ static void clip(struct megatron *self, double owned_bytes)
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "grad_norm/scale", owned_bytes, owned_bytes);
 }
 
-/* Elements that this rank steps on. */
-static int64_t owned(const struct megatron *self, int class)
+/* Of a class: muon's matrices; the rest as if it were one tensor. */
+static void own(struct megatron *self, int class)
 {
-    int ranks = self->options->use_distributed_optimizer ? self->ranks[class] : 1;
-    return (self->elements[class] + ranks - 1) / ranks;
+    const struct emit *emit = self->emit;
+    bool deals = muon_distributes(emit->options), shards = deals || self->options->use_distributed_optimizer;
+    int64_t rest = self->elements[class], ranks = shards ? self->ranks[class] : 1;
+    struct optimizer_tensor *tensors = self->tensors + self->n_tensors;
+    int n = 0;
+    for (int t = 0; t < emit->model->n_tensors; t++) {
+        struct optimizer_tensor tensor =
+            muon_tensor(emit->model, emit->options->train.optimizer, &emit->model->tensors[t]);
+        if (tensor.matrices == 0 || self->bucket[t] == NO_BUCKET || class_of(&emit->model->tensors[t]) != class)
+            continue;
+        rest -= optimizer_numel(tensor);
+        tensors[n++] = tensor;
+    }
+    if (deals)
+        n = muon_deal(tensors, n, self->ranks[class]);
+    if (rest > 0)
+        tensors[n++] = optimizer_vector((rest + ranks - 1) / ranks);
+    self->n_tensors += n;
 }
 
-static int owned_tensors(const struct megatron *self, struct optimizer_tensor tensors[N_CLASSES])
+static int64_t owned(const struct megatron *self)
 {
-    int n = 0;
-    for (int c = 0; c < N_CLASSES; c++)
-        if (self->elements[c] > 0)
-            tensors[n++] = (struct optimizer_tensor){owned(self, c), 1};
-    return n;
+    int64_t elements = 0;
+    for (int i = 0; i < self->n_tensors; i++)
+        elements += optimizer_numel(self->tensors[i]);
+    return elements;
 }
 
 static void optimizer_step(struct megatron *self)
 {
     struct emit *emit = self->emit;
     struct plan_builder *builder = &emit->builder;
-    struct optimizer_tensor tensors[N_CLASSES];
-    int n = owned_tensors(self, tensors), full = PLAN_NO_OP;
-    double elements = (double)(owned(self, DENSE) + owned(self, EXPERT));
+    int full = PLAN_NO_OP;
+    double elements = (double)owned(self);
     double narrow = elements * (double)self->grad_bytes, wide = elements * (double)emit->master_bytes;
     if (self->grad_bytes != emit->master_bytes) {
         full = plan_alloc(builder, STREAM_COMPUTE, "main_grad.float()", (int64_t)wide, HBM_GRADIENTS);
         emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "main_grad.float()", narrow, wide);
     }
     clip(self, wide);
-    emit_optimizer(emit, tensors, n);
+    emit_optimizer(emit, self->tensors, self->n_tensors);
     plan_free(builder, full, PLAN_NO_OP);
     if (emit->param_bytes != emit->master_bytes)
         emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "optimizer/weights_from_fp32", wide,
@@ -344,6 +360,9 @@ static void step_ends(struct emit *emit)
     emit_reduce_tied_embedding(emit, self->grad_bytes);
     builder->phase = PHASE_OPTIMIZER;
     optimizer_step(self);
+    for (int c = 0; c < N_CLASSES && muon_distributes(emit->options); c++)
+        if (self->elements[c] > 0)
+            muon_gather(emit, (double)(self->elements[c] * emit->param_bytes), self->group[c]);
     plan_wait stepped = plan_last_op(builder, STREAM_COMPUTE);
     for (int b = 0; b < self->buckets.n && gathers(self) && !self->options->overlap_param_gather; b++) {
         gather(self, b, stepped);
@@ -418,8 +437,7 @@ static void setup_memory(struct megatron *self)
 {
     struct emit *emit = self->emit;
     struct plan_builder *builder = &emit->builder;
-    struct optimizer_tensor tensors[N_CLASSES];
-    int64_t all = self->elements[DENSE] + self->elements[EXPERT], n = owned_tensors(self, tensors);
+    int64_t all = self->elements[DENSE] + self->elements[EXPERT];
     plan_keep(
         builder, "param_buffer", (all - self->fp8) * emit->param_bytes + self->fp8 * kept_bytes(self), HBM_PARAMETERS);
     plan_keep(builder, "fp8_weights",
@@ -429,10 +447,11 @@ static void setup_memory(struct megatron *self)
         HBM_PARAMETERS);
     plan_keep(builder, "grad_buffer", all * self->grad_bytes, HBM_GRADIENTS);
     plan_keep(builder, "dummy_wgrads", dummy_gradients(self) * emit->param_bytes, HBM_GRADIENTS);
-    for (int i = 0; i < n; i++) {
-        int64_t master = emit->param_bytes != emit->master_bytes ? tensors[i].rows * emit->master_bytes : 0;
-        plan_keep(builder, "main_params", master, HBM_OPTIMIZER);
-        plan_keep(builder, "optimizer_state", emit_state_bytes(emit, tensors[i]), HBM_OPTIMIZER);
+    for (int i = 0; i < self->n_tensors; i++) {
+        bool copied = emit->param_bytes != emit->master_bytes;
+        plan_keep(
+            builder, "main_params", copied ? optimizer_numel(self->tensors[i]) * emit->master_bytes : 0, HBM_OPTIMIZER);
+        plan_keep(builder, "optimizer_state", emit_state_bytes(emit, self->tensors[i]), HBM_OPTIMIZER);
     }
 }
 
@@ -447,6 +466,7 @@ static void setup(struct emit *emit)
             [EXPERT] = emit_group(emit, "expert_dp", AXES_EXPERT | AXES_OF_EXPERT_GRID)},
         .ranks =
             {[DENSE] = emit_degree(emit, AXES_DENSE), [EXPERT] = emit_degree(emit, AXES_EXPERT | AXES_OF_EXPERT_GRID)},
+        .tensors = ARENA_ARRAY(emit->arena, struct optimizer_tensor, n + N_CLASSES),
         .bucket = ARENA_ARRAY(emit->arena, int, n),
         .segment = ARENA_ARRAY(emit->arena, int, n),
         .fused = ARENA_ARRAY(emit->arena, bool, n)};
@@ -463,6 +483,8 @@ static void setup(struct emit *emit)
         self->elements[self->buckets.at[b].class] += self->buckets.at[b].elements;
         self->fp8 += self->buckets.at[b].fp8;
     }
+    for (int c = 0; c < N_CLASSES; c++)
+        own(self, c);
     setup_memory(self);
 }
 

@@ -143,7 +143,7 @@ static void optimizer_step(struct nanotron *self)
         const struct model_tensor *at = &emit->model->tensors[t];
         if (at->frozen)
             continue;
-        struct optimizer_tensor slice = {owned(self, at->numel), 1};
+        struct optimizer_tensor slice = optimizer_vector(owned(self, at->numel));
         plan_host(&emit->builder, "optimizer/param_group", emit->options->host.unit_hook_s);
         emit_optimizer(emit, &slice, 1);
         if (emit->param_bytes != emit->master_bytes)
@@ -234,7 +234,7 @@ static void setup(struct emit *emit)
         .buckets = {.reduce = reduce}};
     for (int t = 0; t < emit->model->n_tensors; t++) {
         const struct model_tensor *at = &emit->model->tensors[t];
-        struct optimizer_tensor slice = {owned(self, at->numel), 1};
+        struct optimizer_tensor slice = optimizer_vector(owned(self, at->numel));
         keep(emit, at->name, at->numel * emit->param_bytes, HBM_PARAMETERS);
         if (at->frozen)
             continue;

@@ -3,10 +3,10 @@
  * _fused_* of PyTorch 2; lion_pytorch/lion_pytorch.py; bitsandbytes csrc/kernels.cu,
  * kOptimizerStatic8bit2StateBlockwise; transformers/optimization.py, Adafactor.step; lomo_optim/lomo.py, fuse_update.
  */
-#include "strategy/emit.h"
+#include "strategy/muon.h"
 
-const char *const optimizer_names[OPTIMIZER_COUNT + 1] = {
-    "adamw", "adam", "sgd", "sgd_momentum", "lion", "adam8bit", "adafactor", "adafactor_momentum", "lomo", NULL};
+const char *const optimizer_names[OPTIMIZER_COUNT + 1] = {"adamw", "adam", "sgd", "sgd_momentum", "lion", "adam8bit",
+    "adafactor", "adafactor_momentum", "lomo", "muon", NULL};
 const char *const optimizer_impl_names[OPTIMIZER_IMPL_COUNT + 1] = {"foreach", "fused", "for_loop", NULL};
 
 enum shape { ANY_SHAPE, MATRIX, VECTOR };
@@ -76,6 +76,8 @@ static const struct recipe recipes[OPTIMIZER_COUNT] = {
     [OPTIMIZER_ADAFACTOR_MOMENTUM] = {0, 0, 2, NULL,
         {ADAFACTOR_UPDATE, EACH("exp_avg.mul_", 1, 1, 1), EACH("exp_avg.add_", 2, 1, 2), ADAFACTOR_APPLY}},
     [OPTIMIZER_LOMO] = {0, 0, 0, NULL, {EACH("lomo.add_", 2, 1, 2)}},
+    /* Of what is no matrix of a block. */
+    [OPTIMIZER_MUON] = {2, 1, 2, "fused_adamw", {EACH("param.mul_", 1, 1, 1), ADAM_PASSES}},
 };
 
 /* weight_decay: grad = grad.add(param, alpha=weight_decay), a new tensor. */
@@ -98,9 +100,14 @@ static int64_t adam_8bit_bytes(int64_t numel)
     return 2 * (numel < BNB_MIN_8BIT ? FLOAT_BYTES * numel : numel + FLOAT_BYTES * blocks);
 }
 
+static int moments_of(int optimizer, struct optimizer_tensor tensor)
+{
+    return tensor.matrices > 0 ? 1 : recipes[optimizer].moments;
+}
+
 int64_t optimizer_state_bytes(int optimizer, struct optimizer_tensor tensor, int64_t element_bytes)
 {
-    int64_t numel = tensor.rows * tensor.cols;
+    int64_t numel = optimizer_numel(tensor);
     int64_t sums = tensor.cols > 1 ? tensor.rows + tensor.cols : tensor.rows;
     if (optimizer == OPTIMIZER_ADAM_8BIT)
         return adam_8bit_bytes(numel);
@@ -108,22 +115,25 @@ int64_t optimizer_state_bytes(int optimizer, struct optimizer_tensor tensor, int
         return FLOAT_BYTES * sums;
     if (optimizer == OPTIMIZER_ADAFACTOR_MOMENTUM)
         return FLOAT_BYTES * (sums + numel);
-    return recipes[optimizer].moments * numel * element_bytes;
+    return moments_of(optimizer, tensor) * numel * element_bytes;
 }
 
 int64_t emit_state_bytes(const struct emit *emit, struct optimizer_tensor tensor)
 {
-    int64_t copy = emit->step_bytes != emit->master_bytes ? tensor.rows * tensor.cols * emit->step_bytes : 0;
+    int64_t copy = emit->step_bytes != emit->master_bytes ? optimizer_numel(tensor) * emit->step_bytes : 0;
     return copy + optimizer_state_bytes(emit->options->train.optimizer, tensor, emit->step_bytes);
 }
 
 void emit_first_state(struct emit *emit, const struct optimizer_tensor *tensors, int n)
 {
-    int moments = recipes[emit->options->train.optimizer].moments, copies = emit->step_bytes != emit->master_bytes;
-    int blocks = moments > 0 ? moments + copies : 1;
-    for (int k = 0; k < n * blocks; k++)
-        plan_keep_from_here(
-            &emit->builder, "optimizer/state", emit_state_bytes(emit, tensors[k / blocks]) / blocks, HBM_OPTIMIZER);
+    int copies = emit->step_bytes != emit->master_bytes;
+    for (int i = 0; i < n; i++) {
+        int moments = moments_of(emit->options->train.optimizer, tensors[i]),
+            blocks = moments > 0 ? moments + copies : 1;
+        for (int k = 0; k < blocks; k++)
+            plan_keep_from_here(
+                &emit->builder, "optimizer/state", emit_state_bytes(emit, tensors[i]) / blocks, HBM_OPTIMIZER);
+    }
 }
 
 /* One kernel of a pass; numel may be a launch's share of many tensors. */
@@ -156,7 +166,7 @@ static int *temporaries_of(
     int *blocks = ARENA_ARRAY(emit->arena, int, recipe->temporaries *n);
     for (int k = 0; k < recipe->temporaries * n; k++)
         blocks[k] = plan_alloc(&emit->builder, STREAM_COMPUTE, "optimizer/temporaries",
-            tensors[k % n].rows * tensors[k % n].cols * emit->step_bytes, HBM_OPTIMIZER);
+            optimizer_numel(tensors[k % n]) * emit->step_bytes, HBM_OPTIMIZER);
     return blocks;
 }
 
@@ -165,7 +175,7 @@ int optimizer_launches(const struct optimizer_tensor *tensors, int n)
     int launches = 0, held = 0;
     int64_t blocks = 0; /* of the launch that is being filled */
     for (int i = 0; i < n; i++) {
-        blocks += (tensors[i].rows * tensors[i].cols + ELEMENTS_A_BLOCK - 1) / ELEMENTS_A_BLOCK;
+        blocks += (optimizer_numel(tensors[i]) + ELEMENTS_A_BLOCK - 1) / ELEMENTS_A_BLOCK;
         launches += (int)(blocks / BLOCKS_A_LAUNCH);
         held = blocks >= BLOCKS_A_LAUNCH ? 0 : held;
         blocks %= BLOCKS_A_LAUNCH;
@@ -184,7 +194,7 @@ static void emit_together(struct emit *emit, const struct recipe *recipe, const 
 {
     int64_t numel = 0, state_bytes = 0;
     for (int i = 0; i < n; i++) {
-        numel += tensors[i].rows * tensors[i].cols;
+        numel += optimizer_numel(tensors[i]);
         state_bytes += optimizer_state_bytes(emit->options->train.optimizer, tensors[i], emit->step_bytes);
     }
     int launches = optimizer_launches(tensors, n);
@@ -205,7 +215,7 @@ static void emit_together(struct emit *emit, const struct recipe *recipe, const 
 
 static void emit_one_by_one(struct emit *emit, const struct recipe *recipe, struct optimizer_tensor tensor)
 {
-    int64_t numel = tensor.rows * tensor.cols;
+    int64_t numel = optimizer_numel(tensor);
     double state = (double)optimizer_state_bytes(emit->options->train.optimizer, tensor, emit->step_bytes);
     int temporary = plan_alloc(&emit->builder, STREAM_COMPUTE, "optimizer/temporaries",
         recipe->loop_temporaries * numel * emit->step_bytes, HBM_OPTIMIZER);
@@ -263,7 +273,7 @@ void emit_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, i
         return;
     emit->builder.phase = PHASE_OPTIMIZER;
     for (int i = 0; i < n; i++)
-        numel += tensors[i].rows * tensors[i].cols;
+        numel += optimizer_numel(tensors[i]);
     bool copies = emit->step_bytes != emit->master_bytes;
     int grads = plan_alloc(
         &emit->builder, STREAM_COMPUTE, "optimizer/fp32_grads", copies ? numel * emit->step_bytes : 0, HBM_GRADIENTS);
@@ -278,10 +288,13 @@ void emit_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, i
     }
     if (clips(emit))
         clip_grad_norm(emit, tensors, n);
+    int left = n;
+    if (emit->options->train.optimizer == OPTIMIZER_MUON)
+        tensors = muon_step(emit, tensors, &left);
     bool loop = !recipe->fused || emit->options->train.optimizer_impl == OPTIMIZER_FOR_LOOP;
     if (!loop)
-        emit_together(emit, recipe, tensors, n);
-    for (int i = 0; i < n && loop; i++)
+        emit_together(emit, recipe, tensors, left);
+    for (int i = 0; i < left && loop; i++)
         emit_one_by_one(emit, recipe, tensors[i]);
     plan_free(&emit->builder, grads, PLAN_NO_OP);
     if (copies)
@@ -303,7 +316,7 @@ void emit_host_copy(struct emit *emit, int stream, const char *name, double byte
 static double step_bytes(const struct emit *emit, struct optimizer_tensor tensor, bool in_one)
 {
     const struct recipe *recipe = recipe_of(emit);
-    double numel = (double)(tensor.rows * tensor.cols), moved = 0;
+    double numel = (double)optimizer_numel(tensor), moved = 0;
     double state = (double)optimizer_state_bytes(emit->options->train.optimizer, tensor, emit->step_bytes);
     if (in_one)
         return 3 * numel * (double)emit->step_bytes + 2 * state;
@@ -320,8 +333,8 @@ void emit_host_optimizer(struct emit *emit, const struct optimizer_tensor *tenso
     int sharers = hw_ranks_of_node(emit->hw, emit->builder.plan->mesh.ranks),
         clipped = clips(emit) ? 1 + 2 : 0; /* norm; scale in place */
     for (int i = 0; i < n; i++)
-        bytes += step_bytes(emit, tensors[i], in_one) +
-                 (double)(clipped * tensors[i].rows * tensors[i].cols * emit->step_bytes);
+        bytes +=
+            step_bytes(emit, tensors[i], in_one) + (double)(clipped * optimizer_numel(tensors[i]) * emit->step_bytes);
     emit->builder.phase = PHASE_OPTIMIZER;
     plan_host_wait(&emit->builder, "optimizer/gradients_on_host", op, 0);
     plan_host(&emit->builder, "optimizer/cpu_step", bytes * sharers / emit->hw->node.host_bandwidth.value);

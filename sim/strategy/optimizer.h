@@ -7,6 +7,8 @@
  *   block of each; tensors below 4,096 elements keep FP32 moments
  * - adafactor: transformers.Adafactor (arXiv 1804.04235): FP32 sums over the rows and the columns of a matrix
  * - adafactor_momentum: the same with beta1: an FP32 first moment beside them
+ * - muon: torch.optim.Muon and what Megatron-LM takes from it, see strategy/muon.h: one moment of the blocks' matrices;
+ *   all else is AdamW's, in its implementation
  * - lomo: OpenLMLab/LOMO (arXiv 2306.09782): SGD inside backward; a gradient lives until its layer's update, nothing is
  *   kept
  *
@@ -30,16 +32,31 @@ enum optimizer {
     OPTIMIZER_ADAFACTOR,
     OPTIMIZER_ADAFACTOR_MOMENTUM,
     OPTIMIZER_LOMO,
+    OPTIMIZER_MUON,
     OPTIMIZER_COUNT
 };
-extern const char *const optimizer_names[OPTIMIZER_COUNT + 1]; /* "adamw" ... "lomo", as above */
+extern const char *const optimizer_names[OPTIMIZER_COUNT + 1]; /* "adamw" ... "muon", as above */
 enum optimizer_impl { OPTIMIZER_FOREACH, OPTIMIZER_FUSED, OPTIMIZER_FOR_LOOP, OPTIMIZER_IMPL_COUNT };
 extern const char *const optimizer_impl_names[OPTIMIZER_IMPL_COUNT + 1]; /* "foreach", "fused", "for_loop" */
 
 /* What a step runs over: a parameter tensor, or a flat shard (cols 1). */
 struct optimizer_tensor {
     int64_t rows, cols;
+    int64_t matrices; /* muon: so much of it is orthogonalised apart, one upon another; 0: it is AdamW's */
+    int ranks, group; /* muon: that have a part of the elements each, when more than 1; the tensor is the whole */
 };
+
+static inline struct optimizer_tensor optimizer_vector(int64_t elements)
+{
+    return (struct optimizer_tensor){.rows = elements, .cols = 1};
+}
+
+/* Elements that this rank steps on. */
+static inline int64_t optimizer_numel(struct optimizer_tensor tensor)
+{
+    int64_t ranks = tensor.ranks > 1 ? tensor.ranks : 1;
+    return (tensor.rows * tensor.cols + ranks - 1) / ranks;
+}
 
 /* Bytes of state for a tensor whose elements take element_bytes (which is what Adam's, Lion's and SGD's moments take
  * too). */

@@ -1,4 +1,5 @@
 #include "strategy/states.h"
+#include "strategy/muon.h"
 
 #include <math.h>
 
@@ -7,12 +8,12 @@ double states_optimizer(int64_t params, const struct model *model, int optimizer
     bool factors = optimizer == OPTIMIZER_ADAFACTOR || optimizer == OPTIMIZER_ADAFACTOR_MOMENTUM;
     int64_t side = (int64_t)ceil(sqrt((double)params)), bytes = 0;
     struct optimizer_tensor one =
-        factors ? (struct optimizer_tensor){side, side} : (struct optimizer_tensor){params, 1};
+        factors ? (struct optimizer_tensor){.rows = side, .cols = side} : optimizer_vector(params);
+    one.matrices = optimizer == OPTIMIZER_MUON;
     if (!model)
         return (double)optimizer_state_bytes(optimizer, one, element_bytes);
     for (int i = 0; i < model->n_tensors; i++)
-        bytes += optimizer_state_bytes(
-            optimizer, (struct optimizer_tensor){model->tensors[i].rows, model->tensors[i].cols}, element_bytes);
+        bytes += optimizer_state_bytes(optimizer, muon_tensor(model, optimizer, &model->tensors[i]), element_bytes);
     return (double)bytes;
 }
 
@@ -42,8 +43,9 @@ struct states states_of(int64_t params, const struct strategy_options *options, 
         .optimizer = (double)(copy * stepped),
     };
     /* shards are cut from flattened tensors: no rows and columns are left to factor */
-    states.optimizer += stepped < params ? (double)optimizer_state_bytes(options->train.optimizer,
-                                               (struct optimizer_tensor){stepped, 1}, element.step)
+    struct optimizer_tensor flat = optimizer_vector(stepped);
+    flat.matrices = options->train.optimizer == OPTIMIZER_MUON;
+    states.optimizer += stepped < params ? (double)optimizer_state_bytes(options->train.optimizer, flat, element.step)
                                          : states_optimizer(params, NULL, options->train.optimizer, element.step);
     move_to_host(&states, options, (double)(element.step * stepped));
     return states;

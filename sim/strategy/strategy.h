@@ -59,9 +59,10 @@ struct train_options {
     int64_t recompute_num_layers;  /* 1 */
     bool checkpoint_early_stop;    /* recomputation ends with the last tensor that backward needs: PyTorch 2.1 and later
                                       with use_reentrant=False. Before, and with use_reentrant=True, all of it is run */
-    bool use_cache;    /* Hugging Face's config.use_cache: the decoder's keys and values are handed out and outlive the
-                          step */
-    bool weight_decay; /* of SGD, added to the gradients by a separate pass; AdamW and Lion always have one */
+    bool use_cache; /* Hugging Face's config.use_cache: the decoder's keys and values are handed out and outlive the
+                       step */
+    bool muon_distributed;     /* optimizer muon: each matrix is one rank's, see strategy/muon.h */
+    bool weight_decay;         /* of SGD, added to the gradients by a separate pass; AdamW and Lion always have one */
     bool drop_logits, neftune; /* see model_workload */
     bool clip_grad_norm; /* torch.nn.utils.clip_grad_norm_ before the step (FSDP: its own); DeepSpeed and InternEvo
                             compute the norm in any case */

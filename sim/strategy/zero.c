@@ -205,7 +205,7 @@ static void gather_weights(struct zero *zero)
 static void offloaded_step(struct zero *zero)
 {
     struct emit *emit = zero->emit;
-    struct optimizer_tensor owned = {zero->owned, 1};
+    struct optimizer_tensor owned = optimizer_vector(zero->owned);
     emit_host_optimizer(emit, &owned, 1, true, plan_last_op(&emit->builder, STREAM_POST));
     emit_host_copy(emit, STREAM_COMPUTE, "weights/host_to_device", (double)(zero->owned * emit->param_bytes));
 }
@@ -253,7 +253,8 @@ static void device_step(struct zero *zero)
     }
     if (emit->options->train.precision != PRECISION_FP16_MIXED) /* there emit_optimizer has it */
         emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_OPTIMIZER, "optimizer/unscale_and_clip_grads", master, master);
-    emit_optimizer(emit, &(struct optimizer_tensor){zero->owned, 1}, 1);
+    struct optimizer_tensor stepped = optimizer_vector(zero->owned);
+    emit_optimizer(emit, &stepped, 1);
     plan_free(builder, full, PLAN_NO_OP);
     emit_stream_kernel(
         emit, STREAM_COMPUTE, KERNEL_COPY, "optimizer/weights_from_fp32", master, owned * (double)emit->param_bytes);
@@ -264,8 +265,7 @@ static void keep_optimizer(struct zero *zero)
     struct emit *emit = zero->emit;
     bool master = emit->param_bytes != emit->master_bytes;
     plan_keep(&emit->builder, "fp32_master_weights", master ? zero->owned * emit->master_bytes : 0, HBM_OPTIMIZER);
-    plan_keep(&emit->builder, "optimizer_state", emit_state_bytes(emit, (struct optimizer_tensor){zero->owned, 1}),
-        HBM_OPTIMIZER);
+    plan_keep(&emit->builder, "optimizer_state", emit_state_bytes(emit, optimizer_vector(zero->owned)), HBM_OPTIMIZER);
 }
 
 static int64_t round_up(int64_t value, int64_t unit)
@@ -285,8 +285,8 @@ static void setup_memory(struct zero *zero)
     zero->owned = (emit->model->trained + n - 1) / n;
     plan_keep(builder, "weights", whole + round_up(sharded, n * emit->param_bytes) / n, HBM_PARAMETERS);
     if (zero->options->offload_optimizer) /* FP32 weights and gradients, and the states */
-        emit_keep_on_host(emit,
-            2 * zero->owned * emit->master_bytes + emit_state_bytes(emit, (struct optimizer_tensor){zero->owned, 1}));
+        emit_keep_on_host(
+            emit, 2 * zero->owned * emit->master_bytes + emit_state_bytes(emit, optimizer_vector(zero->owned)));
     else
         keep_optimizer(zero);
     /* one fills while the other is reduced; stage 3 waits instead since 0.6 (__ipg_bucket_flat_buffer) */

@@ -170,7 +170,7 @@ static void gather_weights(struct zero_off *self)
 static void optimizer_step(struct zero_off *self)
 {
     struct emit *emit = self->emit;
-    struct optimizer_tensor stepped = {self->stepped, 1};
+    struct optimizer_tensor stepped = optimizer_vector(self->stepped);
     double wide = (double)(self->stepped * emit->master_bytes);
     int full = PLAN_NO_OP;
     if (!self->bf16 && emit->param_bytes != emit->master_bytes)
@@ -222,8 +222,7 @@ static void setup(struct emit *emit)
     plan_keep(builder, "weights", emit->model->params * emit->param_bytes, HBM_PARAMETERS);
     plan_keep(builder, "fp32_grads", bf16 ? self->all * FLOAT_BYTES : 0, HBM_GRADIENTS);
     plan_keep(builder, "fp32_weights", copies ? self->stepped * emit->master_bytes : 0, HBM_OPTIMIZER);
-    plan_keep(
-        builder, "optimizer_state", emit_state_bytes(emit, (struct optimizer_tensor){self->stepped, 1}), HBM_OPTIMIZER);
+    plan_keep(builder, "optimizer_state", emit_state_bytes(emit, optimizer_vector(self->stepped)), HBM_OPTIMIZER);
 }
 
 const struct data_parallel zero_off_hooks = {.state_size = sizeof(struct zero_off),

@@ -235,7 +235,7 @@ enum status bound_costs(
     struct standing standing = find_standing(point, &scratch);
     struct bound_block *found = xcalloc((size_t)standing.model.n_layers, sizeof *found);
     *out = (struct bound_costs){.blocks = ARENA_ARRAY(arena, struct bound_block, blocks), .n = blocks};
-    if (point->options.strategy.megatron.use_distributed_optimizer)
+    if (point->options.strategy.megatron.use_distributed_optimizer || point->options.strategy.train.muon_distributed)
         out->optimizer_ranks = (double)(model_context_ranks(&parallel->model) * strategy_expert_axis(parallel));
     enum status status = add_passes(found, point, &standing.model, 1, -1, diag);
     if (status == STATUS_OK)

@@ -28,7 +28,7 @@ static void setup(struct emit *emit)
     for (int t = 0; t < emit->model->n_tensors; t++) {
         const struct model_tensor *tensor = &emit->model->tensors[t];
         plan_keep(&emit->builder, tensor->name, emit_kept_bytes(emit, tensor), HBM_PARAMETERS);
-        toy->tensors[t] = (struct optimizer_tensor){tensor->rows, tensor->cols};
+        toy->tensors[t] = (struct optimizer_tensor){.rows = tensor->rows, .cols = tensor->cols};
     }
 }
 

@@ -19,11 +19,12 @@ static void a_matrix(void **state)
         [OPTIMIZER_ADAM] = 40000,
         [OPTIMIZER_SGD_MOMENTUM] = 20000,
         [OPTIMIZER_LION] = 20000,
+        [OPTIMIZER_MUON] = 40000, /* no matrix of a block */
         [OPTIMIZER_ADAM_8BIT] = 10160,
         [OPTIMIZER_ADAFACTOR] = 600,
         [OPTIMIZER_ADAFACTOR_MOMENTUM] = 20600};
     for (int o = 0; o < OPTIMIZER_COUNT; o++)
-        assert_int_equal(optimizer_state_bytes(o, (struct optimizer_tensor){100, 50}, 4), expected[o]);
+        assert_int_equal(optimizer_state_bytes(o, (struct optimizer_tensor){.rows = 100, .cols = 50}, 4), expected[o]);
 }
 
 /* A vector of 300: nothing to factor, 4 bytes each; 300 < 4,096: 8-bit Adam keeps 32 bits. In a 16-bit format moments
@@ -31,11 +32,16 @@ static void a_matrix(void **state)
 static void a_vector_and_16_bit(void **state)
 {
     (void)state;
-    assert_int_equal(optimizer_state_bytes(OPTIMIZER_ADAFACTOR, (struct optimizer_tensor){300, 1}, 4), 1200);
-    assert_int_equal(optimizer_state_bytes(OPTIMIZER_ADAM_8BIT, (struct optimizer_tensor){300, 1}, 4), 2400);
-    assert_int_equal(optimizer_state_bytes(OPTIMIZER_ADAMW, (struct optimizer_tensor){300, 1}, 2), 1200);
-    assert_int_equal(optimizer_state_bytes(OPTIMIZER_ADAFACTOR, (struct optimizer_tensor){300, 1}, 2), 1200);
-    assert_int_equal(optimizer_state_bytes(OPTIMIZER_ADAM_8BIT, (struct optimizer_tensor){100, 50}, 2), 10160);
+    assert_int_equal(
+        optimizer_state_bytes(OPTIMIZER_ADAFACTOR, (struct optimizer_tensor){.rows = 300, .cols = 1}, 4), 1200);
+    assert_int_equal(
+        optimizer_state_bytes(OPTIMIZER_ADAM_8BIT, (struct optimizer_tensor){.rows = 300, .cols = 1}, 4), 2400);
+    assert_int_equal(
+        optimizer_state_bytes(OPTIMIZER_ADAMW, (struct optimizer_tensor){.rows = 300, .cols = 1}, 2), 1200);
+    assert_int_equal(
+        optimizer_state_bytes(OPTIMIZER_ADAFACTOR, (struct optimizer_tensor){.rows = 300, .cols = 1}, 2), 1200);
+    assert_int_equal(
+        optimizer_state_bytes(OPTIMIZER_ADAM_8BIT, (struct optimizer_tensor){.rows = 100, .cols = 50}, 2), 10160);
 }
 
 struct step {
@@ -159,7 +165,8 @@ static void launches_end_when_they_are_full(void **state)
 {
     (void)state;
     enum { FULL = 320 * 65536 };
-    const struct optimizer_tensor small = {10, 10}, full = {FULL, 1}, more = {FULL + 1, 1}, large = {3 * FULL + 1, 1};
+    const struct optimizer_tensor small = optimizer_vector(100), full = optimizer_vector(FULL),
+                                  more = optimizer_vector(FULL + 1), large = optimizer_vector(3 * FULL + 1);
     struct optimizer_tensor many[73];
     for (int i = 0; i < 73; i++)
         many[i] = small;

@@ -71,8 +71,8 @@ static void optimizer_states(void **state)
     static const struct {
         int optimizer;
         double fp32, half;
-    } rows[] = {{OPTIMIZER_ADAMW, 8, 4}, {OPTIMIZER_ADAM, 8, 4}, {OPTIMIZER_LION, 4, 2}, {OPTIMIZER_SGD_MOMENTUM, 4, 2},
-        {OPTIMIZER_LOMO, 0, 0}, {OPTIMIZER_SGD, 0, 0}};
+    } rows[] = {{OPTIMIZER_ADAMW, 8, 4}, {OPTIMIZER_ADAM, 8, 4}, {OPTIMIZER_LION, 4, 2}, {OPTIMIZER_MUON, 4, 2},
+        {OPTIMIZER_SGD_MOMENTUM, 4, 2}, {OPTIMIZER_LOMO, 0, 0}, {OPTIMIZER_SGD, 0, 0}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int optimizer = rows[i].optimizer;
         assert_near(states(BILLION, PRECISION_FP32, optimizer, 0, 1).optimizer, rows[i].fp32 * GB, 1);
@@ -83,6 +83,7 @@ static void optimizer_states(void **state)
     assert_near(states_optimizer(BILLION, NULL, OPTIMIZER_ADAFACTOR, 4), 4.0 * 2 * 31623, 1e-9);
     assert_near(states(BILLION, PRECISION_FP32, OPTIMIZER_LOMO, 0, 1).gradients, 0, 0);
     /* flat shards have no rows and columns */
+    assert_near(states(BILLION, PRECISION_FP32, OPTIMIZER_MUON, 3, 2).optimizer, 4 * 0.5 * GB, 1);
     assert_near(states(BILLION, PRECISION_FP32, OPTIMIZER_ADAFACTOR, 3, 2).optimizer, 4 * 0.5 * GB, 1);
 }
 
