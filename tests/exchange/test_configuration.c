@@ -145,6 +145,8 @@ static void megatron_models(void **state)
         {"model:tied_embeddings", "false"}, {"model:moe.experts", "8"}, {"model:moe.experts_per_token", "2"},
         {"model:dropout", "0"}, {"parallelism.virtual", "4"}, {"train.activation_checkpointing", "core_attn"},
         {"megatron.grad_reduce_in_fp32", "true"});
+    CHECK(sh, "p --optimizer dist_muon --muon-momentum 0.95 --muon-tp-mode blockwise --bf16", 0,
+        {"train.optimizer", "muon"}, {"train.muon_distributed", "true"});
     CHECK(sh, "torchrun --nproc_per_node 8 --nnodes 4 p --deepspeed --zero-stage 1 --checkpoint-activations", 0,
         {"cluster.gpus", "32"}, {"strategy", "deepspeed"}, {"deepspeed.zero_optimization.stage", "1"},
         {"stack", "megatron-deepspeed-2022"});
