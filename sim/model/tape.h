@@ -228,7 +228,9 @@ int tape_map(struct tape *tape, const char *name, enum tape_function function, i
 int tape_scale_apart(struct tape *tape, const char *name, int x); /* TAPE_SCALE, by kernels that nothing fuses */
 /* x = f(x), as nn.ReLU(inplace=True); go on with the result. BUG for a function whose gradient needs x. */
 int tape_map_in_place(struct tape *tape, const char *name, enum tape_function function, int x);
-int tape_gelu_new(struct tape *tape, int x); /* 0.5 x (1 + tanh(c (x + 0.044715 x^3))), a kernel for every operation */
+/* 0.5 x (1 + tanh(c (x + 0.044715 x^3))), a kernel for every operation. torch.pow is one of those that autocast runs in
+ * FP32, and type promotion keeps what follows there, the result too. */
+int tape_gelu_new(struct tape *tape, int x);
 
 int tape_add(
     struct tape *tape, const char *name, int a, int b); /* the smaller one is broadcast over the other's rows */

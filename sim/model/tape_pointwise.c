@@ -86,7 +86,8 @@ int tape_map_in_place(struct tape *tape, const char *name, enum tape_function fu
 int tape_gelu_new(struct tape *tape, int x)
 {
     int half = tape_map(tape, "gelu.half", TAPE_SCALE, x);
-    int cube = tape_map(tape, "gelu.cube", TAPE_POWER, x);
+    int wide = tape->workload->autocast ? tape_cast(tape, "gelu.cube.autocast", x, dtype_bytes(DTYPE_FP32)) : x;
+    int cube = tape_map(tape, "gelu.cube", TAPE_POWER, wide);
     int inner = tape_add(tape, "gelu.inner", x, tape_map(tape, "gelu.cube.scale", TAPE_SCALE, cube));
     int bend = tape_map(tape, "gelu.tanh", TAPE_TANH, tape_map(tape, "gelu.inner.scale", TAPE_SCALE, inner));
     return tape_mul(tape, "gelu", half, tape_map(tape, "gelu.shift", TAPE_SHIFT, bend));
