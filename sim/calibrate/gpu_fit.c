@@ -12,7 +12,6 @@
 struct recipe {
     const char *gpu;
     const char *stream; /* rows of hbm.csv; their share of the datasheet's bandwidth is taken over. NULL: kernels say */
-    double stream_Bps;  /* datasheet bandwidth of that GPU where it has no file; 0: its bandwidth is gpu's */
     const char *launch; /* rows of launch.csv */
     const char *attention; /* rows of attention.csv, or NULL: kernels or cudnn say, or it is assumed */
     const char *kernels;   /* rows of kernels.csv: GEMMs of fp16 and bf16 and attention, or NULL */
@@ -65,10 +64,8 @@ static const struct recipe recipes[GPU_FIT_GPUS] = {
         .kernels = "gh200-96gb",
         .fp8 = "h100-sxm5-80gb",
         .fit = FIT_H100},
-    /* H100 PCIe has HBM2e at 2 TB/s (datasheet): the nearest GPU with stream rows */
     {.gpu = "h100-sxm5-80gb",
-        .stream = "h100-pcie-80gb",
-        .stream_Bps = 2e12,
+        .stream = "h100-sxm5-80gb",
         .launch = "h200-sxm-141gb",
         .attention = "h100-sxm5-80gb",
         .fp8 = "h100-sxm5-80gb",
@@ -320,8 +317,7 @@ enum status basis_gpu(
     if (status == STATUS_OK && recipe->stream) {
         struct stream_rates rates;
         status = stream_rates_load(&rates, basis_table(basis, "hbm.csv"), recipe->stream, diag);
-        double peak_Bps = recipe->stream_Bps > 0 ? recipe->stream_Bps : computed->hbm_bandwidth.value;
-        computed->hbm_efficiency.value = rates.bandwidth_Bps / peak_Bps;
+        computed->hbm_efficiency.value = rates.bandwidth_Bps / computed->hbm_bandwidth.value;
     }
     if (status == STATUS_OK)
         status =
