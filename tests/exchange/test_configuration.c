@@ -152,6 +152,239 @@ static void megatron_models(void **state)
         {"stack", "megatron-deepspeed-2022"});
 }
 
+/* torchtitan's rules with their other side: what a pipeline, plain DDP, a switch of an older name or a default make. */
+static void torchtitan_rules(void **state)
+{
+    (void)state;
+    const enum configuration_format toml = CONFIGURATION_TORCHTITAN;
+    CHECK(toml, "[training]\nmixed_precision_param = \"float32\"\n", 8, {"strategy", "fsdp"}, {"fsdp.version", "2"},
+        {"fsdp.sharding_strategy", "-"}, {"train.precision", "fp32"}, {"train.activation_checkpointing", "selective"},
+        {"train.checkpoint_interval", "-"}, {"parallelism.sequence", "-"}, {"fsdp.reduce_dtype", "fp32"},
+        {"train.fp8_recipe", "-"}, {"train.clip_grad_norm", "-"}, {"train.global_batch", "-"}, {"cluster.gpus", "8"});
+    CHECK(toml,
+        "[training]\nmixed_precision_param = \"bfloat16\"\nmixed_precision_reduce = \"bfloat16\"\nmax_norm = 0\n", 8,
+        {"train.precision", "bf16_mixed"}, {"fsdp.reduce_dtype", "bf16"}, {"train.clip_grad_norm", "false"});
+    CHECK(toml, "[training]\nmax_norm = 1.0\nglobal_batch_size = 64\n", 8, {"train.clip_grad_norm", "true"},
+        {"train.global_batch", "64"}, {"train.precision", "bf16_mixed"});
+    CHECK(toml, "[training]\ndata_parallel_type = \"ddp\"\n", 8, {"strategy", "ddp"}, {"fsdp.version", "-"},
+        {"fsdp.reduce_dtype", "-"});
+    CHECK(toml, "[parallelism]\ndata_parallel_replicate_degree = 4\ndata_parallel_shard_degree = 1\n", 0,
+        {"strategy", "ddp"}, {"cluster.gpus", "4"}, {"fsdp.sharding_strategy", "-"});
+    /* a group of shards is 8 x 2 ranks of context parallelism; replicas alone leave its size to what is left */
+    CHECK(toml,
+        "[parallelism]\ndata_parallel_replicate_degree = 2\ndata_parallel_shard_degree = 8\n"
+        "context_parallel_degree = 2\n",
+        0, {"fsdp.sharding_group_size", "16"}, {"cluster.gpus", "32"});
+    CHECK(toml, "[parallelism]\ndata_parallel_replicate_degree = 2\n", 16, {"fsdp.sharding_strategy", "HYBRID_SHARD"},
+        {"fsdp.sharding_group_size", "-"}, {"cluster.gpus", "16"});
+    CHECK(toml,
+        "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule = \"GPipe\"\n"
+        "pipeline_parallel_microbatch_size = 2\n",
+        8, {"parallelism.schedule", "GPipe"}, {"parallelism.virtual", "-"}, {"train.micro_batch", "2"},
+        {"train.device_batch", "8"}, {"parallelism.partition_method", "weighted"});
+    CHECK(toml, "[parallelism]\npipeline_parallel_schedule = \"Interleaved1F1B\"\n", 8, {"parallelism.schedule", "-"},
+        {"parallelism.virtual", "-"}, {"parallelism.partition_method", "-"}, {"train.device_batch", "-"});
+    CHECK(toml, "[activation_checkpoint]\nmode = \"full\"\nselective_ac_option = \"2\"\n", 8,
+        {"train.activation_checkpointing", "full"}, {"train.checkpoint_interval", "-"});
+    CHECK(toml, "[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = \"op\"\n", 8,
+        {"train.activation_checkpointing", "selective"}, {"train.checkpoint_interval", "-"});
+    CHECK(toml, "[float8]\nenable_float8_linear = true\nrecipe_name = \"rowwise\"\n", 8,
+        {"train.precision", "fp8_mixed"}, {"train.fp8_recipe", "rowwise"});
+    CHECK(toml, "[float8]\nenable_float8_linear = false\nrecipe_name = \"rowwise\"\n", 8,
+        {"train.precision", "bf16_mixed"}, {"train.fp8_recipe", "-"});
+}
+
+/* finalize of transformers: 0.9 x hidden^2 and 10 x hidden; with no model they stay open. Megatron-DeepSpeed says the
+ * precision before DeepSpeed's file does. */
+static void deepspeed_rules(void **state)
+{
+    (void)state;
+    const enum configuration_format ds = CONFIGURATION_DEEPSPEED;
+    CHECK(
+        ds, "{\"bfloat16\": {\"enabled\": true}, \"fp16\": {\"enabled\": true}}", 8, {"train.precision", "bf16_mixed"});
+    CHECK(ds, "{\"bf16\": {\"enabled\": false}, \"fp16\": {\"enabled\": true}}", 8, {"train.precision", "fp16_mixed"});
+    CHECK(ds, "{\"bf16\": {\"enabled\": \"auto\"}}", 8, {"train.precision", "-"});
+    CHECK(ds, "{\"gradient_accumulation_steps\": \"auto\"}", 8, {"train.grad_accum", "1"});
+    CHECK(ds,
+        "{\"gradient_accumulation_steps\": \"auto\", \"train_batch_size\": 64, "
+        "\"train_micro_batch_size_per_gpu\": 4}",
+        8, {"train.grad_accum", "-"}, {"train.global_batch", "64"});
+    CHECK(ds, "{\"gradient_accumulation_steps\": 4}", 8, {"train.grad_accum", "4"}, {"train.micro_batch", "-"});
+    CHECK(ds, "{\"optimizer\": {\"type\": \"Adam\", \"params\": {\"torch_adam\": true}}}", 8,
+        {"train.optimizer", "adam"}, {"train.optimizer_impl", "foreach"});
+    CHECK(ds, "{\"optimizer\": {\"type\": \"AdamW\", \"params\": {\"torch_adam\": false}}}", 8,
+        {"train.optimizer", "adamw"}, {"train.optimizer_impl", "fused"});
+    CHECK(
+        ds, "{\"optimizer\": {\"type\": \"Lion\"}}", 8, {"train.optimizer", "lion"}, {"train.optimizer_impl", "fused"});
+    CHECK(ds, "{\"optimizer\": {\"type\": \"OneBitAdam\"}}", 8, {"train.optimizer", "adam"});
+    CHECK(ds, "{\"optimizer\": {\"type\": \"Lamb\"}}", 8, {"train.optimizer", "adamw"});
+    CHECK(ds, "{\"zero_optimization\": {\"stage\": 3}}", 8, {"train.optimizer", "-"}, {"train.optimizer_impl", "-"});
+    struct arena arena = ARENA_INIT;
+    struct configuration config = {.arena = &arena};
+    struct diag diag = DIAG_INIT;
+    char path[] = "/tmp/flopcast-configuration-XXXXXX";
+    static const char text[] = "{\"zero_optimization\": {\"reduce_bucket_size\": \"auto\", "
+                               "\"stage3_prefetch_bucket_size\": \"auto\", "
+                               "\"stage3_param_persistence_threshold\": \"auto\"}}";
+    int file = mkstemp(path);
+    assert_int_equal(write(file, text, sizeof text - 1), (ssize_t)sizeof text - 1);
+    close(file);
+    configuration_read(&config, path, CONFIGURATION_DEEPSPEED, &diag);
+    unlink(path);
+    configuration_finish(&config, &(struct configuration_given){.name = "x", .gpus = 8, .model = "gpt2-xl"}, &diag);
+    assert_string_equal(diag.text, ""); /* 1600 wide: 1600^2 = 2,560,000 */
+    assert_string_equal(of(&config, "deepspeed.zero_optimization.reduce_bucket_size"), "2560000");
+    assert_string_equal(of(&config, "deepspeed.zero_optimization.stage3_prefetch_bucket_size"), "2304000");
+    assert_string_equal(of(&config, "deepspeed.zero_optimization.stage3_param_persistence_threshold"), "16000");
+    configuration_free(&config);
+    arena_release(&arena);
+}
+
+static void accelerate_rules(void **state)
+{
+    (void)state;
+    const enum configuration_format yaml = CONFIGURATION_ACCELERATE;
+#define FSDP "distributed_type: FSDP\nmixed_precision: bf16\n"
+    CHECK(yaml, FSDP "fsdp_config: {fsdp_version: 2, fsdp_reshard_after_forward: true}\n", 8,
+        {"fsdp.reshard_after_forward", "always"}, {"fsdp.sharding_strategy", "-"});
+    CHECK(yaml, FSDP "fsdp_config: {fsdp_reshard_after_forward: true}\n", 8, {"fsdp.reshard_after_forward", "-"},
+        {"fsdp.sharding_strategy", "-"}, {"train.autocast", "-"});
+    CHECK(yaml, FSDP "fsdp_config: {fsdp_reshard_after_forward: HYBRID_SHARD_ZERO2}\n", 8,
+        {"fsdp.sharding_strategy", "_HYBRID_SHARD_ZERO2"});
+    CHECK(yaml, FSDP "fsdp_config: {fsdp_reshard_after_forward: SHARD_GRAD_OP, fsdp_backward_prefetch: BACKWARD_PRE}\n",
+        8, {"fsdp.sharding_strategy", "SHARD_GRAD_OP"}, {"fsdp.backward_prefetch", "BACKWARD_PRE"});
+#define DEGREES FSDP "parallelism_config:\n  parallelism_config_dp_replicate_size: "
+    CHECK(yaml, DEGREES "2\n  parallelism_config_dp_shard_size: 4\n", 8, {"fsdp.sharding_strategy", "HYBRID_SHARD"},
+        {"fsdp.sharding_group_size", "4"});
+    CHECK(yaml, DEGREES "1\n  parallelism_config_dp_shard_size: 4\n", 8, {"fsdp.sharding_strategy", "-"},
+        {"fsdp.sharding_group_size", "-"});
+    CHECK(yaml, DEGREES "1\n  parallelism_config_cp_size: 2\n", 8, {"train.attention", "flash"},
+        {"parallelism.context", "2"});
+    CHECK(yaml, DEGREES "1\n  parallelism_config_cp_size: 1\n", 8, {"train.attention", "-"});
+    CHECK(yaml, "distributed_type: MULTI_GPU\nmixed_precision: 'no'\n", 8, {"train.autocast", "-"},
+        {"train.precision", "fp32"}, {"fsdp.backward_prefetch", "-"});
+    CHECK(yaml, "distributed_type: MULTI_GPU\nmixed_precision: bf16\n", 8, {"train.autocast", "true"});
+#define MEGATRON_LM                                                                                                    \
+    "distributed_type: MEGATRON_LM\nmegatron_lm_config:\n  megatron_lm_sequence_parallelism: true\n"                   \
+    "  megatron_lm_tp_degree: "
+    CHECK(yaml, MEGATRON_LM "2\n", 8, {"parallelism.sequence", "true"}, {"parallelism.tensor", "2"});
+    CHECK(yaml, MEGATRON_LM "1\n", 8, {"parallelism.sequence", "-"});
+}
+
+/* validate_args of Megatron-LM: without tensor parallelism no sequence parallelism and no overlap; sends and receives
+ * overlap only with virtual stages. 24 blocks in chunks of 3 on 4 stages are 2 chunks each. */
+static void megatron_rules(void **state)
+{
+    (void)state;
+    const enum configuration_format sh = CONFIGURATION_MEGATRON;
+#define GPT "p --num-layers 24 --hidden-size 1024 --num-attention-heads 16 --vocab-size 1000 "
+#define ROPE GPT "--position-embedding-type rope "
+#define LLAMA ROPE "--swiglu --normalization RMSNorm --disable-bias-linear "
+    CHECK(sh, GPT "--sequence-parallel --tp-comm-overlap", 8, {"parallelism.sequence", "-"},
+        {"parallelism.tensor_overlap", "-"}, {"model:vocab", "1024"}, {"model:max_positions", "0"},
+        {"train.precision", "fp32"}, {"train.optimizer", "adam"}, {"megatron.overlap_grad_reduce", "false"},
+        {"megatron.grad_reduce_in_fp32", "false"}, {"parallelism.overlap_p2p_comm", "-"}, {"model:biases", "-"});
+    CHECK(sh, GPT "--sequence-parallel --tensor-model-parallel-size 2", 8, {"parallelism.sequence", "true"});
+    CHECK(sh, GPT "--fp8-format hybrid --bf16 --overlap-grad-reduce", 8, {"train.precision", "fp8_mixed"},
+        {"megatron.overlap_grad_reduce", "true"});
+    CHECK(sh, GPT "--pipeline-model-parallel-size 4", 8, {"parallelism.overlap_p2p_comm", "false"},
+        {"parallelism.virtual", "-"});
+    CHECK(sh, GPT "--pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 3", 8,
+        {"parallelism.virtual", "2"}, {"parallelism.overlap_p2p_comm", "-"});
+    CHECK(sh, GPT "--pipeline-model-parallel-size 4 --deepspeed", 8, {"parallelism.overlap_p2p_comm", "-"},
+        {"deepspeed.zero_optimization.stage", "1"});
+    CHECK(sh, GPT "--recompute-granularity full", 8, {"train.activation_checkpointing", "full"});
+    CHECK(sh, GPT "--recompute-granularity selective --recompute-modules core_attn moe", 8,
+        {"train.activation_checkpointing", "-"}, {"train.recompute_modules", "core_attn,moe"});
+    CHECK(sh, GPT "--checkpoint-activations", 8, {"train.attention", "naive"}, {"stack", "megatron-2021"});
+    CHECK(sh, "torchrun --nproc-per-node 8 --nnodes 2 " GPT "", 4, {"cluster.gpus", "4"});
+    CHECK(sh, "torchrun --nproc-per-node 8 --nnodes $N " GPT "", 0, {"cluster.gpus", "-"});
+    CHECK(sh,
+        GPT "--max-position-embeddings 4096 --position-embedding-type learned_absolute --squared-relu "
+            "--embed-layernorm --no-masked-softmax-fusion",
+        8, {"model:max_positions", "4096"}, {"model:embedding_norm", "true"}, {"model:fused_softmax", "false"},
+        {"model:sequence_first", "true"}, {"model:tied_embeddings", "true"}, {"model:d_ff", "4096"},
+        {"model:family", "gpt"});
+    CHECK(sh, GPT "--max-position-embeddings 4096 --no-position-embedding --disable-bias-linear", 8,
+        {"model:max_positions", "0"}, {"model:fused_softmax", "true"}, {"model:biases", "false"});
+    CHECK(sh, ROPE "--max-position-embeddings 4096", 8, {"model:family", "neox"}, {"model:rotary_share", "100 %"},
+        {"model:parallel_residual", "false"}, {"model:max_positions", "-"}, {"model:sequence_first", "-"},
+        {"model:fused_softmax", "-"});
+    CHECK(sh, ROPE "--rotary-percent 0.25", 8, {"model:rotary_share", "0.25"});
+    CHECK(sh, GPT "--swiglu", 8, {"model:family", "gpt"});
+    CHECK(sh, LLAMA "--qk-layernorm", 8, {"model:qk_norm", "true"}, {"model:parallel_residual", "-"},
+        {"model:biases", "-"}, {"model:rotary_share", "-"});
+    CHECK(sh, LLAMA "--add-qkv-bias", 8, {"model:biases", "true"}, {"model:qk_norm", "-"});
+    CHECK(sh, LLAMA "--window-size 127,0 --window-attn-skip-freq 4", 8, {"model:sliding_window", "128"},
+        {"model:full_attention_every", "4"});
+    CHECK(sh, LLAMA "--window-size '(255,0)'", 8, {"model:sliding_window", "256"}, {"model:full_attention_every", "-"});
+    CHECK(sh, LLAMA "--tensor-model-parallel-size 2 --make-vocab-size-divisible-by 64 --pad-vocab-size-to 1001", 8,
+        {"model:vocab", "1001"});
+    CHECK(sh, GPT "--make-vocab-size-divisible-by 5 --tensor-model-parallel-size 2", 8, {"model:vocab", "1000"});
+#define MOE LLAMA "--num-experts 8 "
+    CHECK(sh, MOE "--ffn-hidden-size 2816", 8, {"model:moe.experts_per_token", "2"}, {"model:moe.d_ff", "2816"},
+        {"model:moe.normalised", "true"}, {"model:moe.router", "-"}, {"model:moe.every", "-"},
+        {"model:moe.groups", "-"}, {"model:mla.kv_lora_rank", "-"}, {"model:moe.shared_gate", "-"});
+    CHECK(sh,
+        MOE "--moe-ffn-hidden-size 512 --moe-router-topk 6 --moe-layer-freq 2 --moe-router-num-groups 4 "
+            "--moe-router-group-topk 2 --moe-router-score-function sigmoid --moe-router-pre-softmax "
+            "--moe-shared-expert-intermediate-size 1024 --moe-shared-expert-gate",
+        8, {"model:moe.d_ff", "512"}, {"model:moe.experts_per_token", "6"}, {"model:moe.every", "2"},
+        {"model:moe.groups", "4"}, {"model:moe.kept_groups", "2"}, {"model:moe.router", "sigmoid"},
+        {"model:moe.normalised", "true"}, {"model:moe.shared_d_ff", "1024"}, {"model:moe.shared_gate", "true"});
+    CHECK(sh, MOE "--moe-router-num-groups 1 --moe-router-group-topk 1 --moe-router-pre-softmax --moe-layer-freq 1", 8,
+        {"model:moe.groups", "-"}, {"model:moe.kept_groups", "-"}, {"model:moe.normalised", "false"},
+        {"model:moe.every", "-"});
+    CHECK(sh, MOE "--moe-router-pre-softmax --moe-router-topk-scaling-factor 2.5", 8, {"model:moe.normalised", "true"});
+    CHECK(
+        sh, MOE "--moe-router-pre-softmax --moe-router-topk-scaling-factor 1.0", 8, {"model:moe.normalised", "false"});
+    CHECK(sh, MOE "--moe-layer-freq '([0]*3+[1]*21)'", 8, {"model:moe.dense_layers", "3"}, {"model:moe.every", "1"});
+    CHECK(sh, MOE "--moe-layer-freq '([0,1]*12)'", 8, {"model:moe.dense_layers", "0"}, {"model:moe.every", "2"});
+    CHECK(sh, MOE "--moe-layer-freq '([0]*2+([0]*2+[1])*7+[0])'", 8, {"model:moe.dense_layers", "2"},
+        {"model:moe.every", "3"});
+    CHECK(sh, MOE "--multi-latent-attention --q-lora-rank 1536 --group-query-attention --num-query-groups 4", 8,
+        {"model:mla.kv_lora_rank", "32"}, {"model:mla.q_lora_rank", "1536"}, {"model:mla.qk_nope_head_dim", "128"},
+        {"model:mla.qk_rope_head_dim", "64"}, {"model:mla.v_head_dim", "128"}, {"model:n_kv_heads", "-"});
+}
+
+/* A line of the scenario for each setting, in sections, with where it comes from; what a file of the user's says cannot
+ * end the comment. */
+static void the_scenario_is_yaml(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct configuration config = {.arena = &arena};
+    vec_push(&config.missing, "cluster.gpus: \xff\x01\xc2\x85\xe2\x80\xa8\xef\xbf\xbe \x7f~ \xc3\xa4");
+    vec_push(&config.puts, ((struct configuration_put){"deepspeed.zero_optimization.stage", "2", "a.json:1:2 stage"}));
+    vec_push(&config.puts, ((struct configuration_put){"name", "a \"b\"", NULL}));
+    vec_push(&config.puts, ((struct configuration_put){"train.seq_len", "128", "b"}));
+    vec_push(&config.puts, ((struct configuration_put){"train.micro_batch", "4", NULL}));
+    vec_push(&config.puts, ((struct configuration_put){"stack", "\"megatron-core\"", "--set"}));
+    vec_push(&config.assumptions, "one");
+    vec_push(&config.model, ((struct configuration_put){"moe.experts", "8", NULL}));
+    vec_push(&config.model, ((struct configuration_put){"d_model", "64", "c"}));
+    vec_push(&config.model, ((struct configuration_put){"moe.every", "2", NULL}));
+    vec_push(&config.model, ((struct configuration_put){"mla.v_head_dim", "16", "d"}));
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+    configuration_write(out, &config, "m.yaml");
+    configuration_write_model(out, &config, "m");
+    fclose(out);
+    assert_string_equal(text,
+        "# By `flopcast scenario import`. Behind each setting: where it comes from; without: a default of the "
+        "framework, see assumptions.\n# missing: cluster.gpus: ????? ?~ \xc3\xa4\nmodel: \"m.yaml\"\n"
+        "name: \"a \\\"b\\\"\"\nstack: \"megatron-core\" # --set\n"
+        "train:\n  micro_batch: 4\n  seq_len: 128 # b\n"
+        "deepspeed:\n  zero_optimization:\n    stage: 2 # a.json:1:2 stage\n"
+        "assumptions:\n  - \"one\"\n"
+        "# By `flopcast scenario import`.\nname: \"m\"\nsource: \"arguments of Megatron-LM; without a place behind "
+        "it: its default\"\nd_model: 64 # c\nmoe:\n  experts: 8\n  every: 2\nmla:\n  v_head_dim: 16 # d\n");
+    free(text);
+    configuration_free(&config);
+    arena_release(&arena);
+}
+
 /* Several files are one job: a batch of 256 is 4 x 2 x 32 ranks of data parallelism, and tensor parallelism is 4. */
 static void files_go_together(void **state)
 {
@@ -209,6 +442,11 @@ int main(void)
         cmocka_unit_test(accelerate_plugins),
         cmocka_unit_test(torchtitan_degrees),
         cmocka_unit_test(megatron_models),
+        cmocka_unit_test(torchtitan_rules),
+        cmocka_unit_test(deepspeed_rules),
+        cmocka_unit_test(accelerate_rules),
+        cmocka_unit_test(megatron_rules),
+        cmocka_unit_test(the_scenario_is_yaml),
         cmocka_unit_test(files_go_together),
         cmocka_unit_test(mistakes_have_their_place),
     };
