@@ -339,6 +339,66 @@ static void bandwidth_by_version(void **state)
     near(estimate_s, 1.9 * (8.4 + 28 * 3.4 + 2 * 14) * 1e-6 + 1e6 / (48e9 * 16 / 30));
 }
 
+/* NCCL's bounds of busbw by version (tuning.cc), of 1 TiB, where latencies are nothing. Eight A100: 6 channels of 40
+ * GB/s inside, 240; over nodes 4 NICs of 12, whose tree has 20 inside a node while there are two. Rings: 235 of an
+ * Ampere before 2.18; LL a quarter, of gathers in a node a third, from 2.23 on half, at most 87.7; LL128 0.92 (0.7 of
+ * lone GPUs before 2.23), at most 20 a channel. Trees 0.92, at half of it; LL 1 / 3.8;
+ * LL128 7 / 9 or 120 / 128. */
+static void bounds_of_bandwidth_by_version(void **state)
+{
+    (void)state;
+    static const struct {
+        int version;
+        enum coll_kind kind;
+        enum coll_algorithm algorithm;
+        enum coll_protocol protocol;
+        int nodes, per_node;
+        double GBps;
+    } cases[] = {
+        {10, COLL_ALL_REDUCE, COLL_RING, COLL_SIMPLE, 1, 8, 235},
+        {17, COLL_ALL_REDUCE, COLL_RING, COLL_SIMPLE, 1, 8, 235},
+        {18, COLL_ALL_REDUCE, COLL_RING, COLL_SIMPLE, 1, 8, 240},
+        {10, COLL_ALL_REDUCE, COLL_RING, COLL_LL, 1, 8, 235 / 4.},
+        {10, COLL_ALL_GATHER, COLL_RING, COLL_LL, 1, 8, 235 / 3.},
+        {22, COLL_ALL_REDUCE, COLL_RING, COLL_LL, 1, 8, 60},
+        {23, COLL_ALL_REDUCE, COLL_RING, COLL_LL, 1, 8, 87.7},
+        {27, COLL_ALL_REDUCE, COLL_RING, COLL_LL, 1, 8, 87.7},
+        {10, COLL_ALL_GATHER, COLL_RING, COLL_LL, 2, 8, 12},
+        {27, COLL_ALL_GATHER, COLL_RING, COLL_LL, 2, 8, 24},
+        {27, COLL_ALL_REDUCE, COLL_RING, COLL_LL128, 1, 8, 0.92 * 240},
+        {27, COLL_ALL_REDUCE, COLL_RING, COLL_LL128, 2, 8, 0.92 * 48},
+        {10, COLL_ALL_REDUCE, COLL_RING, COLL_LL128, 2, 1, 0.7 * 12},
+        {22, COLL_ALL_REDUCE, COLL_RING, COLL_LL128, 2, 1, 0.7 * 12},
+        {23, COLL_ALL_REDUCE, COLL_RING, COLL_LL128, 2, 1, 0.92 * 12},
+        {22, COLL_ALL_REDUCE, COLL_RING, COLL_LL128, 2, 2, 0.92 * 2 * 12},
+        {27, COLL_ALL_REDUCE, COLL_TREE, COLL_SIMPLE, 1, 8, 0.92 * 240},
+        {10, COLL_ALL_REDUCE, COLL_TREE, COLL_SIMPLE, 1, 8, 0.92 * 235},
+        {27, COLL_ALL_REDUCE, COLL_TREE, COLL_LL, 1, 8, 0.92 * 240 / 3.8},
+        {27, COLL_ALL_REDUCE, COLL_TREE, COLL_LL128, 1, 8, 0.92 * 240 * 7 / 9},
+        {27, COLL_ALL_REDUCE, COLL_TREE, COLL_SIMPLE, 2, 8, 0.92 * 4 * 20},
+        {27, COLL_ALL_REDUCE, COLL_TREE, COLL_LL, 2, 8, 0.92 * 4 * 20 / 3.8},
+        {27, COLL_ALL_REDUCE, COLL_TREE, COLL_LL128, 2, 8, 0.92 * 4 * 20 * 120 / 128},
+        {27, COLL_ALL_REDUCE, COLL_TREE, COLL_SIMPLE, 4, 8, 0.92 * 48},
+        {27, COLL_ALL_REDUCE, COLL_TREE, COLL_LL, 4, 8, 0.92 * 48 / 3.8},
+        {27, COLL_ALL_REDUCE, COLL_TREE, COLL_LL128, 4, 8, 0.92 * 48 * 120 / 128},
+    };
+    struct hw hw = hw_of(&(struct machine){"Ampere", 8, 4, 100, 300, 26, 0, 0, 0});
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double little_s, much_s;
+        hw.cluster.nccl_version = HW_NCCL_NEWEST - cases[i].version;
+        int ranks = cases[i].nodes * cases[i].per_node;
+        struct coll_query query = {
+            cases[i].kind, cases[i].protocol, 0x1p40, {ranks, cases[i].nodes, cases[i].per_node}, &hw};
+        assert_true(nccl_estimate(&little_s, &query, cases[i].algorithm));
+        query.bytes *= 2;
+        assert_true(nccl_estimate(&much_s, &query, cases[i].algorithm));
+        double steps = (cases[i].kind == COLL_ALL_REDUCE ? 2. : 1.) * (ranks - 1) / ranks;
+        double GBps = 0x1p40 / (much_s - little_s) / 1e9 * (cases[i].algorithm == COLL_TREE ? 2 : steps);
+        if (fabs(GBps / cases[i].GBps - 1) > 1e-6)
+            fail_msg("case %zu: %.9g GB/s, not %.9g", i, GBps, cases[i].GBps);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,6 +412,7 @@ int main(void)
         cmocka_unit_test(channels_in_words),
         cmocka_unit_test(estimates_by_version),
         cmocka_unit_test(bandwidth_by_version),
+        cmocka_unit_test(bounds_of_bandwidth_by_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
