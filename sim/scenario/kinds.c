@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 const char *const batch_split_names[] = {"equal", "by_speed", NULL};
 
@@ -33,8 +34,15 @@ static void check_nodes(const struct scenario_point *point, struct diag *diag)
 {
     const struct scenario_cluster_options *cluster = &point->options.cluster;
     const struct hw_node *first = &point->hw.node, *second = &point->hw.second_node;
+    const char *archs[] = {point->hw.gpu.arch, point->hw.second_gpu.arch};
     int64_t node = hw_gpus_per_node(&point->hw);
-    if ((int64_t)second->gpus.value != node || (int64_t)second->nics.value != (int64_t)first->nics.value)
+    if ((strcmp(archs[0], "CDNA") == 0) != (strcmp(archs[1], "CDNA") == 0))
+        diag_input(diag, at(point, "cluster.second_node"),
+            "'%s' has GPUs of %s and '%s' of %s: no library of collectives (NCCL, RCCL) joins GPUs of two makers in "
+            "one "
+            "job; take two kinds of node of one maker",
+            second->name, archs[1], first->name, archs[0]);
+    else if ((int64_t)second->gpus.value != node || (int64_t)second->nics.value != (int64_t)first->nics.value)
         diag_input(diag, at(point, "cluster.second_node"),
             "'%s' has %g GPU%s and %g NIC%s, and '%s' %g and %g; take two kinds of node with as many of each",
             second->name, second->gpus.value, plural((long long)second->gpus.value), second->nics.value,

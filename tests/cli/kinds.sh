@@ -63,6 +63,7 @@ refuse() { # EXPECTED COMMAND...
 refuse "12 GPUs are not whole nodes of 8" run two.yaml --set cluster.second_gpus=12
 refuse "16 of 16 GPUs" run two.yaml --set cluster.second_gpus=16
 refuse "'Vista GH200' has 1 GPU and 1 NIC, and 'DGX-H100-like' 8 and 8" run two.yaml --set cluster.second_node=vista-gh200
+refuse "cluster.second_node:1:1: error: '8 x MI300X, 400 Gb/s' has GPUs of CDNA and 'DGX-H100-like' of Hopper" run two.yaml --set cluster.second_node=8x-mi300x
 refuse "take parallelism.pipeline=1" run two.yaml --set strategy=megatron --set parallelism.pipeline=2
 refuse "which GPU 'A100-SXM4-80GB' cannot" run two.yaml --set train.precision=fp8_mixed
 refuse "the last micro-batch of a step is smaller" run two.yaml --set cluster.batch_split=by_speed --set train.device_batch=7
