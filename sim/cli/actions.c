@@ -72,9 +72,11 @@ int cmd_scenario(int argc, char **argv)
 
 int cmd_trace(int argc, char **argv)
 {
-    struct actions actions = {.command = "trace", .names = "scale", .list = {{"scale", trace_scale}}};
-    return act(&actions, argc, argv, "scale [ARGUMENT...]",
+    struct actions actions = {
+        .command = "trace", .names = "scale, import", .list = {{"scale", trace_scale}, {"import", trace_import}}};
+    return act(&actions, argc, argv, "scale|import [ARGUMENT...]",
         "Work with a trace of a real step.\v"
-        "  scale       run it on any number of GPUs of a cluster\n\n"
-        "'flopcast trace scale --help' explains it.");
+        "  scale       run it on any number of GPUs of a cluster\n"
+        "  import      make one of the operators of a run without a GPU\n\n"
+        "'flopcast trace scale --help' and so on explain each.");
 }

@@ -47,6 +47,7 @@ int cmd_calibrate(int argc, char **argv);
 int scenario_import(int argc, char **argv);
 int topology_import(int argc, char **argv);
 int trace_scale(int argc, char **argv);
+int trace_import(int argc, char **argv);
 int calibrate_fit(int argc, char **argv);
 int calibrate_import(int argc, char **argv);
 int calibrate_check(int argc, char **argv);

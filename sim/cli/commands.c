@@ -243,6 +243,7 @@ static const struct action {
     {"calibrate", "show", "print a fit that is in a database"},
     {"scenario", "import", "make a scenario of another framework's configuration"},
     {"trace", "scale", "run a traced step on any number of GPUs of a cluster"},
+    {"trace", "import", "make a trace of the operators of a run without a GPU"},
     {"topology", "import", "describe a node from what a machine says about itself"},
 };
 enum { N_ACTIONS = sizeof actions / sizeof *actions };

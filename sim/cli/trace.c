@@ -349,7 +349,7 @@ bool trace_can_write(const char *path)
     return ends_in(path, ".json") || ends_in(path, ".json.gz");
 }
 
-static FILE *open_output(const char *path)
+FILE *trace_open(const char *path)
 {
     if (!ends_in(path, ".gz"))
         return fopen(path, "w");
@@ -602,7 +602,7 @@ enum status trace_write(
 {
     struct arena arena = ARENA_INIT;
     struct plan plan = {0};
-    struct trace_writer w = {.out = open_output(path),
+    struct trace_writer w = {.out = trace_open(path),
         .point = point,
         .exec = &result->exec,
         .plan = &plan,

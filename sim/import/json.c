@@ -200,6 +200,8 @@ enum status json_read(struct input *input, const struct json_handler *handler, s
     *r = (struct reader){.input = input, .handler = handler, .diag = diag, .line = 1};
     r->yajl = yajl_alloc(&callbacks, NULL, r);
     BUG_IF(!r->yajl, "out of memory");
+    if (handler->lines)
+        yajl_config(r->yajl, yajl_allow_multiple_values, 1);
     enum status status = feed(r);
     yajl_free(r->yajl);
     free(r);

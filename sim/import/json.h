@@ -28,6 +28,7 @@ struct json_handler {
     enum status (*scalar)(void *self, const struct json_scalar *scalar);
     enum status (*close)(void *self, int container, int line); /* the container ended */
     void *self;
+    bool lines; /* values come one after another, as in JSON lines */
 };
 
 enum status json_read(struct input *input, const struct json_handler *handler, struct diag *diag);

@@ -334,7 +334,8 @@ enum status kineto_scan(
     *out = (struct kineto_about){.rank = -1};
     struct reader r = {
         .about = out, .take = take, .self = self, .input = input, .arena = arena, .diag = diag, .dim = -1};
-    const struct json_handler handler = {containers, take_scalar, take_close, &r};
+    const struct json_handler handler = {
+        .containers = containers, .scalar = take_scalar, .close = take_close, .self = &r};
     enum status status = json_read(input, &handler, diag);
     if (status == STATUS_OK && !r.has_events)
         status = diag_input(diag, (struct source_pos){.file = input_name(input)},

@@ -175,7 +175,8 @@ static enum status take_close(void *self, int container, int line)
 void nccl_read_json(struct nccl_tables *t)
 {
     struct json_log log = {.t = t};
-    const struct json_handler handler = {containers, take_scalar, take_close, &log};
+    const struct json_handler handler = {
+        .containers = containers, .scalar = take_scalar, .close = take_close, .self = &log};
     begin_result(&log);
     enum status status = json_read(t->input, &handler, t->diag);
     if (status != STATUS_OK)
