@@ -175,8 +175,10 @@ static enum status solve_attention(struct direct_fit *fit, struct diag *diag)
         fit_add(&problem, "attention_softmax", DIM_NONE, &gpu->attention_softmax, 30);
     if (wide)
         fit_add(&problem, "attention_wide", DIM_FRACTION, &gpu->attention_wide, 0.9);
-    if (backward)
+    if (backward) {
         fit_add(&problem, "attention_backward", DIM_FRACTION, &gpu->attention_backward, 0.8);
+        fit_add(&problem, "attention_backward_overhead", DIM_NONE, &gpu->attention_backward_overhead, 200);
+    }
     return solve(&problem, diag);
 }
 

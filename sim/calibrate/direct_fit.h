@@ -8,8 +8,8 @@
  *   is added to the model.
  * - settled: the median of what products of DIRECT_SETTLED_FLOP and more that were repeated for a second take of the
  *   rate that the fit of short ones says: what gemm_sustained multiplies. Where only one of both was measured it is 1.
- * - attention: attention_efficiency, overhead, softmax, backward, wide (kernel/attention.h), to cuDNN's rows where
- *   there are some, else to the others.
+ * - attention: attention_efficiency, overhead, softmax, backward and its overhead, wide (kernel/attention.h), to
+ * cuDNN's rows where there are some, else to the others.
  * - experts, by format: grouped_share, what the two products of a layer reach of the rate of single ones; moved_share,
  *   what permutation, activation and what brings rows back reach of the streaming rate; layer_floor, of the kernels
  *   that count and sort.

@@ -216,6 +216,7 @@ static enum status take_direct(struct hw_gpu *gpu, const struct recipe *recipe, 
     gpu->attention_overhead = taken(fit->gpu.attention_overhead, recipe, recipe->cudnn);
     gpu->attention_wide = taken(fit->gpu.attention_wide, recipe, recipe->cudnn);
     gpu->attention_backward = taken(fit->gpu.attention_backward, recipe, recipe->cudnn);
+    gpu->attention_backward_overhead = taken(fit->gpu.attention_backward_overhead, recipe, recipe->cudnn);
     return status;
 }
 

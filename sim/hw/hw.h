@@ -69,13 +69,15 @@ struct hw_gpu {
     struct quantity attention_backward;   /* the same of its backward kernel, as a share of that; optional, 1 */
     struct quantity attention_wide;       /* the same of heads wider than 128, as a share of that; optional, 1 */
     struct quantity attention_overhead;   /* start and end of a block of queries, in keys, optional */
-    struct quantity attention_softmax;    /* softmax of a pair of query and key, in elements of a head; optional */
-    struct quantity context_bytes;        /* CUDA context, cuBLAS workspaces and loaded modules, bytes */
-    struct quantity tdp;                  /* W */
-    struct quantity price;                /* $/h, optional */
-    struct hw_gemm gemm[DTYPE_COUNT];     /* peak unset: this GPU cannot multiply in this format */
-    double host_link_Bps;                 /* to or from host memory: hw_derive puts the node's pcie_bandwidth here */
-    double host_image_s;                  /* the node's image_time, likewise; 0: unknown */
+    struct quantity
+        attention_backward_overhead;   /* the same of a block of keys in backward; optional, that of queries */
+    struct quantity attention_softmax; /* softmax of a pair of query and key, in elements of a head; optional */
+    struct quantity context_bytes;     /* CUDA context, cuBLAS workspaces and loaded modules, bytes */
+    struct quantity tdp;               /* W */
+    struct quantity price;             /* $/h, optional */
+    struct hw_gemm gemm[DTYPE_COUNT];  /* peak unset: this GPU cannot multiply in this format */
+    double host_link_Bps;              /* to or from host memory: hw_derive puts the node's pcie_bandwidth here */
+    double host_image_s;               /* the node's image_time, likewise; 0: unknown */
     /* Optional. The numbers above come from short measurements of single kernels; these are the shares of them that
      * hours of training reach. Default 1. A stack profile (scenario/stack.h) may replace them. */
     struct quantity gemm_sustained;       /* share of the GEMM rates: clocks at the power limit */

@@ -40,7 +40,10 @@ double attention_compute_s(const struct kernel_work *work, const struct hw_gpu *
     double padded = ceil(head / ATTENTION_HEAD_STEP) * ATTENTION_HEAD_STEP;
     struct attention_walk walk =
         work->window > 0 ? window_walk(keys, (double)work->window) : attention_walk(work->causal);
-    double blocks = 1 + (walk.extra_keys + walk.overheads * gpu->attention_overhead.value) / keys;
+    const struct quantity *overhead = &gpu->attention_overhead;
+    if (work->backward && quantity_is_set(gpu->attention_backward_overhead))
+        overhead = &gpu->attention_backward_overhead;
+    double blocks = 1 + (walk.extra_keys + walk.overheads * overhead->value) / keys;
 
     double share = gpu->attention_efficiency.value;
     if (work->backward && quantity_is_set(gpu->attention_backward))

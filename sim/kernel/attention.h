@@ -8,14 +8,16 @@
  *   small the head. Above ATTENTION_WIDE an SM has room for one thread block, whose products and softmax then wait for
  *   each other: the rate is attention_wide of that of others.
  * - blocks: one thread block per ATTENTION_BLOCK queries (backward: keys) walks over the keys; start and end cost as
- *   much as attention_overhead keys: (n + overhead) / n. With the causal mask it walks over half of the keys, and over
- *   those of the block on the diagonal whole: (n + ATTENTION_BLOCK + 2 overhead) / n of the flop, which count one half.
- *   With a window of w of the n keys a block walks over w keys and over the diagonal's, or over what is before it.
+ *   much as attention_overhead keys, in backward attention_backward_overhead: (n + overhead) / n. With the causal mask
+ * it walks over half of the keys, and over those of the block on the diagonal whole: (n + ATTENTION_BLOCK + 2 overhead)
+ * / n of the flop, which count one half. With a window of w of the n keys a block walks over w keys and over the
+ * diagonal's, or over what is before it.
  * - waves: an SM works on a block at a time: ceil(blocks / SMs) waves. With the causal mask blocks differ in length and
  *   the kernel starts with the longest, so that they end together, but not before the longest one, which walks over
  *   twice the mean's keys.
  *
- * attention_backward, attention_wide, attention_overhead and attention_softmax are optional, 1, 1, 0 and 0 by default.
+ * attention_backward, attention_wide, attention_overhead and attention_softmax are optional, 1, 1, 0 and 0 by default;
+ * attention_backward_overhead is attention_overhead by default.
  * Accuracy: `flopcast calibrate fit kernels` (A100 and GH200, heads of 32 to 256, held-out shapes: median 6 %, p90
  * 15 %); FlashAttention 2 on H100, head dimension 128, 12 lengths with and without mask, median 5 %, worst 8 %
  * (`flopcast calibrate fit`).

@@ -23,6 +23,8 @@ const struct weight {
     {"t5-11b ff in", 65536, 1024},
     {"t5-11b ff out", 1024, 65536},
     {"gpt2 ff in", 3072, 768},
+    {"gpt2 head", 50257, 768}, /* rows of an odd number of elements: what alignment takes */
+    {"gpt2 head, padded", 50304, 768},
     {"mpt-1b qkv", 6144, 2048},
     {"mpt-7b qkv", 12288, 4096},
     {"mpt-30b ff in", 28672, 7168},

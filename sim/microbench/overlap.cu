@@ -76,7 +76,6 @@ const struct front {
 } fronts[] = {{"tn; square", 8192, 8192, 8192}, {"tn; square", 4096, 4096, 4096},
     {"tn; llama3.1-8b ff in", 2048, 14336, 4096}, {"tn; llama3.1-8b q", 2048, 4096, 4096}, {"copy", 0, 0, 0}};
 const size_t FRONT_BYTES = (size_t)256 << 20, BACKGROUND_BYTES = (size_t)64 << 20; /* of the copies */
-const double HOLD_S = 200e-6;
 
 measure_case beside_case(const front &f, const char *beside)
 {
@@ -104,12 +103,12 @@ measure_launch front_launch(measure_session &s, const front &f)
 }
 
 /* What a collective with this number of channels does to compute, without the collective: while it moves (a copy), or
- * waits (hold). */
-measure_launch background_launch(measure_session &s, bool moves, int sms)
+ * waits (hold, one launch of which outlasts the kernel in front, so that no block of that gets its SMs). */
+measure_launch background_launch(measure_session &s, bool moves, int sms, double front_s)
 {
     const measure_session *at = &s;
     if (!moves)
-        return [=](cudaStream_t on) { measure_hold(HOLD_S, sms, on); };
+        return [=](cudaStream_t on) { measure_hold(3 * FRONT_CALLS * front_s, sms, on); };
     void *source = measure_random(s, FP32, BACKGROUND_BYTES / 4), *target = measure_take(s, BACKGROUND_BYTES);
     return [=](cudaStream_t on) { measure_copy_by(*at, target, source, BACKGROUND_BYTES, sms, on); };
 }
@@ -121,12 +120,15 @@ static void beside_sms(measure_session &session, const front &f, bool moves, int
     char beside[64];
     snprintf(beside, sizeof beside, "%s %d SMs", moves ? "copy on" : "hold of", sms);
     measure_by(session, beside_case(f, sms > 0 ? beside : NULL), [=](measure_session &s) {
-        measure_launch front = front_launch(s, f), background = background_launch(s, moves, sms);
+        measure_launch front = front_launch(s, f);
         if (s.overflow || sms >= s.sms)
             return measure_samples();
         measure_samples alone = measure_warm(s, front);
         if (sms == 0)
             return alone;
+        measure_launch background = background_launch(s, moves, sms, median_s(alone));
+        if (s.overflow)
+            return measure_samples();
         double background_s = median_s(measure_warm(s, background));
         cudaStream_t behind = background_stream();
         measure_samples samples = time_beside(front, s.stream, median_s(alone), background, behind, background_s);

@@ -1,4 +1,6 @@
-"""Kernels of PyTorch on one GPU, alone: microseconds of a call, median of samples of about 1 ms each, operands warm. One CSV row each."""
+"""Kernels of PyTorch on one GPU, alone: microseconds of a call, median of samples of about 1 ms each, operands warm. One CSV row each.
+
+torch_kernels.py OUT SECONDS [SECTION...]"""
 import csv, statistics, sys, time
 import torch, torch.nn.functional as F
 from torch.nn.attention import sdpa_kernel, SDPBackend

@@ -1,4 +1,6 @@
-"""PyTorch's ring attention and FSDP2 on one GPU with a process group that moves nothing: kernels and host of one rank."""
+"""PyTorch's ring attention and FSDP2 on one GPU with a process group that moves nothing: kernels and host of one rank.
+
+torch_ring.py FOLDER SECONDS: ring.json and traces of the profiler."""
 import gzip, json, os, statistics, sys, time, traceback
 import torch, torch.nn.functional as F
 import torch.distributed as dist

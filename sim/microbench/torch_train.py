@@ -1,10 +1,12 @@
-"""Training steps of Hugging Face models on one GPU: seconds of a step and peaks of PyTorch's allocator. One CSV row a run."""
+"""Training steps of Hugging Face models on one GPU: seconds of a step and peaks of PyTorch's allocator, a CSV row a run.
+
+torch_train.py TABLE OUT SECONDS [ID...]: the rows of results/measured/one_gpu.csv, or these of them, until the SECONDS are over."""
 import csv, gc, statistics, sys, time, traceback
 import torch
 import transformers
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, T5Config, T5ForConditionalGeneration
 
-out, budget_s, only = sys.argv[1], float(sys.argv[2]), sys.argv[3:]
+table, out, budget_s, only = sys.argv[1], sys.argv[2], float(sys.argv[3]), sys.argv[4:]
 begun = time.time()
 dev = "cuda"
 
@@ -16,7 +18,8 @@ def llama(d, ff, heads, kv, layers, tied):
         num_key_value_heads=kv, num_hidden_layers=layers, tie_word_embeddings=tied, max_position_embeddings=131072, use_cache=False)
 
 def t5(d, ff, kv, heads, layers):
-    return T5ForConditionalGeneration, T5Config(d_model=d, d_ff=ff, d_kv=kv, num_heads=heads, num_layers=layers, vocab_size=32128, use_cache=False)
+    return T5ForConditionalGeneration, T5Config(d_model=d, d_ff=ff, d_kv=kv, num_heads=heads, num_layers=layers, vocab_size=32128, use_cache=False,
+        decoder_start_token_id=0, pad_token_id=0, attn_implementation="eager")
 
 MODELS = {
     "gpt2": gpt2(768, 12, 12), "gpt2-medium": gpt2(1024, 16, 24), "gpt2-large": gpt2(1280, 20, 36), "gpt2-xl": gpt2(1600, 25, 48),
@@ -40,18 +43,18 @@ def run(row):
     torch.backends.cuda.matmul.allow_tf32 = row["precision"] == "tf32"
     torch.backends.cudnn.allow_tf32 = row["precision"] == "tf32"
     model = build(row["model"], torch.bfloat16 if row["precision"] == "bf16" else torch.float32)
-    if row.get("lora_rank"):
+    if row["train.lora_rank"]:
         from peft import LoraConfig, get_peft_model
-        model = get_peft_model(model, LoraConfig(r=int(row["lora_rank"]), lora_alpha=16, lora_dropout=0.0, target_modules="all-linear", task_type="CAUSAL_LM"),
+        model = get_peft_model(model, LoraConfig(r=int(row["train.lora_rank"]), lora_alpha=16, lora_dropout=0.0, target_modules="all-linear", task_type="CAUSAL_LM"),
             autocast_adapter_dtype=False)
-    if row["checkpointing"] == "full":
+    if row["activation_checkpointing"] == "full":
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-        if row.get("lora_rank"):
+        if row["train.lora_rank"]:
             model.enable_input_require_grads()
-    if row.get("compile") == "blocks":
+    if row["train.compiled"] == "blocks":
         for block in model.model.layers if hasattr(model, "model") else model.transformer.h:
             block.compile()
-    elif row.get("compile") == "model":
+    elif row["train.compiled"] == "model":
         model.compile()
     params = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(params, lr=1e-5, fused=row["optimizer_impl"] == "fused", foreach=row["optimizer_impl"] == "foreach")
@@ -60,10 +63,7 @@ def run(row):
     autocast = row["precision"] == "bf16_mixed"
     def step():
         with torch.autocast("cuda", dtype=torch.bfloat16, enabled=autocast):
-            if row["model"].startswith("t5"):
-                loss = model(input_ids=ids, labels=ids).loss
-            else:
-                loss = model(input_ids=ids, labels=ids).loss
+            loss = model(input_ids=ids, labels=ids).loss
         loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
@@ -93,10 +93,11 @@ def run(row):
         retries=torch.cuda.memory_stats().get("num_alloc_retries", 0), attention=getattr(model.config, "_attn_implementation", ""), loss=float(loss), oom="n")
 
 def rows():
-    with open(".gpu/rows.csv") as f:
-        return [r for r in csv.DictReader(f) if not only or r["id"] in only]
+    with open(table) as f:
+        every = {r["id"]: r for r in csv.DictReader(line for line in f if not line.startswith("#"))}
+    return [every[i] for i in only or every]
 
-fields = ["id", "model", "precision", "optimizer_impl", "micro_batch", "seq_len", "checkpointing", "compile", "lora_rank", "params", "trained", "step_s", "step_min_s", "step_max_s", "row_step_s",
+fields = ["id", "model", "precision", "optimizer_impl", "micro_batch", "seq_len", "activation_checkpointing", "train.compiled", "train.lora_rank", "params", "trained", "step_s", "step_min_s", "step_max_s", "row_step_s",
     "host_s", "allocated", "reserved", "retries", "attention", "loss", "oom", "error", "gpu", "torch", "transformers"]
 with open(out, "w", newline="") as f:
     w = csv.DictWriter(f, fields, extrasaction="ignore"); w.writeheader()

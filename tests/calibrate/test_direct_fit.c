@@ -1,6 +1,7 @@
 /* results/measured/direct.csv determines what is fitted to it, and the model describes shapes that fit nothing as well
  * as is claimed. */
 #include "calibrate/direct_fit.h"
+#include "scenario/stack.h"
 
 #include <gsl/gsl_statistics.h>
 #include <setjmp.h>
@@ -124,6 +125,34 @@ static void sampled_power_does_not_tell_gb200s_rate(void **state)
     drop(&s);
 }
 
+static void same(struct quantity filed, struct quantity fitted)
+{
+    assert_near(filed.value / fitted.value, 1, 1e-4);
+    assert_near(filed.std_error / fitted.std_error, 1, 0.01);
+}
+
+/* The profile of PyTorch 2.11 has what cuDNN's attention says that PyTorch ran on H100. */
+static void a_profile_says_what_the_fit_says(void **state)
+{
+    (void)state;
+    struct solved s;
+    struct stack stack;
+    struct diag diag = DIAG_INIT;
+    const char *path = FLOPCAST_SOURCE_DIR "/scenarios/stacks/pytorch-2.11.yaml";
+    solve(&s, "h100-sxm5-80gb");
+    assert_int_equal(stack_load(&stack, path, &s.arena, &diag), STATUS_OK);
+    int hopper = 0;
+    while (strcmp(hw_archs[hopper], "Hopper") != 0)
+        hopper++;
+    const struct hw_gpu *rates = &stack.rates[hopper];
+    same(rates->attention_efficiency, s.fit.gpu.attention_efficiency);
+    same(rates->attention_backward, s.fit.gpu.attention_backward);
+    same(rates->attention_overhead, s.fit.gpu.attention_overhead);
+    same(rates->attention_backward_overhead, s.fit.gpu.attention_backward_overhead);
+    same(rates->attention_softmax, s.fit.gpu.attention_softmax);
+    drop(&s);
+}
+
 /* A GPU without rows is named. */
 static void wrong_tables_are_refused(void **state)
 {
@@ -141,6 +170,7 @@ int main(void)
         cmocka_unit_test(held_out_shapes_are_predicted),
         cmocka_unit_test(a_fit_gives_back_what_times_were_made_of),
         cmocka_unit_test(sampled_power_does_not_tell_gb200s_rate),
+        cmocka_unit_test(a_profile_says_what_the_fit_says),
         cmocka_unit_test(wrong_tables_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

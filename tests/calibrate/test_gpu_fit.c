@@ -51,6 +51,8 @@ static void test_files_agree_with_the_data(void **state)
         same(gpu, "attention_efficiency", filed.attention_efficiency, computed.attention_efficiency);
         same(gpu, "attention_overhead", filed.attention_overhead, computed.attention_overhead);
         same(gpu, "attention_backward", filed.attention_backward, computed.attention_backward);
+        same(gpu, "attention_backward_overhead", filed.attention_backward_overhead,
+            computed.attention_backward_overhead);
         same(gpu, "attention_wide", filed.attention_wide, computed.attention_wide);
         same(gpu, "attention_softmax", filed.attention_softmax, computed.attention_softmax);
         for (int math = 0; math < DTYPE_COUNT; math++) {

@@ -178,6 +178,11 @@ static void test_attention(void **state)
     assert_near(kernel_duration_s(&work, &other, kernel_whole_gpu(&other)), 11.252e-3, 1e-12);
     work.backward = true;
     assert_near(kernel_duration_s(&work, &other, kernel_whole_gpu(&other)), 22.502e-3, 1e-12);
+    /* its own overhead: (512 + 320) / (512 + 64) of that */
+    other.attention_backward_overhead = (struct quantity)NUMBER(320);
+    assert_near(kernel_duration_s(&work, &other, kernel_whole_gpu(&other)), 32.502e-3, 1e-12);
+    work.backward = false;
+    assert_near(kernel_duration_s(&work, &other, kernel_whole_gpu(&other)), 11.252e-3, 1e-12);
 }
 
 static void test_attention_waves(void **state)
