@@ -1,6 +1,8 @@
 #include "workspace.h"
 
 #include "base/threads.h"
+#include "scenario/jobs.h"
+#include "scenario/lottery.h"
 
 #include <math.h>
 
@@ -274,9 +276,137 @@ static void out_of_memory_is_a_result(void **state)
     unload(loaded);
 }
 
+/* A run with this number of slow nodes. */
+static double step_with(const struct plan *plan, const struct scenario_point *point, int64_t slow_nodes)
+{
+    struct arena arena = ARENA_INIT;
+    struct exec_result result;
+    struct exec_options options = point->options.exec;
+    options.noise.slow_nodes = slow_nodes;
+    options.fold = FOLD_SLOWEST;
+    exec_run(&result, plan, &point->hw, &options, &arena);
+    arena_release(&arena);
+    return result.step_time_s;
+}
+
+/* Of clusters with 4 nodes 1 - (1 - s)^4 have slow ones, 4 s / that many in the mean: 1.03, 1.58, 1.95 and 2.01 nodes
+ * of s = 0.02, 0.3, 0.44 and 0.46. Between two numbers of nodes lies the step, at less than 0.05 of the way it is the
+ * nearer one's. What it is longer by slow nodes compute and the others wait for; links rest in it. */
+static void a_point_is_the_mean_over_the_lottery(void **state)
+{
+    (void)state;
+    static const struct {
+        double share, above; /* of the way from one slow node to two */
+    } cases[] = {{0.02, 0}, {0.3, -1}, {0.44, 1}, {0.46, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct loaded *loaded =
+            load_text(BASE "noise: {gpu_speed_spread: 1.0e-9, straggler_slowdown: 1, kernel_jitter: 0, "
+                           "host_jitter: 0, network_jitter: 0, straggler_share: 0}\n",
+                (struct scenario_override[]){
+                    {"cluster.gpus", "32"}, {"train.micro_batch", "128"}, {"train.seq_len", "512"}},
+                3);
+        assert_string_equal(loaded->diag.text, "");
+        struct scenario_point *point = &loaded->set.points[0];
+        struct plan plan = {0};
+        struct scenario_result result = {0};
+        struct exec_result none;
+        struct arena arena = ARENA_INIT;
+        assert_int_equal(scenario_compile(&plan, point, &arena, &loaded->diag), STATUS_OK);
+        exec_run(&result.exec, &plan, &point->hw, &point->options.exec, &arena);
+        none = result.exec;
+        struct exec_breakdown parts = none.programs[0].breakdown;
+        point->options.exec.noise.straggler_share = cases[i].share;
+        lottery_mean(&result, &plan, &point->hw, &point->options.exec);
+        double some = 1 - pow(1 - cases[i].share, 4), nodes = 4 * cases[i].share / some,
+               one_s = step_with(&plan, point, 1);
+        double above = cases[i].above >= 0 ? cases[i].above : nodes - 1;
+        double some_s = one_s + above * (step_with(&plan, point, 2) - one_s),
+               more_s = some * (some_s - none.step_time_s);
+        assert_true(one_s > 1.01 * none.step_time_s);
+        assert_near(result.slow.share, some, 1e-12);
+        assert_near(result.slow.none_s, none.step_time_s, 0);
+        assert_near(result.slow.some_s, some_s, 1e-12);
+        assert_near(result.exec.step_time_s, none.step_time_s + more_s, 1e-12);
+        double computed_s = more_s * nodes / 4;
+        const struct exec_breakdown *with[] = {&result.exec.breakdown, &result.exec.programs[0].breakdown},
+                                    *without[] = {&none.breakdown, &parts};
+        for (int p = 0; p < 2; p++) {
+            assert_near(with[p]->compute_s - without[p]->compute_s, computed_s, 1e-12);
+            assert_near(with[p]->exposed_comm_s - without[p]->exposed_comm_s, more_s - computed_s, 1e-12);
+            assert_near(with[p]->comm_wait_s - without[p]->comm_wait_s, more_s - computed_s, 1e-12);
+            assert_near(with[p]->comm[PARALLEL_DATA].exposed_s - without[p]->comm[PARALLEL_DATA].exposed_s,
+                more_s - computed_s, 1e-12);
+        }
+        double rest = none.step_time_s / result.exec.step_time_s;
+        assert_near(result.exec.nvlink_utilisation, none.nvlink_utilisation * rest, 1e-12);
+        assert_near(result.exec.nic_utilisation, none.nic_utilisation * rest, 1e-12);
+        plan_release(&plan);
+        arena_release(&arena);
+        unload(loaded);
+    }
+}
+
+/* The longest points go first: by GPUs that are simulated, blocks of a stage, micro-batches and steps. */
+static void weights_of_points(void **state)
+{
+    (void)state;
+    struct scenario_point point = {
+        .options = {.strategy = {.parallelism.pipeline = 1, .train = {.micro_batch = 2, .grad_accum = 3}},
+            .cluster.gpus = 16,
+            .exec = {.steps = 4, .warmup_steps = 1}},
+        .model.shape.n_layers = 7};
+    assert_near(scenario_weight(&point), 8 * 3 * 5, 0); /* 7 blocks and the root, on one rank */
+    point.options.exec.fold = FOLD_OFF;
+    assert_near(scenario_weight(&point), 16 * 8 * 3 * 5, 0);
+    point.options.exec.fold = FOLD_AUTO;
+    point.options.exec.noise.kernel_jitter = 0.01;
+    assert_near(scenario_weight(&point), 16 * 8 * 3 * 5, 0);
+    point.options.strategy.parallelism.pipeline = 2;
+    point.model.shape.n_decoder_layers = 8;
+    assert_near(scenario_weight(&point), 16 * 16 / 2 * 3 * 5, 0);
+    point.options.exec.noise.kernel_jitter = 0;
+    assert_near(scenario_weight(&point), 2 * 16 / 2 * 3 * 5, 0);
+}
+
+/* What another rank sends of a result is what it has, but spans and samples; a program may share the job's timeline. */
+static void results_travel_as_bytes(void **state)
+{
+    (void)state;
+    struct exec_memory_sample whole[] = {{.time_s = 1}, {.time_s = 2}}, part[] = {{.time_s = 3}};
+    struct exec_program programs[] = {{.timeline = whole, .n_timeline = 2, .breakdown.compute_s = 5},
+        {.timeline = part, .n_timeline = 1, .memory.oom_op = "second"}};
+    struct scenario_result sent = {.mfu = 0.5,
+                               .n_samples = 3,
+                               .exec = {.programs = programs,
+                                   .n_programs = 2,
+                                   .timeline = whole,
+                                   .n_timeline = 2,
+                                   .memory.oom_op = "first",
+                                   .step_time_s = 7}},
+                           got;
+    struct pack pack = {0};
+    struct arena arena = ARENA_INIT;
+    jobs_pack_result(&pack, &sent);
+    struct unpack from = {pack.at, pack.n};
+    jobs_unpack_result(&from, &got, &arena);
+    assert_int_equal(from.left, 0);
+    assert_true(got.mfu == 0.5 && got.exec.step_time_s == 7 && got.n_samples == 0 && !got.samples);
+    assert_string_equal(got.exec.memory.oom_op, "first");
+    assert_string_equal(got.exec.programs[1].memory.oom_op, "second");
+    assert_true(got.exec.programs[0].breakdown.compute_s == 5);
+    assert_ptr_equal(got.exec.programs[0].timeline, got.exec.timeline);
+    assert_true(
+        got.exec.timeline != whole && got.exec.timeline[1].time_s == 2 && got.exec.programs[1].timeline[0].time_s == 3);
+    pack_free(&pack);
+    arena_release(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_point_is_the_mean_over_the_lottery),
+        cmocka_unit_test(weights_of_points),
+        cmocka_unit_test(results_travel_as_bytes),
         cmocka_unit_test(threads_do_not_change_results),
         cmocka_unit_test(a_loop_leaves_out_what_is_known_and_may_be_ended),
         cmocka_unit_test(rates_follow_from_the_step),

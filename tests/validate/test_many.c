@@ -8,6 +8,8 @@
 #include "validate/interval.h"
 #include "validate/stored.h"
 
+#include <sys/stat.h>
+
 #define HEAD                                                                                                           \
     "id,source,model,topology,gpus,micro_batch,tokens_per_s_per_gpu,peak_allocated_bytes,oom,used_in_fit,not_"         \
     "simulated\n"
@@ -309,9 +311,107 @@ static void a_row_says_what_made_it(void **state)
     validate_release(&table);
 }
 
+/* Tables are told from other files by their columns, and come by name; predictions are none. */
+static void a_folder_has_tables(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    assert_true(mkdir("folder", 0777) == 0);
+    write_text("folder/b.csv", "id,model,topology,gpus,step_time_s\nx,tiny.json,cluster.yaml,8,1\n");
+    write_text("folder/a.csv", "id,model,topology,gpus,tokens_per_s_per_gpu\nx,tiny.json,cluster.yaml,8,1\n");
+    write_text("folder/c.txt", "id,model,topology,gpus,step_time_s\nx,tiny.json,cluster.yaml,8,1\n");
+    write_text("folder/d.csv", "id,model,topology,gpus,step_time_s,predicted_by\nx,tiny.json,cluster.yaml,8,1,me\n");
+    write_text("folder/e.csv", "id,model,topology,gpus\nx,tiny.json,cluster.yaml,8\n");
+    write_text("folder/f.csv", "id,model,gpus,step_time_s\nx,tiny.json,8,1\n");
+    write_text("folder/g.csv", "model,topology,gpus,step_time_s\ntiny.json,cluster.yaml,8,1\n");
+    write_text("folder/.csv", "id,model,topology,gpus,step_time_s\nx,tiny.json,cluster.yaml,8,1\n");
+    struct validate_files files = validate_files_in("folder", &arena);
+    assert_int_equal(files.n, 2);
+    assert_string_equal(files.paths[0], "folder/a.csv");
+    assert_string_equal(files.paths[1], "folder/b.csv");
+    assert_int_equal(validate_files_in("no folder", &arena).n, 0);
+    arena_release(&arena);
+}
+
+/* What was predicted before is compared with what was measured, of a step time the other way round: 1100 of 1000 is 10
+ * % too fast, 2 s of 3 s 50 %; memory that ran out is missed. */
+static void what_was_predicted_first_is_read(void **state)
+{
+    (void)state;
+    struct diag diag = DIAG_INIT;
+    struct validate_table table = {0};
+    write_text("base.yaml", BASE_TEXT);
+    write_text("p.csv", "id,tokens_per_s_per_gpu,tflops_per_gpu,step_time_s,oom,predicted_by,inputs\n"
+                        "a,1100,7,9,no,flopcast 0.1 abc,\nb,5,7,2,no,flopcast 0.1 abc,\nc,,,,yes,flopcast 0.1 abc,\n"
+                        "f,1,1,1,no,flopcast 0.1 abc with uncommitted changes,\n");
+#define SEEN "id,source,model,topology,gpus,micro_batch,tokens_per_s_per_gpu,step_time_s,first_sight\n"
+    write_text("seen.csv", SEEN "a,s,tiny.json,cluster.yaml,8,2,1000,,p.csv\nb,s,tiny.json,cluster.yaml,8,2,,3,p.csv\n"
+                                "c,s,tiny.json,cluster.yaml,8,2,500,,p.csv\nd,s,tiny.json,cluster.yaml,8,2,500,,\n");
+    assert_true(validate_add(&table, "seen.csv", "base.yaml", NULL, &diag));
+    validate_first_sight(&table, &diag);
+    assert_string_equal(diag.text, "");
+    const struct validate_row *rows = table.rows.at;
+    assert_true(rows[0].has_first_sight && rows[1].has_first_sight && !rows[2].has_first_sight);
+    assert_near(rows[0].first_sight_error, 0.1, 1e-12);
+    assert_near(rows[1].first_sight_error, 0.5, 1e-12);
+    assert_true(rows[2].first_sight_missed && !rows[0].first_sight_missed);
+    assert_true(!rows[3].has_first_sight && !rows[3].first_sight_missed);
+    assert_string_equal(rows[0].predicted_by, "flopcast 0.1 abc");
+    struct validate_first_sight seen = validate_first_sight_summarise(&table, any, NULL);
+    assert_int_equal(seen.first.n_errors, 2);
+    assert_near(seen.first.median, 0.3, 1e-12);
+    validate_release(&table);
+    table = (struct validate_table){0};
+    write_text("seen.csv", SEEN "e,s,tiny.json,cluster.yaml,8,2,1,,p.csv\nf,s,tiny.json,cluster.yaml,8,2,1,,p.csv\n");
+    assert_true(validate_add(&table, "seen.csv", "base.yaml", NULL, &diag));
+    validate_first_sight(&table, &diag);
+    assert_non_null(strstr(diag.text, "seen.csv:2:"));
+    assert_non_null(strstr(diag.text, "'p.csv' has no prediction of 'e'"));
+    assert_non_null(strstr(diag.text, "'p.csv' was predicted with uncommitted changes"));
+    assert_false(table.rows.at[1].has_first_sight);
+    validate_release(&table);
+}
+
+/* Rows of which nothing is measured are kept to be predicted, and the file that is written has a line of each. */
+static void predictions_are_written_once(void **state)
+{
+    (void)state;
+    struct diag diag = DIAG_INIT;
+    struct validate_table table = {0};
+    write_text("base.yaml", BASE_TEXT);
+    write_text("new.csv", "id,source,model,topology,gpus,micro_batch,tokens_per_s_per_gpu,oom\n"
+                          "a,s,tiny.json,cluster.yaml,8,2,1000,\nb,s,tiny.json,cluster.yaml,8,2,,\n"
+                          "c,s,tiny.json,cluster.yaml,8,1000000,,\n");
+    assert_true(validate_add(&table, "new.csv", "base.yaml", NULL, &diag));
+    validate_keep_unmeasured(&table);
+    assert_int_equal(table.rows.n, 2);
+    assert_string_equal(table.rows.at[0].id, "b");
+    validate_run(&table, NULL, NULL, NULL, &diag);
+    remove("pre.csv");
+    assert_int_equal(validate_predict(&table, "pre.csv", true, &diag), STATUS_OK);
+    assert_string_equal(diag.text, "");
+    struct csv_table *csv = NULL;
+    assert_int_equal(csv_load(&csv, "pre.csv", &diag), STATUS_OK);
+    assert_int_equal(csv_rows(csv), 2);
+    assert_near(strtod(csv_cell(csv, 0, csv_column(csv, "tokens_per_s_per_gpu")), NULL) /
+                    table.rows.at[0].predicted.tokens_per_s_per_gpu,
+        1, 1e-9);
+    assert_string_equal(csv_cell(csv, 0, csv_column(csv, "oom")), "no");
+    assert_string_equal(csv_cell(csv, 1, csv_column(csv, "oom")), "yes");
+    assert_string_equal(csv_cell(csv, 1, csv_column(csv, "tokens_per_s_per_gpu")), "");
+    assert_non_null(strstr(csv_cell(csv, 0, csv_column(csv, "predicted_by")), " with uncommitted changes"));
+    csv_release(csv);
+    assert_int_equal(validate_predict(&table, "pre.csv", true, &diag), STATUS_INPUT);
+    assert_non_null(strstr(diag.text, "predictions are not made twice"));
+    validate_release(&table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_folder_has_tables),
+        cmocka_unit_test(what_was_predicted_first_is_read),
+        cmocka_unit_test(predictions_are_written_once),
         cmocka_unit_test(a_run_is_simulated_once),
         cmocka_unit_test(a_curve_goes_through_files),
         cmocka_unit_test(repeats_and_verdicts_count),

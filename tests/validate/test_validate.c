@@ -253,7 +253,41 @@ static void a_summary_by_hand(void **state)
     rows[7].status = rows[8].status = VALIDATE_OOM;
     rows[7].measured_oom = rows[9].measured_oom = true;
     rows[10].status = VALIDATE_NOT_SIMULATED;
+    for (int i = 5; i < 11;
+         i++) /* two that fit, one that does not, one too many and one too few; one was not simulated */
+        rows[i].has_verdict = true;
+    for (int i = 0; i < 5; i++) /* 10, 20, ... 50 % wide */
+        rows[i].interval.all = (struct scenario_band){.low = 2 - 0.1 * (i + 1), .median = 2, .high = 2 + 0.1 * (i + 1)};
+    /* The second row's curve begins on one whole node; the others' in a part of one, and on two. */
+    rows[0].node_gpus = 8, rows[0].gpus = 8;
+    rows[2].smallest = 4, rows[4].node_gpus = 1, rows[4].gpus = 1;
+    rows[3].smallest = 5, rows[5].node_gpus = 8, rows[5].gpus = 16;
+    /* Runs that were repeated: rows 0 and 6, 1 and 7, ... 4 and 10, and row 5 alone. */
+    for (int i = 0; i < N; i++)
+        rows[i].same = i % 6;
+    /* Allocated off by 10, reserved by 40 %. */
+    rows[1].measured.peak_allocated_bytes = rows[2].measured.peak_reserved_bytes = 10;
+    rows[1].predicted.peak_allocated_bytes = 9, rows[2].predicted.peak_reserved_bytes = 14;
     struct validate_summary s = validate_summarise(&table, of_source, "s");
+    assert_int_equal(s.fits_right, 2);
+    assert_int_equal(s.oom_right, 1);
+    assert_int_equal(s.false_oom, 1);
+    assert_int_equal(s.false_fits, 1);
+    assert_int_equal(s.n_not_simulated, 1);
+    assert_near(s.width_median, 0.3, 1e-12);
+    assert_int_equal(s.n_node_ratios, 1);
+    assert_near(s.node_ratio_median, 0.05, 1e-12);
+    assert_near(s.node_ratio_mean, 0.05, 1e-12);
+    /* measured over predicted of a pair is the mean of both: of 0 and 6 % 2 / (1 + 1 / 1.06) - 1 = 2.91 % and so on */
+    assert_int_equal(s.n_runs, 6);
+    double three = 1 - 2 / (1 / 1.03 + 1 / 0.91), four = 1 - 2 / (1 / 1.04 + 1 / 0.9),
+           one = 2 / (1 / 1.01 + 1 / 1.07) - 1;
+    assert_near(s.runs_median, (three + four) / 2, 1e-12);
+    assert_near(s.runs_p90, (one + 0.05) / 2, 1e-12);
+    assert_int_equal(s.n_allocated, 1);
+    assert_near(s.allocated_median, 0.1, 1e-12);
+    assert_near(s.reserved_median, 0.4, 1e-12);
+    assert_near(s.mad, 0.03, 1e-12); /* from 2 %: 0 1 1 2 2 3 4 5 10 11 12 */
     assert_int_equal(s.n_rows, 11);
     assert_int_equal(s.n_errors, 11);
     assert_near(s.median, 0.05, 1e-12);
