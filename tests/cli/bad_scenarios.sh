@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Every mistake in a scenario ends with exit status 2 and "file:line:column: error: ..." on stderr; nothing is simulated, printed or
-# stored. The first line of each file of bad/ says what is expected: "# expect LINE:COLUMN: error: the words".
+# stored. The first line of each part of bad.txt says what is expected: "# expect LINE:COLUMN: error: the words".
 set -euo pipefail
 failed=0
 fail() {
     echo "$1"
     failed=1
 }
-for file in "$FLOPCAST_SOURCE_DIR"/tests/cli/bad/*.yaml; do
+"$FLOPCAST_SOURCE_DIR/tests/split" "$FLOPCAST_SOURCE_DIR/tests/cli/bad.txt" tests/cli/bad
+ln -s "$FLOPCAST_SOURCE_DIR/scenarios" "$FLOPCAST_SOURCE_DIR/topologies" .
+for file in tests/cli/bad/*.yaml; do
     expected=$(sed -n '1s/^# expect //p' "$file")
     [[ $expected == *:*": error: "* ]] || fail "$file: its first line does not say what is expected"
     status=0
