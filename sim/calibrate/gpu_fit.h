@@ -18,16 +18,30 @@
 #ifndef FLOPCAST_CALIBRATE_GPU_FIT_H
 #define FLOPCAST_CALIBRATE_GPU_FIT_H
 
-#include "hw/hw.h"
+#include "calibrate/direct_fit.h"
+#include "calibrate/gemm_fit.h"
 
 #include <stdio.h>
 
 enum { GPU_FIT_GPUS = 11 };
 extern const char *const gpu_fit_names[GPU_FIT_GPUS]; /* files under topologies/gpus, without ".yaml" */
 
-/* as_filed: the GPU as its file has it. computed: the same with the numbers above computed again. */
-enum status gpu_fit_solve(struct hw_gpu *as_filed, struct hw_gpu *computed, const char *gpu,
-    const char *measured_folder, const char *gpus_folder, struct arena *arena, struct diag *diag);
+/* What the numbers of every GPU may be taken from, read and fitted once. */
+struct basis {
+    const char *measured, *gpus; /* folders; set by the caller, as is arena */
+    struct arena *arena;
+    struct gemm_rows rows[GEMM_CASES];
+    struct hw_gpu fitted[GEMM_CASES];
+    struct direct_fit direct[DIRECT_GPUS]; /* those that were asked for; without rows: not yet */
+};
+
+enum status basis_load(struct basis *basis, struct diag *diag);
+void basis_release(struct basis *basis); /* also after a failed load */
+
+/* A GPU as its file has it, and with the numbers above computed again. BUG when there is no
+ * recipe. */
+enum status basis_gpu(
+    struct hw_gpu *as_filed, struct hw_gpu *computed, struct basis *basis, const char *gpu, struct diag *diag);
 
 /* The report of `flopcast calibrate fit`: for each GPU every computed number beside the one in the file, then the
  * errors of the GEMM model on the rows fitted, held out and outside its range, and on the best product of H100. */

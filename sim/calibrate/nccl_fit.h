@@ -103,9 +103,6 @@ struct nccl_contradiction {
 struct nccl_contradiction nccl_case_contradiction(
     const struct nccl_fit *fit, const struct nccl_case *which, double min_bytes, double max_bytes);
 
-/* Of the id what follows the fit's name, "hopper-nodes" of "nccl/hopper-nodes". */
-const char *nccl_parameter_family(const struct fit_parameter *parameter);
-
 /* A solved fit as rows. measured: the folder, whose name is stored. */
 struct store;
 enum status nccl_fit_store(struct nccl_fit *fit, const char *measured, struct store *store, struct diag *diag);

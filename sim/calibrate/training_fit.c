@@ -1,5 +1,9 @@
 #include "calibrate/training_fit.h"
 
+#include "base/arena.h"
+#include "base/files.h"
+#include "calibrate/fit_files.h"
+#include "hw/override.h"
 #include "scenario/stack.h"
 
 #include <inttypes.h>
@@ -354,4 +358,263 @@ void training_fit_free(struct training_fit *fit)
     vec_free(&fit->about);
     free(fit->speeds);
     free(fit->memo);
+}
+
+/* ---- what `flopcast calibrate fit training` prints ---- */
+
+/* Of the rows that were left out, or of those that were not. */
+static struct fit_error errors_of(const struct training_fit *fit, bool left_out)
+{
+    struct fit_sample sample = {0};
+    for (int i = 0; i < fit->table.rows.n; i++)
+        if (fit->table.rows.at[i].has_error && fit->fit.rows.at[i].left_out == left_out)
+            fit_sample_add(&sample, fit->speeds[i], fit->fit.rows.at[i].measured);
+    return fit_sample_error(&sample);
+}
+
+/* No error: no row's speed depends on it. One as large as the number itself: by the rows the number could be 0. */
+static bool is_determined(const struct fit_parameter *parameter)
+{
+    return parameter->fitted.std_error > 0 && parameter->fitted.std_error < fabs(parameter->fitted.value);
+}
+
+/* Rows, prior, and what the file says of it. */
+static const char *remark(const struct training_fit *fit, int parameter, struct arena *arena)
+{
+    const struct fit_parameter *p = &fit->fit.parameters.at[parameter];
+    const struct training_about *about = &fit->about.at[parameter];
+    const char *prior = "";
+    if (quantity_is_set(about->prior))
+        prior = arena_printf(arena, ", prior %.3g +- %.2g", about->prior.value, about->prior.std_error);
+    return arena_printf(arena, "(%d row%s%s%s) %s", about->rows, plural(about->rows), prior,
+        is_determined(p) ? "" : ", not determined by these; keep it", p->filed.source);
+}
+
+void training_fit_print(FILE *out, const struct training_fit *fit)
+{
+    struct arena arena = ARENA_INIT;
+    fit_print_head(out, "parameters");
+    for (int i = 0; i < fit->fit.parameters.n; i++) {
+        const struct fit_parameter *p = &fit->fit.parameters.at[i];
+        struct quantity found = is_determined(p) ? p->fitted : (struct quantity){0};
+        fit_print_number(out, "", p->key, p->filed, found, p->dimension, remark(fit, i, &arena));
+    }
+    fit_print_tied(out, &fit->fit);
+    fit_print_error(out, "speed", "fitted", errors_of(fit, false));
+    arena_release(&arena);
+}
+
+static bool same_family(const struct validate_row *a, const struct validate_row *b)
+{
+    return strcmp(a->source, b->source) == 0 && strcmp(a->model, b->model) == 0;
+}
+
+enum status training_fit_cross_validate(FILE *out, struct training_fit *fit, struct diag *diag)
+{
+    const struct validate_row *rows = fit->table.rows.at;
+    enum status status = STATUS_OK;
+    fprintf(out, "%-60s %-14s %5s %8s %8s %8s %9s\n", "left out", "model", "rows", "bias %", "median %", "p90 %",
+        "others %");
+    for (int i = 0; i < fit->table.rows.n && status == STATUS_OK; i++) {
+        bool first = true;
+        for (int j = 0; j < i && first; j++)
+            first = !same_family(&rows[j], &rows[i]);
+        if (!first)
+            continue;
+        for (int j = 0; j < fit->table.rows.n; j++)
+            fit->fit.rows.at[j].left_out = !rows[j].has_error || same_family(&rows[j], &rows[i]);
+        status = training_fit_solve(fit, diag);
+        struct fit_error e = errors_of(fit, true), others = errors_of(fit, false);
+        if (status == STATUS_OK)
+            fprintf(out, "%-60s %-14s %5d %8.1f %8.1f %8.1f %9.1f\n", rows[i].source, rows[i].model, e.n, 100 * e.bias,
+                100 * e.median, 100 * e.p90, 100 * others.median);
+        fflush(out);
+    }
+    return status;
+}
+
+bool *training_fit_rows(const char *path, struct diag *diag)
+{
+    struct csv_table *csv = NULL;
+    if (csv_load(&csv, path, diag) != STATUS_OK)
+        return NULL;
+    bool *rows = xcalloc((size_t)csv_rows(csv) + 1, sizeof *rows);
+    for (int r = 0; r < csv_rows(csv); r++) {
+        const char *used = validate_used_in_fit(csv, r), *key = strstr(used, ": ");
+        rows[r] = key ? training_fit_has(key + 2) : *used != '\0';
+    }
+    csv_release(csv);
+    return rows;
+}
+
+/* ---- what a fit to training runs found, into copies of the files ---- */
+
+struct writing {
+    const struct training_fit *fit;
+    const char *tables, *file; /* file: the one that is written once more */
+    VEC(struct config_change) changes;
+    VEC(const char *) seen, written; /* files; paths */
+    struct arena arena;
+};
+
+static const struct fit_parameter *find_by_id(const struct training_fit *fit, const char *key, const char *id)
+{
+    for (int i = 0; i < fit->fit.parameters.n; i++) {
+        const struct fit_parameter *p = &fit->fit.parameters.at[i];
+        if (strcmp(p->key, key) == 0 && strcmp(p->id, id) == 0 && is_determined(p))
+            return p;
+    }
+    return NULL;
+}
+
+static const struct config_field *field_of(const struct fit_parameter *p)
+{
+    const struct config_table *table = training_fit_has(p->key) ? &hw_gpu_table : &stack_host_table;
+    for (int i = 0; i < table->n_fields; i++)
+        if (strcmp(table->fields[i].key, p->key) == 0)
+            return &table->fields[i];
+    BUG_IF(true, "%s has no '%s'", table->what, p->key);
+    return NULL;
+}
+
+static const char *stem_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* What the words of the source say of the rows: as the file has it, or the file. */
+static const char *of_what(struct writing *w, const struct fit_parameter *p)
+{
+    static const char used[] = "used_in_fit: ";
+    const char *old = strstr(p->filed.source, used);
+    if (p->filed.kind == QUANTITY_FITTED && old)
+        return old + strlen(used);
+    return training_fit_has(p->key) ? stem_of(w->file)
+                                    : arena_printf(&w->arena, "%s: %s", stem_of(w->file), training_fit_host);
+}
+
+static const char *text_of(struct writing *w, const struct fit_parameter *p)
+{
+    const struct config_field *field = field_of(p);
+    struct quantity q = fit_files_rounded(p->fitted, field);
+    q.kind = QUANTITY_FITTED;
+    q.source = arena_printf(&w->arena, "`flopcast calibrate fit training` on the rows of %s with used_in_fit: %s",
+        w->tables, of_what(w, p));
+    if (!q.fit) /* it was assumed, or its user gave no id */
+        q.fit = arena_printf(&w->arena, "training/%s", stem_of(w->file));
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+    BUG_IF(!out, "open_memstream failed");
+    hw_write_quantity(out, q, field->dimension);
+    fclose(out);
+    const char *kept = arena_strdup(&w->arena, text);
+    free(text);
+    return kept;
+}
+
+static void find_changes(struct writing *w, struct config_node mapping, const char *prefix)
+{
+    for (int i = 0; i < config_count(mapping); i++) {
+        const char *key = config_text(config_key(mapping, i));
+        struct config_node value = config_item(mapping, i);
+        if (config_kind(value) != CONFIG_MAPPING)
+            continue;
+        const char *path = arena_printf(&w->arena, "%s%s", prefix, key);
+        struct config_node id = config_find(value, "fit");
+        const struct fit_parameter *p =
+            find_by_id(w->fit, key, config_text(id.doc ? id : config_find(value, "source")));
+        if (p)
+            vec_push(&w->changes, (struct config_change){path, text_of(w, p)});
+        else
+            find_changes(w, value, arena_printf(&w->arena, "%s.", path));
+    }
+}
+
+/* The copy of a file that extends another extends that one's copy, where there is one. */
+static void rename_extended(struct writing *w, const char *extends, const char *folder)
+{
+    const char *name = stem_of(extends);
+    const char *copy = arena_printf(&w->arena, "%s/%s", folder, name), *text = NULL;
+    for (int i = 0; i < w->written.n && !text; i++)
+        if (strcmp(w->written.at[i], copy) == 0)
+            text = name;
+    if (!text && w->changes.n == 0)
+        return; /* nothing of either is written */
+    if (!text)
+        text = files_name_from(&w->arena, copy, extends);
+    vec_push(&w->changes, (struct config_change){"extends", arena_printf(&w->arena, "\"%s\"", text)});
+}
+
+/* Once a file, whichever rows have it. */
+static enum status write_file(struct writing *w, const char *file, const char *folder, struct diag *diag)
+{
+    for (int i = 0; i < w->seen.n; i++)
+        if (strcmp(w->seen.at[i], file) == 0)
+            return STATUS_OK;
+    vec_push(&w->seen, file);
+    w->changes.n = 0;
+    w->file = file;
+    struct config_doc *doc = NULL;
+    enum status status = config_load(&doc, file, diag);
+    const char *extends = NULL;
+    if (status == STATUS_OK)
+        status = hw_extended(&extends, FILES_GPUS, config_root(doc), &w->arena, diag);
+    if (status == STATUS_OK && extends) { /* its numbers may be those of that file */
+        status = write_file(w, extends, folder, diag);
+        w->changes.n = 0;
+        w->file = file;
+    }
+    if (status == STATUS_OK)
+        find_changes(w, config_root(doc), "");
+    config_free(doc);
+    if (status != STATUS_OK)
+        return status;
+    if (extends)
+        rename_extended(w, extends, folder);
+    const char *path = arena_printf(&w->arena, "%s/%s", folder, stem_of(file));
+    if (w->changes.n == 0)
+        return STATUS_OK;
+    for (int i = 0; i < w->written.n; i++)
+        if (strcmp(w->written.at[i], path) == 0)
+            return diag_input(diag, (struct source_pos){.file = file},
+                "another file of the same name was written to %s; rename one of the two", path);
+    vec_push(&w->written, path);
+    return fit_files_write_changes(path, file, w->changes.at, w->changes.n, diag);
+}
+
+/* The files of the rows, once each: "a.csv and b.csv". */
+static const char *tables_of(const struct training_fit *fit, struct arena *arena)
+{
+    const char *list = "", *last = NULL;
+    for (int i = 0; i < fit->table.rows.n; i++) {
+        const char *file = fit->table.rows.at[i].file;
+        if (last && strcmp(last, file) == 0)
+            continue;
+        list = arena_printf(arena, "%s%s%s", list, last ? " and " : "", files_name_from(arena, NULL, file));
+        last = file;
+    }
+    return list;
+}
+
+enum status training_fit_write(const struct training_fit *fit, const char *folder, struct diag *diag)
+{
+    struct writing w = {.fit = fit};
+    w.tables = tables_of(fit, &w.arena);
+    enum status status = STATUS_OK;
+    for (int i = 0; i < fit->table.rows.n && status == STATUS_OK; i++) {
+        const struct validate_row *row = &fit->table.rows.at[i];
+        if (row->status == VALIDATE_NOT_SIMULATED)
+            continue;
+        const struct scenario_point *point = &row->set.points[0];
+        status = write_file(&w, point->hw.node.gpu_path, folder, diag);
+        if (status == STATUS_OK && point->options.stack_path)
+            status = write_file(&w, point->options.stack_path, folder, diag);
+    }
+    vec_free(&w.changes);
+    vec_free(&w.seen);
+    vec_free(&w.written);
+    arena_release(&w.arena);
+    return status;
 }

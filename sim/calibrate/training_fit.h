@@ -87,9 +87,6 @@ void training_fit_print(FILE *out, const struct training_fit *fit);
 /* Solves once for each family of rows, without it, and prints the errors of that family. */
 enum status training_fit_cross_validate(FILE *out, struct training_fit *fit, struct diag *diag);
 
-/* Whether the rows determine the parameter: its error is neither none nor as large as itself. */
-bool training_fit_determines(const struct fit_parameter *parameter);
-
 /* Every GPU file and stack profile of the rows with a number that the fit determines, once more in that folder, under
  * its own name (two of one name are an error); what is fitted says the tables as its source, and keeps its id. */
 enum status training_fit_write(const struct training_fit *fit, const char *folder, struct diag *diag);

@@ -2,7 +2,6 @@
  * claimed. */
 #include "calibrate/direct_fit.h"
 #include "calibrate/gpu_fit.h"
-#include "calibrate/gpu_fit_basis.h"
 #include "calibrate/gemm_fit.h"
 #include "calibrate/norm_rates.h"
 #include "calibrate/gpu_tables.h"
