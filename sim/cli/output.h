@@ -13,12 +13,6 @@
  * scenario assumes. Of sampled results also median and 90 % interval. */
 void output_table(FILE *out, const struct scenario_set *set, const struct scenario_result *results);
 
-/* A part of it. Of jobs whose ranks run several programs: where each one's time goes, and what it needs. Programs in a
- * row that print the same have one line; of more than 8 lines in all each point has its fullest alone. vary: the names
- * of points. */
-void output_programs(
-    FILE *out, const struct scenario_set *set, const struct scenario_result *results, const struct vary *vary);
-
 /* RFC 4180 (lines end in CR LF): the scenario's name, then the cells of store/record.h; empty where not applicable;
  * then swept, what the scenario sweeps, as "train.attention=flash; cluster.gpus=16"; the cells of
  * record_fill_deviation; each swept setting by its path, with its unit where it has one ("host.kernel_issue (s)"), of

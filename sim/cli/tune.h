@@ -31,22 +31,8 @@ void tune_print_table(FILE *out, const struct tune_command *command, const struc
 void tune_print_records(FILE *out, const struct tune_command *command, const struct scenario_set *set,
     const struct tune *tune, struct arena *arena);
 
-/* ---- tune_job.c ---- */
-
-/* The points of the search: of a scenario; of a model, or where all are asked for, by every strategy with the stack
- * that people run it with (options.variants). */
-void tune_load(struct scenario_set *set, struct tune_command *command, struct diag *diag);
 /* Two lines: what all candidates have in common, and what was not searched. */
 void tune_print_held(FILE *out, const struct tune_command *command, const struct tune *tune, struct arena *arena);
-
-/* ---- tune_watch.c ---- */
-
-/* From now until tune_watch_end() another thread says on standard error which is best so far (after some seconds, where
- * there is a better one); after a signal of cli/stop.h it prints what is known and ends the program, at once. */
-struct tune_watch;
-struct tune_watch *tune_watch_begin(
-    const struct tune_command *command, const struct scenario_set *set, struct tune *tune);
-void tune_watch_end(struct tune_watch *watch); /* NULL is fine */
 
 /* "tp 4, cp 2, pp 4, vp 10, micro-batch 1, checkpointing none", or "FULL_SHARD, micro-batch 1, ..." */
 void tune_name(FILE *out, const struct tune_candidate *candidate);

@@ -1,13 +1,280 @@
 /* The page of evidence: tables in Markdown between the markers of a file. */
 #include "cli/validate_parts.h"
-
 #include "cli/words.h"
 #include "config/csv.h"
 #include "validate/first_sight.h"
 
 #include <errno.h>
+#include <fnmatch.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- what README.md shows ---- */
+
+struct group {
+    const char *sources, *gpus; /* patterns, apart by ';'; "": all */
+    bool fitted;
+};
+
+/* Whether the text is of one of the patterns. */
+static bool is_of(const char *patterns, const char *text)
+{
+    if (!*patterns)
+        return true;
+    for (const char *at = patterns; *at;) {
+        char pattern[256];
+        size_t n = strcspn(at, ";");
+        snprintf(pattern, sizeof pattern, "%.*s", (int)n, at);
+        if (fnmatch(pattern, text, 0) == 0)
+            return true;
+        at += n + (at[n] == ';');
+    }
+    return false;
+}
+
+static bool in_group(const struct validate_row *row, const void *self)
+{
+    const struct group *group = self;
+    return (*row->used_in_fit != '\0') == group->fitted && is_of(group->sources, row->source) &&
+           is_of(group->gpus, row->gpu);
+}
+
+/* 2217: "2,217". */
+static const char *whole(struct arena *arena, int n)
+{
+    return n < 1000 ? arena_printf(arena, "%d", n) : arena_printf(arena, "%d,%03d", n / 1000, n % 1000);
+}
+
+static const char *percent(struct arena *arena, double part)
+{
+    return words_number(arena, 100 * part, 1, false);
+}
+
+static void put_errors(FILE *out, struct arena *arena, const struct validate_summary *s)
+{
+    if (s->n_errors > 0)
+        fprintf(
+            out, "| %s | %s %% | %s %% ", whole(arena, s->n_errors), percent(arena, s->median), percent(arena, s->p90));
+    else
+        fputs("| - | - | - ", out);
+}
+
+/* How many runs are predicted how well, in two lines. */
+static void put_summary(FILE *out, const struct validate_page *page, struct diag *diag)
+{
+    const struct validate_table *rows = page->rows;
+    (void)diag;
+    struct arena arena = ARENA_INIT;
+    const struct group rest = {.sources = "", .gpus = ""};
+    struct validate_summary today = validate_summarise(rows, in_group, &rest);
+    struct validate_first_sight blind = validate_first_sight_summarise(rows, in_group, &rest);
+    int stale = 0;
+    for (int i = 0; i < rows->rows.n; i++)
+        stale += rows->rows.at[i].stale;
+    if (blind.first.n_errors > 0)
+        fprintf(out, "**Why believe it?** %s published runs were predicted blind: median error %s %%.\n",
+            whole(&arena, blind.first.n_errors), percent(&arena, blind.first.median));
+    else
+        fputs("**Why believe it?** No published run was predicted blind.\n", out);
+    fprintf(out, "Today %s that no fit rests on are at %s %%, after changes that were made with errors in view",
+        whole(&arena, today.n_errors), percent(&arena, today.median));
+    if (stale > 0)
+        fprintf(out, "; %s rows are stale", whole(&arena, stale));
+    fputs(".\n", out);
+    arena_release(&arena);
+}
+
+/* The largest cluster of a T5-11B that loses the most as published. */
+static const struct validate_row *largest_loss(const struct validate_table *rows)
+{
+    const struct validate_row *found = NULL;
+    for (int i = 0; i < rows->rows.n; i++) {
+        const struct validate_row *row = &rows->rows.at[i];
+        if (row->has_ratio && strcmp(row->model, "t5-11b") == 0 &&
+            (!found || row->gpus > found->gpus ||
+                (row->gpus == found->gpus && row->measured_ratio < found->measured_ratio)))
+            found = row;
+    }
+    return found;
+}
+
+static void put_loss(FILE *out, struct arena *arena, const struct validate_table *rows)
+{
+    const struct validate_row *row = largest_loss(rows);
+    if (row && row->measured_ratio < 1)
+        fprintf(out, "**T5-11B of the FSDP paper** loses %s %% from %d to %d GPUs, published %s %%.\n",
+            percent(arena, 1 - row->predicted_ratio), (int)rows->rows.at[row->smallest].gpus, (int)row->gpus,
+            percent(arena, 1 - row->measured_ratio));
+}
+
+static bool is_any(const struct validate_row *row, const void *self)
+{
+    (void)row;
+    (void)self;
+    return true;
+}
+
+static void put_verdicts(FILE *out, struct arena *arena, const struct validate_table *rows)
+{
+    struct validate_summary s = validate_summarise(rows, is_any, NULL);
+    int right = s.fits_right + s.oom_right, n = right + s.false_fits + s.false_oom;
+    if (n > 0)
+        fprintf(out,
+            "Verdicts fits / out of memory are right for %.0f %% of %s runs, %s of %s that ran out of memory among "
+            "them.\n",
+            100.0 * right / n, whole(arena, n), whole(arena, s.oom_right), whole(arena, s.oom_right + s.false_fits));
+}
+
+/* Accuracy by group, the loss of T5-11B, verdicts. */
+static void put_accuracy(FILE *out, const struct validate_page *page, struct diag *diag)
+{
+    const struct validate_table *rows = page->rows;
+    struct csv_table *csv = NULL;
+    struct arena arena = ARENA_INIT;
+    if (csv_load(&csv, page->groups, diag) != STATUS_OK)
+        return;
+    fputs("| published runs | blind | median | p90 | today | median | p90 |\n|---|--:|--:|--:|--:|--:|--:|\n", out);
+    for (int r = 0; r < csv_rows(csv); r++) {
+        const struct group group = {csv_cell(csv, r, csv_column(csv, "sources")),
+            csv_cell(csv, r, csv_column(csv, "gpus")),
+            strcmp(csv_cell(csv, r, csv_column(csv, "in_fits")), "yes") == 0};
+        struct validate_summary today = validate_summarise(rows, in_group, &group);
+        struct validate_first_sight blind = validate_first_sight_summarise(rows, in_group, &group);
+        fprintf(out, "| %s: %s ", csv_cell(csv, r, csv_column(csv, "group")), group.fitted ? "fitted" : "left out");
+        put_errors(out, &arena, &blind.first);
+        put_errors(out, &arena, &today);
+        fputs("|\n", out);
+    }
+    fputc('\n', out);
+    put_loss(out, &arena, rows);
+    put_verdicts(out, &arena, rows);
+    csv_release(csv);
+    arena_release(&arena);
+}
+
+/* Its runs, one by one. */
+static void put_fsdp_paper(FILE *out, const struct validate_page *page, struct diag *diag)
+{
+    const struct validate_table *rows = page->rows;
+    (void)diag;
+    struct arena arena = ARENA_INIT;
+    fputs("| run | model | strategy | GPUs | simulated tokens/s/GPU | published | error % | of the smallest cluster | "
+          "published |\n|---|---|---|--:|--:|--:|--:|--:|--:|\n",
+        out);
+    for (int i = 0; i < rows->rows.n; i++) {
+        const struct validate_row *row = &rows->rows.at[i];
+        if (!is_of("arXiv 2304.11277*", row->source) || row->status == VALIDATE_NOT_SIMULATED)
+            continue;
+        fprintf(out, "| %s | %s | %s | %d ", row->id, row->model, row->strategy, (int)row->gpus);
+        if (row->has_error)
+            fprintf(out, "| %.0f | %.0f | %s ", row->predicted.tokens_per_s_per_gpu, row->measured.tokens_per_s_per_gpu,
+                words_number(&arena, 100 * row->error, 1, true));
+        else
+            fprintf(out, "| %s | %s | ", row->status == VALIDATE_OOM ? "out of memory" : "fits",
+                row->measured_oom  ? "out of memory"
+                : row->has_verdict ? "fits"
+                                   : "");
+        if (row->has_ratio && &rows->rows.at[row->smallest] != row)
+            fprintf(out, "| %.3f | %.3f |\n", row->predicted_ratio, row->measured_ratio);
+        else
+            fputs("| | |\n", out);
+    }
+    arena_release(&arena);
+}
+
+/* ---- other simulators on the same rows: results/peers.csv beside what flopcast predicts ---- */
+
+/* Rows with errors of step times in place of theirs. */
+struct errors {
+    struct validate_table peer, own;
+    int nearer; /* flopcast */
+};
+
+static void add(struct errors *errors, const struct validate_row *row, double peer, double own)
+{
+    struct validate_row of_peer = *row, of_own = *row;
+    of_peer.has_ratio = of_own.has_ratio = false; /* its smallest cluster is a row of the whole table */
+    of_peer.same = of_own.same = errors->peer.rows.n;
+    of_peer.error = peer;
+    of_own.error = own;
+    vec_push(&errors->peer.rows, of_peer);
+    vec_push(&errors->own.rows, of_own);
+    errors->nearer += fabs(own) < fabs(peer);
+}
+
+static const struct validate_row *row_of(const struct validate_table *rows, const char *id)
+{
+    for (int i = 0; i < rows->rows.n; i++)
+        if (strcmp(rows->rows.at[i].id, id) == 0)
+            return rows->rows.at[i].has_error ? &rows->rows.at[i] : NULL;
+    return NULL;
+}
+
+static void put_peer_errors(FILE *out, struct arena *arena, struct errors *errors)
+{
+    if (errors->peer.rows.n == 0) {
+        fputs("| - | | ", out);
+        return;
+    }
+    struct validate_summary peer = validate_summarise(&errors->peer, is_any, NULL),
+                            own = validate_summarise(&errors->own, is_any, NULL);
+    fprintf(out, "| %s / %s | %s / %s | %d of %d ", words_number(arena, 100 * peer.median, 1, false),
+        words_number(arena, 100 * peer.p90, 1, false), words_number(arena, 100 * own.median, 1, false),
+        words_number(arena, 100 * own.p90, 1, false), errors->nearer, errors->peer.rows.n);
+    vec_free(&errors->peer.rows);
+    vec_free(&errors->own.rows);
+}
+
+/* The lines of one sample and tool, which row r of the file opens. */
+static void put_line(
+    FILE *out, struct arena *arena, const struct validate_table *rows, const struct csv_table *csv, int first)
+{
+    const int sample = csv_column(csv, "sample"), tool = csv_column(csv, "tool"), id = csv_column(csv, "id"),
+              time = csv_column(csv, "step_time_s");
+    struct errors blind = {0}, today = {0};
+    struct diag unread = DIAG_INIT;
+    for (int r = first; r < csv_rows(csv); r++) {
+        const struct validate_row *row = row_of(rows, csv_cell(csv, r, id));
+        double step_time_s = 0;
+        if (!row || strcmp(csv_cell(csv, r, sample), csv_cell(csv, first, sample)) != 0 ||
+            strcmp(csv_cell(csv, r, tool), csv_cell(csv, first, tool)) != 0 ||
+            csv_number(csv, r, time, 0, &step_time_s, &unread) != STATUS_OK)
+            continue;
+        double measured = row->predicted.step_time_s * (1 + row->error), peer = step_time_s / measured - 1;
+        add(&today, row, peer, 1 / (1 + row->error) - 1);
+        if (row->has_first_sight)
+            add(&blind, row, peer, 1 / (1 + row->first_sight_error) - 1);
+    }
+    fprintf(out, "| %s | %s %s ", csv_cell(csv, first, sample), csv_cell(csv, first, tool),
+        csv_cell(csv, first, csv_column(csv, "version")));
+    put_peer_errors(out, arena, &blind);
+    put_peer_errors(out, arena, &today);
+    fputs("|\n", out);
+}
+
+/* Errors of step times of other simulators and of flopcast on the same rows, those that were predicted first apart. */
+static void put_peers(FILE *out, const struct validate_page *page, struct diag *diag)
+{
+    struct csv_table *csv = NULL;
+    struct arena arena = ARENA_INIT;
+    if (csv_load(&csv, page->peers, diag) != STATUS_OK)
+        return;
+    const int sample = csv_column(csv, "sample"), tool = csv_column(csv, "tool");
+    fputs("| runs | simulator | on blind runs | flopcast blind | nearer | on all | flopcast today | nearer |\n"
+          "|---|---|--:|--:|--:|--:|--:|--:|\n",
+        out);
+    for (int r = 0; r < csv_rows(csv); r++) {
+        bool opens = true;
+        for (int before = 0; before < r && opens; before++)
+            opens = strcmp(csv_cell(csv, before, sample), csv_cell(csv, r, sample)) != 0 ||
+                    strcmp(csv_cell(csv, before, tool), csv_cell(csv, r, tool)) != 0;
+        if (opens)
+            put_line(out, &arena, page->rows, csv, r);
+    }
+    csv_release(csv);
+    arena_release(&arena);
+}
 
 /* "<!-- begin NAME: written ... -->", and without a name for the evidence. */
 static const char BEGIN[] = "<!-- begin", WRITTEN[] = ": written by flopcast validate --page -->\n",
@@ -242,28 +509,6 @@ static void put_evidence(FILE *out, const struct validate_page *page, struct dia
     put_classes(out, rows, BY_GPUS, "GPUs");
     put_classes(out, rows, BY_WAITING, "exposed communication and bubble");
     put_claims(out, page->claims, diag);
-}
-
-static void put_summary(FILE *out, const struct validate_page *page, struct diag *diag)
-{
-    (void)diag;
-    validate_summary_put(out, page->rows);
-}
-
-static void put_accuracy(FILE *out, const struct validate_page *page, struct diag *diag)
-{
-    validate_accuracy_put(out, page->rows, page->groups, diag);
-}
-
-static void put_peers(FILE *out, const struct validate_page *page, struct diag *diag)
-{
-    validate_peers_put(out, page->rows, page->peers, diag);
-}
-
-static void put_fsdp_paper(FILE *out, const struct validate_page *page, struct diag *diag)
-{
-    (void)diag;
-    validate_source_put(out, page->rows, "arXiv 2304.11277*");
 }
 
 static const struct {

@@ -38,14 +38,6 @@ struct validate_page {
 /* The page: each part of it, as Markdown, in place of what stands between the markers of the file. */
 enum status validate_page_write(const char *path, const struct validate_page *page, struct diag *diag);
 
-/* Parts of it: how many runs are predicted how well, in two lines; accuracy by group, the loss of T5-11B, verdicts; the
- * runs of one source (a pattern), one by one. */
-void validate_summary_put(FILE *out, const struct validate_table *rows);
-void validate_accuracy_put(FILE *out, const struct validate_table *rows, const char *groups, struct diag *diag);
-void validate_source_put(FILE *out, const struct validate_table *rows, const char *source);
-/* Errors of step times of other simulators and of flopcast on the same rows, those that were predicted first apart. */
-void validate_peers_put(FILE *out, const struct validate_table *rows, const char *peers, struct diag *diag);
-
 /* --open: the rows that are off, grouped by their suspected cause. */
 void validate_open_print(FILE *out, const struct validate_table *rows);
 

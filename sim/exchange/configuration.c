@@ -58,7 +58,8 @@ struct configuration_setting *setting_open(struct configuration *config, const c
     return setting && setting->fate == FATE_OPEN ? setting : NULL;
 }
 
-const char *setting_value(struct configuration *config, const char *name, const char *otherwise)
+/* Its value; otherwise where there is none. */
+static const char *setting_value(struct configuration *config, const char *name, const char *otherwise)
 {
     const struct configuration_setting *setting = setting_find(config, name);
     return setting ? setting->value : otherwise;
@@ -67,12 +68,6 @@ const char *setting_value(struct configuration *config, const char *name, const 
 bool setting_is(struct configuration *config, const char *name, const char *value)
 {
     return strcmp(setting_value(config, name, ""), value) == 0;
-}
-
-bool setting_on(struct configuration *config, const char *name)
-{
-    const struct configuration_setting *setting = setting_find(config, name);
-    return setting && (setting->bare || strcmp(setting->value, "true") == 0);
 }
 
 void setting_aside(struct configuration_setting *setting, const char *words)

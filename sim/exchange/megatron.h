@@ -4,10 +4,10 @@
 
 #include "exchange/rules.h"
 
-extern const struct rule megatron_rules[]; /* megatron_arguments.c */
+extern const struct rule megatron_rules[]; /* megatron.c */
 extern const int megatron_n_rules;
 
 void megatron_model(struct configuration *config, struct diag *diag);   /* megatron_model.c */
-void megatron_experts(struct configuration *config, struct diag *diag); /* megatron_experts.c: also latent attention */
+void megatron_experts(struct configuration *config, struct diag *diag); /* also latent attention */
 
 #endif

@@ -43,8 +43,6 @@ enum status rules_apply_file(
 /* The last setting of a name; NULL: there is none, or its value is left to others; that one alone. */
 struct configuration_setting *setting_find(struct configuration *config, const char *name);
 struct configuration_setting *setting_open(struct configuration *config, const char *name);
-/* Its value; otherwise where there is none. */
-const char *setting_value(struct configuration *config, const char *name, const char *otherwise);
 bool setting_is(struct configuration *config, const char *name, const char *value);
 /* Also where a finish function finds it: an assumption, once for each sentence. */
 void assume(struct configuration *config, const char *sentence);
@@ -52,8 +50,6 @@ void assume(struct configuration *config, const char *sentence);
 bool value_is_off(const char *value);
 /* A whole number of at most 2^53, or otherwise. A value that is none is reported. */
 int64_t setting_int(struct configuration *config, const char *name, int64_t otherwise, struct diag *diag);
-/* Whether an argument is there, or a setting is true. */
-bool setting_on(struct configuration *config, const char *name);
 
 /* The key becomes text, because of a setting, which is then taken; NULL: because of what `why` says. */
 void put_setting(struct configuration *config, const char *key, const char *text, struct configuration_setting *from);

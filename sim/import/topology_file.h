@@ -34,7 +34,6 @@ struct topology_devices {
 /* The only code that sees expat. devices->gpus has at least one after STATUS_OK; the caller frees the arrays. */
 enum status topology_read_xml(
     struct topology_devices *devices, struct input *input, struct arena *arena, struct diag *diag);
-void topology_judge(struct topology_dump *out, const struct topology_devices *devices, struct arena *arena);
 
 enum status topology_read_matrix(
     struct topology_dump *out, struct input *input, struct arena *arena, struct diag *diag);

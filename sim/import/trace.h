@@ -80,7 +80,7 @@ struct trace {
     enum trace_found found;
     VEC(struct trace_group_of_ranks) groups;
     VEC(struct kernel_work) products; /* by the shapes of the operators that launched them */
-    VEC(struct trace_wait) waits;     /* by start; only what is known of them: see trace_waits.c */
+    VEC(struct trace_wait) waits;     /* by start; only what is known of them: see trace_file.h */
     bool has_launches;                /* of most activities */
     bool says_waits;     /* by cuda_sync events: each wait of a stream is in waits, with all that is said of it */
     int period;          /* TRACE_REPEATED: kernels of a step */
@@ -118,8 +118,5 @@ struct trace_marks {
 
 /* Sorts activities, finds the steps, and puts activities into them. */
 void trace_find_steps(struct trace *trace, const struct trace_marks *marks);
-
-/* trace_steps.c finds repetition, for trace_find_steps(). False: there is none. */
-bool trace_repetition(struct trace *trace);
 
 #endif

@@ -22,7 +22,7 @@ struct trace_devices {
 void trace_count_device(struct trace_devices *devices, int64_t device);
 enum status trace_no_device(const struct trace *trace, int64_t device, const char *file, struct diag *diag);
 
-/* ---- trace_waits.c: what Kineto says of process groups, and of what waits for what ---- */
+/* ---- trace.c: what Kineto says of process groups, and of what waits for what ---- */
 
 /* The group of a collective's arguments, in trace->groups; -1: they name none. */
 int trace_group_named(struct trace *trace, const struct kineto_event *event, struct arena *arena);
@@ -40,7 +40,7 @@ void trace_waits_take(struct trace_waits *waits, const struct kineto_event *even
 void trace_waits_finish(struct trace_waits *waits, struct trace *trace, int64_t origin_ns);
 void trace_waits_free(struct trace_waits *waits);
 
-/* ---- trace_shapes.c: shapes of GEMMs, where record_shapes was on ---- */
+/* ---- trace.c: shapes of GEMMs, where record_shapes was on ---- */
 
 struct trace_shape {
     int64_t external; /* of the operator */

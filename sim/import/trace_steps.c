@@ -209,7 +209,8 @@ static int find_period(const struct sequence *sequence, int n_names, int *first)
     return period;
 }
 
-bool trace_repetition(struct trace *trace)
+/* trace_steps.c finds repetition, for trace_find_steps(). False: there is none. */
+static bool find_repetition(struct trace *trace)
 {
     struct sequence sequence = busiest(trace);
     int first = 0, period = find_period(&sequence, trace->names.n, &first);
@@ -250,7 +251,7 @@ void trace_find_steps(struct trace *trace, const struct trace_marks *marks)
     sort(trace);
     if (annotated(trace, marks))
         return;
-    if (!trace_repetition(trace)) {
+    if (!find_repetition(trace)) {
         trace->found = TRACE_WHOLE;
         ps_t end = trace->activities.at[0].start;
         for (int i = 0; i < trace->activities.n; i++)

@@ -1,8 +1,11 @@
 #include "study/comm.h"
 
 #include "base/vec.h"
+#include "hw/table.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef VEC(struct scenario_comm_item) item_list;
 
@@ -128,4 +131,184 @@ enum coll_bound scenario_comm_most(const double bound_s[COLL_BOUND_COUNT])
         if (bound_s[b] > bound_s[most])
             most = b;
     return bound_s[most] > 0 ? (enum coll_bound)most : COLL_BOUND_NONE;
+}
+
+/* ---- what binds the collectives of a step, in words ---- */
+
+static const double PERCENT = 100, MS = 1e3;
+
+const char *scenario_comm_name(struct arena *arena, const struct scenario_comm_item *item)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double bytes = item->bytes;
+    size_t unit = 0;
+    for (; bytes >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
+        bytes /= 1024;
+    return arena_printf(
+        arena, "%s of %.4g %s on %d", coll_kind_names[item->kind], bytes, units[unit], item->group_size);
+}
+
+static const char *rate(struct arena *arena, struct quantity q)
+{
+    char text[64];
+    return arena_printf(
+        arena, "%s, %s", quantity_format(text, sizeof text, q.value, DIM_BYTES_PER_S), hw_kind_name(q.kind));
+}
+
+/* What binds an algorithm with the numbers of this hardware that say so, and what kind they are: "channels (16 x 20
+ * GB/s, assumed)". */
+static const char *bound_words(
+    struct arena *arena, enum coll_bound bound, enum coll_algorithm algorithm, const struct hw *hw)
+{
+    const char *name = coll_bound_names[bound];
+    switch (bound) {
+    case COLL_BOUND_CHANNELS:
+        if (algorithm == COLL_TREE || algorithm == COLL_NVLS_TREE)
+            return arena_printf(arena, "%s (of trees, as NCCL's tuner bounds them)", name);
+        return coll_by_channels(algorithm) && quantity_is_set(hw->cluster.nccl_channel_bandwidth)
+                   ? arena_printf(arena, "%s (%g x %s)", name, coll_channels(true, hw),
+                         rate(arena, hw->cluster.nccl_channel_bandwidth))
+                   : name;
+    case COLL_BOUND_NVLINK:
+        return arena_printf(arena, "%s (%s)", name, rate(arena, hw->node.gpu_bandwidth));
+    case COLL_BOUND_PCIE:
+        return arena_printf(arena, "%s (%s)", name, rate(arena, hw->node.pcie_bandwidth));
+    case COLL_BOUND_NIC:
+        return arena_printf(arena, "%s (%g x %s)", name, hw->node.nics.value, rate(arena, hw->node.nic_bandwidth));
+    case COLL_BOUND_HOST_MEMORY:
+        return arena_printf(arena, "%s (%s)", name, rate(arena, hw->cluster.nccl_staging_bandwidth));
+    case COLL_BOUND_NONE:
+    case COLL_BOUND_LATENCY:
+    case COLL_BOUND_PROTOCOL:
+    case COLL_BOUND_NETWORK:
+    case COLL_BOUND_SHARED_LINKS:
+    case COLL_BOUND_COUNT:
+        break;
+    }
+    return name;
+}
+
+/* Of what a bound binds, the algorithm that takes longest. */
+static enum coll_algorithm longest_bound(const struct scenario_comm *comm, enum coll_bound bound)
+{
+    const struct scenario_comm_item *longest = &comm->items[0];
+    for (int i = 1; i < comm->n_items; i++)
+        if (comm->items[i].bound_s[bound] > longest->bound_s[bound])
+            longest = &comm->items[i];
+    return longest->algorithm;
+}
+
+/* "channels (16 x 20 GB/s, assumed) 62 %, latency 38 %": the largest first, what is below half a per cent left out. Of
+ * all time, or of what is exposed, which may be waiting for other ranks too; there without the numbers. */
+static const char *shares(struct arena *arena, const struct scenario_comm *comm, bool exposed, const struct hw *hw)
+{
+    enum { WAIT = COLL_BOUND_COUNT };
+    double left[COLL_BOUND_COUNT + 1] = {[WAIT] = exposed ? comm->exposed_wait_s : 0}, all_s = left[WAIT];
+    for (int b = 0; b < COLL_BOUND_COUNT; b++)
+        all_s += left[b] = exposed ? comm->exposed_bound_s[b] : comm->bound_s[b];
+    const char *text = "";
+    for (;;) {
+        int most = 0;
+        for (int b = 0; b <= WAIT; b++)
+            most = left[b] > left[most] ? b : most;
+        if (!(left[most] > 0.005 * all_s))
+            return text;
+        enum coll_bound bound = (enum coll_bound)most;
+        const char *name = most == WAIT ? "waiting for other ranks"
+                           : exposed    ? coll_bound_names[bound]
+                                        : bound_words(arena, bound, longest_bound(comm, bound), hw);
+        text = arena_printf(arena, "%s%s%s %.0f %%", text, *text ? ", " : "", name, PERCENT * left[most] / all_s);
+        left[most] = 0;
+    }
+}
+
+/* Per cent of the time that collectives move. */
+static double hidden(const struct scenario_comm *comm)
+{
+    double moving_exposed_s = comm->exposed_s - comm->exposed_wait_s;
+    return comm->moving_s > 0 ? PERCENT * fmax(0, 1 - moving_exposed_s / comm->moving_s) : 0;
+}
+
+const char *scenario_comm_sentence(
+    struct arena *arena, const char *label, const struct scenario_comm *comm, const struct hw *hw)
+{
+    if (comm->n_items == 0)
+        return arena_printf(arena, "%s: no collectives.", label);
+    const char *text = arena_printf(arena,
+        "%s: collectives take %.1f ms of rank 0's last step of %.1f ms, and %.1f %% of that is hidden behind compute. "
+        "They are bound by %s; hops and steps are %.0f %% of their time.",
+        label, MS * comm->moving_s, MS * comm->step_s, hidden(comm), shares(arena, comm, false, hw),
+        PERCENT * comm->latency_s / comm->moving_s);
+    return comm->exposed_s > 0 ? arena_printf(arena, "%s Of the %.1f ms that are exposed: %s.", text,
+                                     MS * comm->exposed_s, shares(arena, comm, true, hw))
+                               : text;
+}
+
+const char *scenario_channels_sentence(struct arena *arena, const struct scenario_comm *comm, const struct hw *hw)
+{
+    char words[256];
+    if (comm->n_items == 0 || scenario_comm_most(comm->bound_s) != COLL_BOUND_CHANNELS)
+        return NULL;
+    enum coll_algorithm algorithm = longest_bound(comm, COLL_BOUND_CHANNELS);
+    if (algorithm == COLL_TREE || !coll_by_channels(algorithm)) /* a tree's channels have another bound */
+        return NULL;
+    const char *laid = coll_channels_words(words, sizeof words, hw);
+    struct quantity each = hw->cluster.nccl_channel_bandwidth;
+    if (!quantity_is_set(each))
+        return arena_printf(arena, "Across nodes NCCL lays %s.", laid);
+    return arena_printf(arena,
+        "Across nodes NCCL lays %s. Each carries at most %s: what is said of faster NICs rests on this one number.",
+        laid, rate(arena, each));
+}
+
+const char *scenario_channels_change(struct arena *arena, const struct hw *before, const struct hw *after)
+{
+    double was = coll_channels(true, before), is = coll_channels(true, after);
+    struct quantity post = after->cluster.nccl_ring_post_latency;
+    char latency[64];
+    if (was == is || !quantity_is_set(post))
+        return NULL;
+    return arena_printf(arena,
+        "NCCL lays %g channels across nodes instead of %g. Each adds to the latency of a hop by one number "
+        "(nccl_ring_post_latency, %s, %s), which no table of several numbers of channels confirms for messages of this "
+        "size: a step that faster NICs or more channels make longer is doubtful.",
+        is, was, quantity_format(latency, sizeof latency, post.value, DIM_SECONDS), hw_kind_name(post.kind));
+}
+
+/* "channels before and after", "NIC before, channels after" */
+static const char *before_and_after(struct arena *arena, const char *before, const char *after)
+{
+    return strcmp(before, after) == 0 ? arena_printf(arena, "%s before and after", before)
+                                      : arena_printf(arena, "%s before, %s after", before, after);
+}
+
+static const char *most_of(const double bound_s[COLL_BOUND_COUNT], double wait_s)
+{
+    enum coll_bound most = scenario_comm_most(bound_s);
+    return wait_s > bound_s[most] ? "waiting for other ranks" : coll_bound_names[most];
+}
+
+const char *scenario_comm_change(struct arena *arena, const char *label, const struct scenario_comm *before,
+    const struct scenario_comm *after, double step_ratio)
+{
+    static const double matters = 1, shown = 0.05; /* per cent */
+    double longer = PERCENT * (step_ratio - 1);
+    const char *does = fabs(longer) < matters ? "hardly changes" : longer < 0 ? "shortens" : "lengthens";
+    const char *text = fabs(longer) < shown ? arena_printf(arena, "%s leaves the step as it is", label)
+                                            : arena_printf(arena, "%s %s the step (%+.1f %%)", label, does, longer);
+    if (before->n_items == 0 || after->n_items == 0)
+        return arena_printf(arena, "%s.", text);
+    double more = PERCENT * (after->moving_s / before->moving_s - 1);
+    const char *time =
+        fabs(more) < shown ? "as long" : arena_printf(arena, "%.1f %% %s time", fabs(more), more > 0 ? "more" : "less");
+    text = arena_printf(arena,
+        "%s: its collectives take %s, and %.1f %% of their time was hidden behind compute already. What binds most of "
+        "that time is %s",
+        text, time, hidden(before), before_and_after(arena, most_of(before->bound_s, 0), most_of(after->bound_s, 0)));
+    if (!(before->exposed_s > 0 && after->exposed_s > 0))
+        return arena_printf(arena, "%s.", text);
+    return arena_printf(arena, "%s. Of what is exposed (%.1f ms before, %.1f ms after) it is %s.", text,
+        MS * before->exposed_s, MS * after->exposed_s,
+        before_and_after(arena, most_of(before->exposed_bound_s, before->exposed_wait_s),
+            most_of(after->exposed_bound_s, after->exposed_wait_s)));
 }

@@ -48,11 +48,6 @@ const char *scenario_comm_name(struct arena *arena, const struct scenario_comm_i
 /* What binds most of a time by bounds; COLL_BOUND_NONE: nothing does. */
 enum coll_bound scenario_comm_most(const double bound_s[COLL_BOUND_COUNT]);
 
-/* What binds an algorithm with the numbers of this hardware that say so, and what kind they are: "channels (16 x 20
- * GB/s, assumed)". */
-const char *scenario_bound_words(
-    struct arena *arena, enum coll_bound bound, enum coll_algorithm algorithm, const struct hw *hw);
-
 /* In plain words: how long collectives take, how much of that is hidden behind compute, and what binds them and what is
  * exposed of them. label: whose step. */
 const char *scenario_comm_sentence(
