@@ -182,7 +182,7 @@ static void take_option(const struct command_option *option, void *member, const
 static void take_wide(void *command, const struct argument *argument)
 {
     (void)command;
-    if (setenv("COLUMNS", "0", 1) != 0) /* which cli/screen.h reads as no limit */
+    if (setenv("COLUMNS", "0", 1) != 0) /* which cli/table.h reads as no limit */
         argp_failure(argument->state, CLI_WORLD, errno, "cannot set COLUMNS");
 }
 

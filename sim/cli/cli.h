@@ -42,7 +42,7 @@ int cmd_files(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
 int cmd_calibrate(int argc, char **argv);
 
-/* The actions of `flopcast topology`, `scenario`, `trace` and `calibrate` (actions.c), as commands: argv[0] is
+/* The actions of `flopcast topology`, `scenario`, `trace` and `calibrate`, as commands: argv[0] is
  * "flopcast calibrate import". */
 int scenario_import(int argc, char **argv);
 int topology_import(int argc, char **argv);

@@ -1,7 +1,9 @@
-#include "cli/cli.h"
-#include "cli/figures.h"
-
+/* flopcast plot and report: what is drawn from a database. */
+#include "base/files.h"
 #include "base/units.h"
+#include "cli/arguments.h"
+#include "cli/cli.h"
+#include "report/page.h"
 #include "report/report.h"
 
 #include <argp.h>
@@ -10,6 +12,21 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+#define FIGURES_DB "results/flopcast.db" /* where no --db is given */
+#define DB_OPTION(type, path)                                                                                          \
+    {                                                                                                                  \
+        "db", "PATH", "The database of `flopcast run --db` (default: " FIGURES_DB ")", OPTION_TEXT,                    \
+            .member = offsetof(type, path)                                                                             \
+    }
+
+/* The folders of figures: $FLOPCAST_PLOTS, then flopcast's own. */
+static void find_figures(const char **folder, const char **others, struct arena *arena)
+{
+    const char *given = getenv("FLOPCAST_PLOTS"), *own = files_own(arena, "plots");
+    *folder = given ? given : own;
+    *others = given ? own : NULL;
+}
 
 struct command {
     struct report_plot plot;
@@ -84,7 +101,7 @@ static void check(void *self, struct argp_state *state)
 
 #define AT(at) .member = offsetof(struct command, plot.at)
 static const struct command_option options[] = {
-    FIGURES_DB_OPTION(struct command, plot.db),
+    DB_OPTION(struct command, plot.db),
     {"out", "FILE", "The picture, .png, .svg or .pdf; - draws in characters on stdout (default: FIGURE.png)",
         OPTION_TEXT, AT(out)},
     {"keep-script", NULL, "Also write FILE.gp: the gnuplot script with its data, to restyle by hand", OPTION_FLAG,
@@ -132,7 +149,7 @@ int cmd_plot(int argc, char **argv)
                ".schema` prints tables and views with units; begin with v_scaling, v_memory and v_breakdown."};
     struct arena arena = ARENA_INIT;
     struct command command = {.plot.db = FIGURES_DB};
-    figures_find(&command.plot.folder, &command.plot.others, &arena);
+    find_figures(&command.plot.folder, &command.plot.others, &arena);
     command_line_parse(&line, argc, argv, &command);
     struct report_plot plot = command.plot;
     plot.show.choices = command.choices.at;
@@ -148,6 +165,60 @@ int cmd_plot(int argc, char **argv)
     if (report_plot(&plot, &diag) == STATUS_OK && !named)
         printf("wrote %s\n", out);
     vec_free(&command.choices);
+    arena_release(&arena);
+    return cli_report(&diag);
+}
+
+/* ---- report ---- */
+
+struct page_command {
+    struct report_page page;
+    VEC(const char *) runs;
+};
+
+static void take_page_run(void *self, const struct argument *argument)
+{
+    struct page_command *command = self;
+    vec_push(&command->runs, argument->text);
+}
+
+static const struct command_option page_options[] = {
+    DB_OPTION(struct page_command, page.db),
+    {"out", "FILE", "The page (default: report.html)", OPTION_TEXT, .member = offsetof(struct page_command, page.out)},
+    {0},
+};
+
+int cmd_report(int argc, char **argv)
+{
+    const struct command_line line = {.options = page_options,
+        .args_doc = "[RUN...]",
+        .take = take_page_run,
+        .doc =
+            "Write stored runs as one HTML page that needs nothing beside it: pictures, tables, causes, memory, "
+            "samples, the measured runs that are nearest, settings with their origins, and how to repeat it.\v"
+            "RUN is the number of a run, or the name of a scenario: its newest run (default: the newest of all). "
+            "The page makes no requests; it can be mailed, printed, and read on a phone. Where a pointer stands on a "
+            "picture, it says the value. Pictures need gnuplot; without it the page says so and has the rest.\n\n"
+            "`flopcast waterfall SCENARIO --db PATH` and `flopcast run SCENARIO --samples 10 --db PATH` add why "
+            "throughput is lost, and how sure it is; `flopcast run` of one of its points with --trace FILE --db PATH "
+            "adds a part of its timeline; `flopcast sensitivity --db PATH` and `flopcast goodput --db PATH` add what "
+            "it "
+            "depends on, and months of training."};
+    struct arena arena = ARENA_INIT;
+    struct page_command command = {.page.db = FIGURES_DB};
+    find_figures(&command.page.folder, &command.page.others, &arena);
+    command_line_parse(&line, argc, argv, &command);
+    struct report_page page = command.page;
+    page.runs = command.runs.at;
+    page.n_runs = command.runs.n;
+    page.validated = files_own(&arena, "results/validated.csv");
+    bool named = page.out != NULL;
+    if (!named)
+        page.out = "report.html";
+    struct diag diag = DIAG_INIT;
+    if (report_page(&page, &diag) == STATUS_OK && !named)
+        printf("wrote %s\n", page.out);
+    vec_free(&command.runs);
     arena_release(&arena);
     return cli_report(&diag);
 }

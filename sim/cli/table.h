@@ -1,6 +1,6 @@
 /* A table of texts with aligned columns and a head of two lines: names and units.
  *
- * On a terminal (cli/screen.h) no line is longer than it is wide: heads are broken between words; columns that may be
+ * On a terminal no line is longer than it is wide: heads are broken between words; columns that may be
  * left out are, and named below; the longest texts are cut; what is still too wide is printed as several tables, each
  * with the first column. Elsewhere, and with --wide, all is printed as it is. */
 #ifndef FLOPCAST_CLI_TABLE_H
@@ -52,6 +52,18 @@ void table_print(FILE *out, const struct table *table);
 void table_print_on(FILE *out, const struct table *table, int width, bool colour);
 void table_free(struct table *table);
 void table_finish(FILE *out, struct table *table); /* print and free; nothing where there is no column */
+
+/* ---- the terminal ---- */
+
+/* Characters of a line of out: $COLUMNS, a terminal or not; else what the terminal says, else 80. 0: no limit, for what
+ * is no terminal and where COLUMNS is 0, which is what --wide sets. */
+int screen_width(FILE *out);
+/* out is a terminal that shows colour: not TERM=dumb, and NO_COLOR (no-color.org) is not set. */
+bool screen_colour(FILE *out);
+/* Escape sequences of ANSI terminals. */
+#define SCREEN_RED "\033[31m"
+#define SCREEN_YELLOW "\033[33m"
+#define SCREEN_PLAIN "\033[0m"
 
 /* A prediction is doubtful from here on: |predicted / measured - 1|. Tables of results/measured count as missed from
  * there, too. */

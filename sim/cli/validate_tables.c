@@ -4,7 +4,6 @@
 #include "cli/words.h"
 #include "config/csv.h"
 #include "validate/first_sight.h"
-#include "validate/skill.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -6,8 +6,7 @@
 #include "cli/rows.h"
 #include "cli/vary.h"
 #include "cli/words.h"
-#include "store/explanation.h"
-#include "store/record.h"
+#include "store/study.h"
 
 #include <argp.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 #include "cli/words.h"
 
-#include "cli/screen.h"
+#include "cli/table.h"
 
 #include <inttypes.h>
 #include <string.h>

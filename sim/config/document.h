@@ -24,9 +24,4 @@ struct config_doc {
     VEC(int) children;
 };
 
-/* libyaml's errors as sentences for users: why the parser stopped. name is what the text is called in messages; text is
- * what the parser was given. */
-enum status config_syntax_error(
-    const yaml_parser_t *parser, const char *name, const char *text, size_t n, struct diag *diag);
-
 #endif

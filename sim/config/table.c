@@ -468,3 +468,117 @@ void config_copy(void *into, const void *from, const char *path, const struct co
     const struct config_field *field = config_field_at(table, path, &at);
     memcpy((char *)into + at, (const char *)from + at, size_of(field));
 }
+
+/* ---- structs of FIELD_OVERRIDES: what of them is given ---- */
+
+static size_t given_size(enum field_type type)
+{
+    return type == FIELD_SOURCED ? sizeof(struct quantity) : type == FIELD_INT ? sizeof(int64_t) : sizeof(int);
+}
+
+/* Names and paths are never given (config/table.c); other types have no value that means "not given". */
+static bool is_value(const struct config_field *field)
+{
+    BUG_IF(field->type == FIELD_NUMBER || field->type == FIELD_BOOL || field->type == FIELD_NODE,
+        "'%s' in a table of overrides", field->key);
+    return field->type == FIELD_SOURCED || field->type == FIELD_INT || field->type == FIELD_ENUM;
+}
+
+bool config_is_given(const struct config_field *field, const void *at)
+{
+    if (field->type == FIELD_SECTION || field->type == FIELD_OVERRIDES) {
+        for (int i = 0; i < field->section->n_fields; i++)
+            if (config_is_given(&field->section->fields[i], (const char *)at + field->section->fields[i].offset))
+                return true;
+        return false;
+    }
+    if (!is_value(field))
+        return false;
+    if (field->type == FIELD_SOURCED)
+        return quantity_is_set(*(const struct quantity *)at);
+    return field->type == FIELD_INT ? *(const int64_t *)at >= 0 : *(const int *)at >= 0;
+}
+
+void config_give_nothing(void *into, const struct config_table *section)
+{
+    for (int i = 0; i < section->n_fields; i++) {
+        const struct config_field *field = &section->fields[i];
+        void *at = (char *)into + field->offset;
+        if (field->type == FIELD_SECTION)
+            config_give_nothing(at, field->section);
+        else if (field->type == FIELD_SOURCED)
+            *(struct quantity *)at = (struct quantity){0};
+        else if (field->type == FIELD_INT)
+            *(int64_t *)at = -1;
+        else if (field->type == FIELD_ENUM)
+            *(int *)at = -1;
+    }
+}
+
+void config_take_given(void *into, const void *given, const struct config_table *section)
+{
+    for (int i = 0; i < section->n_fields; i++) {
+        const struct config_field *field = &section->fields[i];
+        void *to = (char *)into + field->offset;
+        const void *from = (const char *)given + field->offset;
+        if (field->type == FIELD_SECTION)
+            config_take_given(to, from, field->section);
+        else if (config_is_given(field, from))
+            memcpy(to, from, given_size(field->type));
+    }
+}
+
+/* ---- documents that leave out what others have: what is missing when all are read ---- */
+
+enum status config_report_missing(
+    const struct config_table *table, const struct config_field *field, struct source_pos at, struct diag *diag)
+{
+    const char *help = field->help ? field->help : "";
+    return diag_input(
+        diag, at, "%s needs the key '%s'%s%s%s", table->what, field->key, *help ? " (" : "", help, *help ? ")" : "");
+}
+
+/* Whether the path, or one inside it, was read. */
+static bool was_read(const struct config_origins *origins, const char *path)
+{
+    size_t n = strlen(path);
+    for (int i = 0; i < origins->list.n; i++) {
+        const char *read = origins->list.at[i].path;
+        if (strncmp(read, path, n) == 0 && (read[n] == '\0' || read[n] == '.'))
+            return true;
+    }
+    return false;
+}
+
+struct wanted {
+    const struct config_origins *origins;
+    struct source_pos at;
+    struct arena arena; /* paths */
+    struct diag *diag;
+};
+
+static enum status check(struct wanted *wanted, const struct config_table *table, const char *prefix)
+{
+    enum status worst = STATUS_OK;
+    for (int i = 0; i < table->n_fields; i++) {
+        const struct config_field *field = &table->fields[i];
+        const char *path = arena_printf(&wanted->arena, "%s%s", prefix, field->key);
+        bool read = was_read(wanted->origins, path);
+        enum status status = STATUS_OK;
+        if (field->required && !read)
+            status = config_report_missing(table, field, wanted->at, wanted->diag);
+        else if (field->type == FIELD_SECTION && read)
+            status = check(wanted, field->section, arena_printf(&wanted->arena, "%s.", path));
+        worst = status > worst ? status : worst;
+    }
+    return worst;
+}
+
+enum status config_check_required(
+    const struct config_table *table, const struct config_origins *origins, struct source_pos at, struct diag *diag)
+{
+    struct wanted wanted = {.origins = origins, .at = at, .diag = diag};
+    enum status status = check(&wanted, table, "");
+    arena_release(&wanted.arena);
+    return status;
+}

@@ -46,11 +46,6 @@ enum {
 enum status chakra_write(
     const char *folder, const char *name, const struct plan *plan, const struct hw *hw, struct diag *diag);
 
-/* astra.c: ASTRA-sim's files; number of a group's instance in comm_groups.json. */
-int astra_group(const struct plan *plan, int group, int instance);
-bool astra_write(
-    const char *folder, const struct plan *plan, const struct hw *hw, const char **failed, char *room, size_t n);
-
 /* ---- reading ---- */
 
 enum chakra_type { /* as NodeType has them */

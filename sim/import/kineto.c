@@ -78,7 +78,8 @@ static const struct {
     {"c10::Half", 2}, {"double", 8}, {"unsigned char", 1}, {"signed char", 1}, {"bool", 1}, {"short", 2},
     {"short int", 2}, {"int", 4}, {"long", 8}, {"long int", 8}, {"c10::Float8_e4m3fn", 1}, {"c10::Float8_e5m2", 1}};
 
-int kineto_element_bytes(const char *dtype)
+/* Bytes of an element of a c10::ScalarType or C type; 0: unknown. */
+static int kineto_element_bytes(const char *dtype)
 {
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
         if (strcmp(dtype, dtypes[i].name) == 0)

@@ -76,9 +76,6 @@ struct kineto_collective {
 };
 const struct kineto_collective *kineto_find_collective(const char *name);
 
-/* Bytes of an element of a c10::ScalarType or C type; 0: unknown. */
-int kineto_element_bytes(const char *dtype);
-
 /* Of the collective that the arguments describe, the whole message as nccl-tests counts: the larger of what goes in and
  * out; 0: not known. */
 int64_t kineto_message_bytes(const struct kineto_event *event);

@@ -1,7 +1,6 @@
 #include "import/nccl_table.h"
 
 #include "import/json.h"
-#include "import/nccl_row.h"
 
 #include <math.h>
 #include <string.h>

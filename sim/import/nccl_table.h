@@ -51,6 +51,9 @@ void nccl_add_row(struct nccl_tables *t, const struct nccl_row *row);
 const char *nccl_algorithm(const char *text);
 const char *nccl_protocol(const char *text);
 
+/* The name of a number format as nccl-tests has it, or NULL. */
+const char *nccl_dtype(const char *word);
+
 void nccl_read_text(struct nccl_tables *t);
 void nccl_read_json(struct nccl_tables *t);
 

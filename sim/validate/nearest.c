@@ -44,7 +44,8 @@ const char *nearest_layout(struct arena *arena, const int64_t degrees[LAYOUT_AXE
     return *layout ? layout : "one GPU";
 }
 
-const char *nearest_framework(struct arena *arena, const char *stack)
+/* "composer" of ".../composer.yaml"; "" of NULL. */
+static const char *nearest_framework(struct arena *arena, const char *stack)
 {
     const char *slash = stack ? strrchr(stack, '/') : NULL, *name = slash ? slash + 1 : stack;
     const char *dot = name ? strrchr(name, '.') : NULL;
@@ -165,7 +166,9 @@ static void describe_row(struct nearest_runs *runs, int r)
     job->arch = gpu < r ? runs->jobs[gpu].arch : nearest_arch(&runs->arena, row->gpu);
 }
 
-void nearest_describe(struct nearest_runs *runs)
+/* Precision as a row says it, the parameters of the model file that it names, and whether it has experts (0, false: the
+ * file cannot be read); the generation of its GPU. */
+static void nearest_describe(struct nearest_runs *runs)
 {
     runs->jobs = ARENA_ARRAY(&runs->arena, struct nearest_job, runs->table.rows.n + 1);
     for (int r = 0; r < runs->table.rows.n; r++)

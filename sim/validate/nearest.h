@@ -47,9 +47,6 @@ struct nearest_job {
 enum { LAYOUT_AXES = 5 };
 const char *nearest_layout(struct arena *arena, const int64_t degrees[LAYOUT_AXES]);
 
-/* "composer" of ".../composer.yaml"; "" of NULL. */
-const char *nearest_framework(struct arena *arena, const char *stack);
-
 /* The generation of the GPU of a name; "": there is no such file. */
 const char *nearest_arch(struct arena *arena, const char *gpu);
 
@@ -77,10 +74,6 @@ struct nearest_runs {
  * are not compared. */
 bool nearest_load(struct nearest_runs *out, const char *path, struct diag *diag);
 void nearest_release(struct nearest_runs *runs);
-
-/* Precision as a row says it, the parameters of the model file that it names, and whether it has experts (0, false: the
- * file cannot be read); the generation of its GPU. */
-void nearest_describe(struct nearest_runs *runs);
 
 enum { NEAREST_RUNS = 20 };
 

@@ -1,8 +1,11 @@
 /* A table of runs: columns to settings, cells to overrides of the base scenario. */
-#include "validate/nearest.h"
-
 #include "base/digest.h"
+#include "validate/nearest.h"
+#include "validate/validate.h"
 
+#include <dirent.h>
+#include <fnmatch.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -425,4 +428,102 @@ void validate_release(struct validate_table *table)
         free(table->rows.at[i].samples);
     vec_free(&table->rows);
     arena_release(&table->arena);
+}
+
+/* ---- which files are tables of runs, and which of their rows are asked for ---- */
+
+static bool is_table_of_runs(const char *path)
+{
+    struct csv_table *csv = NULL;
+    struct diag unread = DIAG_INIT; /* other files of the folder may be anything */
+    bool is =
+        csv_load(&csv, path, &unread) == STATUS_OK && csv_column(csv, "predicted_by") < 0 && validate_measures(csv);
+    static const char *const required[] = {"id", "model", "topology", "gpus"};
+    for (size_t i = 0; i < sizeof required / sizeof *required && is; i++)
+        is = csv_column(csv, required[i]) >= 0;
+    csv_release(csv);
+    return is;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+struct validate_files validate_files_in(const char *folder, struct arena *arena)
+{
+    VEC(const char *) found = {0};
+    static const char ending[] = ".csv";
+    DIR *open = opendir(folder);
+    for (const struct dirent *entry; open && (entry = readdir(open));) {
+        size_t n = strlen(entry->d_name), tail = sizeof ending - 1;
+        const char *path = arena_printf(arena, "%s/%s", folder, entry->d_name);
+        if (n > tail && strcmp(entry->d_name + n - tail, ending) == 0 && is_table_of_runs(path))
+            vec_push(&found, path);
+    }
+    if (open)
+        closedir(open);
+    struct validate_files files = {ARENA_ARRAY(arena, const char *, found.n + 1), found.n};
+    for (int i = 0; i < found.n; i++)
+        files.paths[i] = found.at[i];
+    qsort(files.paths, (size_t)files.n, sizeof *files.paths, by_name);
+    vec_free(&found);
+    return files;
+}
+
+bool validate_is_of(const struct csv_table *csv, int row, const char *path, const char *pattern)
+{
+    char whole[512];
+    snprintf(whole, sizeof whole, strpbrk(pattern, "*?") ? "%s" : "*%s*", pattern);
+    const char *slash = strrchr(path, '/');
+    return fnmatch(whole, csv_cell(csv, row, csv_column(csv, "source")), FNM_CASEFOLD) == 0 ||
+           fnmatch(whole, slash ? slash + 1 : path, FNM_CASEFOLD) == 0;
+}
+
+/* ---- finds figures that cannot be in the unit of their column: tokens of the whole job, milliseconds, GiB ---- */
+
+/* No published training run is this far from what its hardware can do; a wrong unit is a factor of 1000, a job instead
+ * of a GPU a factor of 8 or more. Twice the peak leaves
+ * room for a model that is not quite the one that ran. */
+static const double FAR = 30, MOST_MFU = 2;
+
+static const struct {
+    const char *column, *unit;
+    size_t offset; /* in struct validate_figures */
+    enum { SPEED, TIME, BYTES } what;
+} units[] = {
+    {"tokens_per_s_per_gpu", "tokens a second of one GPU", offsetof(struct validate_figures, tokens_per_s_per_gpu),
+        SPEED},
+    {"tflops_per_gpu", "TFLOPS of one GPU", offsetof(struct validate_figures, tflops_per_gpu), SPEED},
+    {"step_time_s", "seconds", offsetof(struct validate_figures, step_time_s), TIME},
+    {"peak_allocated_bytes", "bytes of one GPU", offsetof(struct validate_figures, peak_allocated_bytes), BYTES},
+    {"peak_reserved_bytes", "bytes of one GPU", offsetof(struct validate_figures, peak_reserved_bytes), BYTES},
+};
+
+static void check_row(const struct csv_table *csv, const struct validate_row *row, struct diag *diag)
+{
+    double hbm_bytes = row->set.points[0].hw.gpu.hbm_capacity.value;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        double measured = 0,
+               predicted = *(const double *)(const void *)((const char *)&row->predicted + units[i].offset);
+        csv_number(csv, row->csv_row, csv_column(csv, units[i].column), 0, &measured, diag);
+        if (measured <= 0 || predicted <= 0)
+            continue;
+        double ratio = measured / predicted, speed = units[i].what == TIME ? 1 / ratio : ratio;
+        bool cannot = units[i].what == BYTES ? measured > hbm_bytes : row->mfu * speed > MOST_MFU;
+        if (cannot || speed < 1 / FAR)
+            diag_warn(diag, csv_pos(csv, row->csv_row),
+                "%s is %.15g, %.4g times what is predicted%s; the column is in %s", units[i].column, measured, ratio,
+                !cannot                  ? ""
+                : units[i].what == BYTES ? ", more than the GPU has"
+                                         : ", more than the GPU can compute",
+                units[i].unit);
+    }
+}
+
+void validate_check_units(const struct validate_table *table, struct diag *diag)
+{
+    for (int i = 0; i < table->rows.n; i++)
+        if (table->rows.at[i].status == VALIDATE_OK)
+            check_row(table->rows.at[i].csv, &table->rows.at[i], diag);
 }

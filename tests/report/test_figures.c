@@ -6,7 +6,6 @@
 #include "../store/sample.h"
 
 #include "scenario/sample.h"
-#include "store/explanation.h"
 #include "store/fit.h"
 #include "store/insert.h"
 #include "store/run.h"

@@ -2,7 +2,6 @@
 #include "../scenario/workspace.h"
 
 #include "../near.h"
-#include "validate/skill.h"
 #include "validate/validate.h"
 
 #define HEAD                                                                                                           \
