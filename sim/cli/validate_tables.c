@@ -13,15 +13,15 @@
 
 /* A count; or, where the count `of` is not 0, a share in percent, given as it is or as another count. */
 struct column {
-    enum { COLUMN_COUNT, COLUMN_SHARE, COLUMN_PART } kind;
     const char *heading, *unit;
-    size_t at, of; /* in struct validate_summary; of first_columns in struct validate_first_sight */
-    int spare;     /* table_spare() */
+    size_t at, of; /* in struct validate_summary, or struct validate_first_sight */
+    enum { COLUMN_COUNT, COLUMN_SHARE, COLUMN_PART } kind;
+    int spare; /* table_spare() */
 };
 #define IN(member) offsetof(struct validate_summary, member)
-#define COUNT(heading, member) COLUMN_COUNT, heading, "", IN(member), IN(member)
-#define SHARE(heading, unit, member, of) COLUMN_SHARE, heading, unit, IN(member), IN(of)
-#define PART(heading, member, of) COLUMN_PART, heading, "%", IN(member), IN(of)
+#define COUNT(heading, member) heading, "", IN(member), IN(member), COLUMN_COUNT
+#define SHARE(heading, unit, member, of) heading, unit, IN(member), IN(of), COLUMN_SHARE
+#define PART(heading, member, of) heading, "%", IN(member), IN(of), COLUMN_PART
 
 static void put_columns(struct table *table, const void *summary, const struct column *column)
 {
@@ -163,8 +163,8 @@ static void add_first(
 {
 #define FIRST(heading, member)                                                                                         \
     {                                                                                                                  \
-        COLUMN_SHARE, heading, "%", offsetof(struct validate_first_sight, member),                                     \
-            offsetof(struct validate_first_sight, first.n_errors), 0                                                   \
+        heading, "%", offsetof(struct validate_first_sight, member),                                                   \
+            offsetof(struct validate_first_sight, first.n_errors), COLUMN_SHARE, 0                                     \
     }
     static const struct column columns[] = {{COUNT("speeds", n_errors), 0}, FIRST("first: bias", first.bias),
         FIRST("median", first.median), FIRST("p90", first.p90), FIRST("today: bias", today.bias),
