@@ -440,9 +440,107 @@ static void two_kinds_of_node(void **state)
     unload(loaded);
 }
 
+/* A setting that the job does not read is warned of where what decides says otherwise, and nowhere else: not with its
+ * default, not where it is read. */
+static void settings_that_are_not_read(void **state)
+{
+    (void)state;
+#define DENSE "model=gpt2"
+#define EXPERTS "model=mixtral-8x7b"
+    static const struct {
+        const char *sets; /* key=value, by spaces; the first key is the one that is warned of */
+        bool warned;
+    } cases[] = {
+        {"parallelism.merge_outputs=true " DENSE, true},
+        {"parallelism.merge_outputs=false " DENSE, false},
+        {"parallelism.merge_outputs=true parallelism.pipeline=2 strategy=fsdp fsdp.version=2 model=llama2-7b", false},
+        {"parallelism.gather_dim=1 " DENSE, true},
+        {"parallelism.gather_dim=0 " DENSE, false},
+        {"parallelism.gather_dim=1 parallelism.sequence=true parallelism.tensor=2 "
+         "parallelism.tensor_overlap=none " DENSE,
+            false},
+        {"parallelism.schedule=GPipe " DENSE, true},
+        {"parallelism.schedule=1F1B " DENSE, false},
+        {"parallelism.schedule=GPipe parallelism.pipeline=2 " DENSE, false},
+        {"train.checkpoint_interval=2 " DENSE, true},
+        {"train.checkpoint_interval=1 " DENSE, false},
+        {"train.checkpoint_interval=2 train.activation_checkpointing=full strategy=fsdp " DENSE, false},
+        {"train.recompute_num_layers=2 " DENSE, true},
+        {"train.recompute_num_layers=1 " DENSE, false},
+        {"train.recompute_num_layers=2 train.activation_checkpointing=full " DENSE, false},
+        {"train.clip_grad_norm=true " DENSE, true},
+        {"train.clip_grad_norm=false " DENSE, false},
+        {"train.clip_grad_norm=true strategy=fsdp " DENSE, false},
+        {"train.muon_distributed=true " DENSE, true},
+        {"train.weight_decay=true " DENSE, true},
+        {"train.weight_decay=true train.optimizer=sgd strategy=ddp " DENSE, false},
+        {"train.weight_decay=true train.optimizer=sgd_momentum strategy=ddp " DENSE, false},
+        {"train.expert_kernels=loop " DENSE, true},
+        {"train.expert_kernels=grouped " DENSE, false},
+        {"train.expert_kernels=loop " EXPERTS, false},
+        {"train.moe_token_dispatcher_type=allgather " EXPERTS, true},
+        {"train.moe_token_dispatcher_type=alltoall " EXPERTS, false},
+        {"train.moe_token_dispatcher_type=allgather parallelism.expert=2 " EXPERTS, false},
+        {"train.expert_imbalance=1.5 " EXPERTS, true},
+        {"train.expert_imbalance=1 " EXPERTS, false},
+        {"train.expert_imbalance=1.5 parallelism.expert=2 " EXPERTS, false},
+        {"train.expert_spread=0.1 " EXPERTS, true},
+        {"train.expert_spread=0.1 parallelism.expert=2 " EXPERTS, false},
+        {"train.moe_flex_dispatcher_backend=hybridep parallelism.expert=2 " EXPERTS, true},
+        {"train.moe_flex_dispatcher_backend=hybridep train.moe_token_dispatcher_type=flex "
+         "parallelism.expert=2 " EXPERTS,
+            false},
+        {"train.moe_pad_expert_input_to_capacity=true parallelism.expert=2 " EXPERTS, true},
+        {"train.moe_pad_expert_input_to_capacity=true train.moe_expert_capacity_factor=1 parallelism.expert=2 " EXPERTS,
+            false},
+        {"train.moe_aux_loss=true " DENSE, true},
+        {"train.moe_aux_loss=true " EXPERTS, false},
+        {"train.moe_permute_fusion=false " DENSE, true},
+        {"train.moe_permute_fusion=false " EXPERTS, false},
+        {"train.memory_format=channels_last " DENSE, true},
+        {"train.compiled=blocks " DENSE, true},
+        {"train.compiled=blocks train.fusion=inductor strategy=fsdp " DENSE, false},
+        {"run.garbage_collection_threshold=0.8 " DENSE, true},
+        {"run.garbage_collection_threshold=0.8 run.memory_fraction=0.9 " DENSE, false},
+        {"fsdp.sharding_group_size=4 strategy=fsdp " DENSE, true},
+        {"fsdp.sharding_group_size=0 strategy=fsdp " DENSE, false},
+        {"fsdp.sharding_group_size=4 strategy=fsdp fsdp.sharding_strategy=HYBRID_SHARD " DENSE, false},
+        {"fsdp.sharding_group_size=4 strategy=fsdp fsdp.sharding_strategy=_HYBRID_SHARD_ZERO2 " DENSE, false},
+        {"fsdp.limit_all_gathers=false strategy=fsdp " DENSE, false},
+        {"fsdp.limit_all_gathers=false strategy=fsdp fsdp.version=2 " DENSE, true},
+        {"fsdp.reshard_after_forward=never strategy=fsdp " DENSE, true},
+        {"fsdp.reshard_after_forward=never strategy=fsdp fsdp.version=2 " DENSE, false},
+        {"megatron.fp8_param_gather=true " DENSE, true},
+        {"megatron.fp8_param_gather=true train.precision=fp8_mixed " DENSE, false},
+        {"fsdp.version=2 " DENSE, true},
+        {"fsdp.version=2 strategy=fsdp " DENSE, false},
+        {"megatron.overlap_grad_reduce=true strategy=fsdp " DENSE, true},
+        {"megatron.overlap_grad_reduce=true " DENSE, false},
+    };
+    static const char text[] = "name: x\nmodel: gpt2\ncluster: {topology: h100-8x400g, gpus: 8}\n"
+                               "train: {micro_batch: 1, seq_len: 512}\nstrategy: megatron\n";
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct scenario_override sets[8];
+        char words[200], *rest = NULL, expected[100];
+        int n = 0;
+        snprintf(words, sizeof words, "%s", cases[i].sets);
+        for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+            char *value = strchr(word, '=');
+            *value = '\0';
+            sets[n++] = (struct scenario_override){word, value + 1};
+        }
+        struct loaded *loaded = load_text(text, sets, n);
+        snprintf(expected, sizeof expected, "warning: '%s' is not read where ", sets[0].key);
+        if (loaded->status != STATUS_OK || (strstr(loaded->diag.text, expected) != NULL) != cases[i].warned)
+            fail_msg("%s: %s", cases[i].sets, loaded->diag.text);
+        unload(loaded);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(settings_that_are_not_read),
         cmocka_unit_test(two_kinds_of_node),
         cmocka_unit_test(sweeps),
         cmocka_unit_test(parallelism_by_other_names),
