@@ -194,6 +194,42 @@ static void another_gpu_has_another_floor(void **state)
     arena_release(&arena);
 }
 
+/* Without events a kernel waits for what ended last on another stream, up to 15 us before it begins: b for e, not for
+ * a, which ended a microsecond before, nor for f, which ended later. c began right behind b of its own stream, and long
+ * after d's launch nothing had ended: they wait for nothing. */
+static void a_kernel_follows_what_ended(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct trace_planned planned;
+    struct trace trace = {.world_size = 8, .found = TRACE_ANNOTATED, .has_launches = true};
+    static const struct {
+        const char *name;
+        int stream;
+        double launched_us, start_us, end_us;
+    } kernels[] = {{"a", COMPUTE, 10, 30, 530}, {"e", 12, 12, 100, 531}, {"f", 13, 14, 100, 540},
+        {"b", 9, 20, 533, 560}, {"c", 9, 40, 565, 600}, {"d", 11, 50, 700, 710}};
+    enum { KERNELS = sizeof kernels / sizeof *kernels };
+    for (int i = 0; i < KERNELS; i++)
+        put(&trace, &arena, KERNEL_ELEMENTWISE, kernels[i].stream, PHASE_FORWARD, kernels[i].launched_us,
+            kernels[i].start_us, kernels[i].end_us);
+    vec_push(&trace.steps, (struct trace_step){30 * US, 710 * US, 0, 1000 * US, 3});
+    const struct trace_plan_options options = {.file = "t", .step = -1, .hw = &hw, .traced = &hw.gpu};
+    if (trace_plan(&planned, &trace, &options, &arena, &diag) != STATUS_OK)
+        fail_msg("%s", diag.text);
+    const struct plan_program *program = planned.plan.programs;
+    for (int i = 0; i < KERNELS; i++) {
+        const struct plan_op *op = op_named(&planned, arena_printf(&arena, "k%d", i));
+        assert_int_equal(op->n_waits, *kernels[i].name == 'b');
+        if (op->n_waits)
+            assert_string_equal(program->ops.at[program->waits.at[op->first_wait]].name, "k1");
+    }
+    plan_release(&planned.plan);
+    trace_free(&trace);
+    arena_release(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +237,7 @@ int main(void)
         cmocka_unit_test(the_same_on_as_many),
         cmocka_unit_test(shards_become_smaller),
         cmocka_unit_test(another_gpu_has_another_floor),
+        cmocka_unit_test(a_kernel_follows_what_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
