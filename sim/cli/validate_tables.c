@@ -327,7 +327,7 @@ static void name_row(struct table *table, const struct validate_row *row)
 
 static void add_row(struct table *table, const struct validate_row *row, const char *unit, struct arena *arena)
 {
-    bool agrees = (row->status == VALIDATE_OOM) == row->measured_oom;
+    bool agrees = !row->has_verdict || (row->status == VALIDATE_OOM) == row->measured_oom;
     name_row(table, row);
     spare_text(table, "GPU", 1, row->gpu);
     table_text(table, "strategy", "", row->strategy);

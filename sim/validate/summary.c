@@ -144,11 +144,10 @@ static void summarise_widths(struct validate_summary *s, const struct validate_r
 static void count(struct validate_summary *s, const struct validate_row *row)
 {
     bool oom = row->status == VALIDATE_OOM, simulated = row->status != VALIDATE_NOT_SIMULATED;
-    bool agrees = oom == row->measured_oom, verdict = simulated && row->has_verdict;
+    bool verdict = simulated && row->has_verdict, agrees = oom == row->measured_oom;
     s->n_rows++;
     s->n_not_simulated += !simulated;
-    s->oom_agree += simulated && agrees;
-    s->oom_wrong += simulated && !agrees;
+    s->oom_wrong += verdict && !agrees;
     s->fits_right += verdict && agrees && !oom;
     s->oom_right += verdict && agrees && oom;
     s->false_fits += verdict && !agrees && !oom;

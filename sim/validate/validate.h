@@ -184,9 +184,8 @@ struct validate_summary {
     int n_memory, n_allocated, n_reserved;
     double memory_median;                     /* of |predicted / measured - 1| of the peak */
     double allocated_median, reserved_median; /* of each kind */
-    int oom_agree, oom_wrong;                 /* rows that ran or ran out of memory as published, or not */
     int fits_right, oom_right;                /* of rows of which it is published: agreed on */
-    int false_fits, false_oom;                /* not: simulated to fit, simulated out of memory */
+    int false_fits, false_oom, oom_wrong;     /* not: simulated to fit, simulated out of memory; both */
     int n_covered_as_new;
     double width_median; /* of the intervals' widths over the predictions */
     int n_intervals, n_covered, n_ratio_intervals,
