@@ -30,6 +30,11 @@ static unsigned axes_of(const char *layout)
     return axes;
 }
 
+static bool is_alone(const struct nearest_job *job)
+{
+    return strcmp(job->layout, "one GPU") == 0;
+}
+
 enum regime_rung regime_rung_of(const struct nearest_job *a, const struct nearest_job *b)
 {
     unsigned axes_a = axes_of(a->layout), axes_b = axes_of(b->layout);
@@ -39,7 +44,7 @@ enum regime_rung regime_rung_of(const struct nearest_job *a, const struct neares
         return REGIME_GENERATION;
     if (a->experts != b->experts || !axes_a != !axes_b)
         return REGIME_PRECISION;
-    return axes_a == axes_b ? REGIME_ALIKE : REGIME_SHARED;
+    return axes_a == axes_b && is_alone(a) == is_alone(b) ? REGIME_ALIKE : REGIME_SHARED;
 }
 
 const char *regime_name(struct arena *arena, const struct nearest_job *job, enum regime_rung rung)
@@ -52,7 +57,8 @@ const char *regime_name(struct arena *arena, const struct nearest_job *job, enum
     const char *experts = job->experts ? ", experts" : "";
     switch (rung) {
     case REGIME_ALIKE:
-        return arena_printf(arena, "%s, %s, %s%s", job->arch, products(job->precision), shared, experts);
+        return arena_printf(
+            arena, "%s, %s, %s%s", job->arch, products(job->precision), is_alone(job) ? job->layout : shared, experts);
     case REGIME_SHARED:
         return arena_printf(arena, "%s, %s, %s%s", job->arch, products(job->precision),
             axes ? "ranks that share a model" : shared, experts);

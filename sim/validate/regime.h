@@ -1,9 +1,9 @@
 /* How sure a prediction is, without samples: by how much published runs of the same regime were mispredicted.
  *
  * A regime is the GPU's generation (hw_archs), the precision of products (16 bit, FP8, 32 bit), how ranks share a model
- * (TP, CP, PP; data parallelism beside it does not count), and whether the model has experts. Runs that no fit rests on
- * count, the same run once. Those that are not of the job's regime lie on rungs, each alike in less than the one
- * before: enum regime_rung.
+ * (TP, CP, PP; data parallelism beside it does not count) or that it has one GPU, and whether the model has experts.
+ * Runs that no fit rests on count, the same run once. Those that are not of the job's regime lie on rungs, each alike
+ * in less than the one before: enum regime_rung.
  *
  * The interval: a measurement should be in it in nine of ten cases, and beyond each end in one of twenty, by the
  * weighted quantiles of log(measured / predicted); it always holds the prediction. The families (a source, a GPU and a
