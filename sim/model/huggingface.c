@@ -133,6 +133,34 @@ static enum status read_layer_types(struct config_json *json, struct config_node
     return STATUS_OK;
 }
 
+/* Llama4TextConfig lists what no_rope_layer_interval and interleave_moe_layer_step say: 0 for each block that turns no
+ * positions, and the blocks that have experts. Null and an empty list are as they say. */
+static enum status check_llama4_lists(const struct config_json *json, struct config_node root, struct diag *diag)
+{
+    const struct model_shape *shape = &json->shape;
+    struct config_node turned = config_find(root, "no_rope_layers"), routed = config_find(root, "moe_layers");
+    int n_turned = config_count(turned), n_routed = config_count(routed), k = 0;
+    if (n_turned > 0 && n_turned != shape->n_layers)
+        return diag_input(diag, config_pos(turned), "no_rope_layers is a list of 0 or 1 for each of the %ld layers",
+            (long)shape->n_layers);
+    for (int i = 0; i < n_turned; i++)
+        if (strcmp(config_text(config_item(turned, i)), (i + 1) % shape->full_attention_every == 0 ? "0" : "1") != 0)
+            return diag_input(diag, config_pos(config_item(turned, i)),
+                "no_rope_layers: modelled is 0 in every %ld-th block, as no_rope_layer_interval says, 1 else",
+                (long)shape->full_attention_every);
+    for (int64_t block = 0; block < shape->n_layers && n_routed > 0; block++) {
+        if (model_local_experts(shape, block) == 0)
+            continue;
+        if (k == n_routed || strtoll(config_text(config_item(routed, k++)), NULL, 10) != block)
+            return diag_input(diag, config_pos(routed),
+                "moe_layers: modelled are experts in every %ld-th block, as interleave_moe_layer_step says",
+                (long)(shape->moe.every > 1 ? shape->moe.every : 1));
+    }
+    if (k < n_routed)
+        return diag_input(diag, config_pos(config_item(routed, k)), "moe_layers names blocks that have no experts");
+    return STATUS_OK;
+}
+
 /* FalconConfig and FalconDecoderLayer: key heads, norms and positions by architecture. */
 static void derive_falcon(struct config_json *json)
 {
@@ -199,6 +227,8 @@ static enum status derive(
         derive_experts(json);
     if (shape->moe.experts > 0 && config_count(config_find(root, "mlp_only_layers")) > 0)
         status = read_dense_layers(json, root, diag);
+    if (!status && strcmp(type->name, "llama4_text") == 0)
+        status = check_llama4_lists(json, root, diag);
     if (!status && json->windows != WINDOWS_ALL)
         status = read_layer_types(json, root, diag);
     if (shape->max_window_layers >= shape->n_layers)

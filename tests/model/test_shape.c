@@ -17,6 +17,7 @@
 #define REST "name: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\nd_model: 16\nn_heads: 4\n"
 #define LLAMA "family: llama\nname: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\n"
 #define GPT "family: gpt\nname: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\n"
+#define LLAMA4 "{\"model_type\": \"llama4_text\", \"num_hidden_layers\": 4,\n "
 #define BERT "family: bert\nname: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\n"
 #define DHEN "family: dhen\nname: x\nsource: y\nn_layers: 2\nd_ff: 32\nd_model: 16\nn_heads: 4\n"
 #define VIT "family: vit\nname: x\nsource: y\nn_layers: 2\nd_ff: 32\nd_model: 16\n"
@@ -139,6 +140,10 @@ static void mistakes_are_reported_where_they_are(void **state)
         {"{\"model_type\": \"bert\",\n \"hidden_act\": \"relu\"}", "m:2:16: error: ", "gelu"},
         {"{\"architectures\": [\"LlamaForCausalLM\"]}", "m:1:1: error: ", "without the key 'model_type' (t5, gpt2"},
         {"{\"model_type\": \"llama4\"}", "m:1:16: error: ", "'text_config', which is not there"},
+        {LLAMA4 "\"no_rope_layers\": [1, 1, 0, 0]}", "m:2:27: error: ", "0 in every 4-th block"},
+        {LLAMA4 "\"no_rope_layers\": [1, 1, 1]}", "m:2:20: error: ", "for each of the 4 layers"},
+        {LLAMA4 "\"moe_layers\": [0, 1, 2]}", "m:2:16: error: ", "experts in every 1-th block"},
+        {LLAMA4 "\"moe_layers\": [0, 1, 2, 3, 4]}", "m:2:29: error: ", "blocks that have no experts"},
         {"{\"hidden_size\": 64}", "m:1:1: error: ", "without the key 'model_type'"},
         {"{\"model_type\": \"bart\"}", "m:1:16: error: ", "'bart', another encoder-decoder, is not modelled yet"},
         {"{\"model_type\": \"bert\",\n \"architectures\": [\"BertForQuestionAnswering\"]}", "m:2:20: error: ",
