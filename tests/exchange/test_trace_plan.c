@@ -195,8 +195,8 @@ static void another_gpu_has_another_floor(void **state)
 }
 
 /* Without events a kernel waits for what ended last on another stream, up to 15 us before it begins: b for e, not for
- * a, which ended a microsecond before, nor for f, which ended later. c began right behind b of its own stream, and long
- * after d's launch nothing had ended: they wait for nothing. */
+ * a, which ended a microsecond before, nor for f, which ended later. c began right behind b, of the same stream, and
+ * long after d's launch nothing had ended: they wait for nothing. */
 static void a_kernel_follows_what_ended(void **state)
 {
     (void)state;
