@@ -311,7 +311,7 @@ static void a_row_says_what_made_it(void **state)
     validate_release(&table);
 }
 
-/* Tables are told from other files by their columns, and come by name; predictions are none. */
+/* What has the columns of a table is one; they come by name; predictions are none. */
 static void a_folder_has_tables(void **state)
 {
     (void)state;
