@@ -144,8 +144,8 @@ static const struct command_option options[] = {
         "trains in: states alone are counted)",
         OPTION_NAME, AT(job.dtype), .names = memory_dtype_names},
     {"optimizer", "O",
-        "adamw (default), adam, sgd, sgd_momentum, lion, adam8bit, adafactor, adafactor_momentum, lomo or muon", OPTION_NAME,
-        TRAIN(optimizer), .names = optimizer_names},
+        "adamw (default), adam, sgd, sgd_momentum, lion, adam8bit, adafactor, adafactor_momentum, lomo or muon",
+        OPTION_NAME, TRAIN(optimizer), .names = optimizer_names},
     {"strategy", "S",
         "single_device (default on one GPU), ddp (default on several), zero1, zero2, zero3, fsdp, or megatron (default "
         "with tensor, pipeline, context or expert parallelism)",

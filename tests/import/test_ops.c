@@ -13,7 +13,7 @@
 #include "../near.h"
 
 #define MM                                                                                                             \
-    "{\"op\": \"aten.mm.default\", \"dtype\": \"torch.float16\", \"in\": [[64, 32], [32, 16]], \"out\": [[64, "       \
+    "{\"op\": \"aten.mm.default\", \"dtype\": \"torch.float16\", \"in\": [[64, 32], [32, 16]], \"out\": [[64, "        \
     "16]]}\n"
 #define REDUCE(ranks)                                                                                                  \
     "{\"op\": \"c10d.allreduce_\", \"collective\": \"allreduce\", \"group\": \"dp\", \"ranks\": " ranks                \
