@@ -303,6 +303,8 @@ static enum status take_scalar(void *self, const struct json_scalar *scalar)
     bool is_int = json_int(scalar, &number);
     switch (scalar->container) {
     case LINE:
+        if (!scalar->key)
+            return diag_input(w->diag, pos, "a line is an object, as in {\"op\": ...}");
         for (size_t i = 0; i < sizeof texts / sizeof *texts && scalar->kind != JSON_NULL; i++)
             if (strcmp(scalar->key, texts[i].key) == 0)
                 keep_text(texts[i].text, scalar->text);

@@ -151,6 +151,7 @@ static void errors_say_where(void **state)
     static const struct {
         const char *lines, *why;
     } cases[] = {{MM "{\"op\": 1", "ops.jsonl:2:"}, {MM "{}\n", "ops.jsonl:2:1: error: an operator is wanted"},
+        {MM "[\"op\"]", "ops.jsonl:2:1: error: a line is an object"},
         {MM MM "{\"op\": \"aten.mm.default\", \"dtype\": \"bf16\", \"out\": [[2]]}",
             "ops.jsonl:3:1: error: 'bf16' is no \"dtype\" that is known"},
         {"{\"op\": \"aten.mm.default\", \"dtype\": \"bfloat16\", \"in\": [2], \"out\": [[2]]}",
