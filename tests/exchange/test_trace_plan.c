@@ -208,7 +208,7 @@ static void a_kernel_follows_what_ended(void **state)
         const char *name;
         int stream;
         double launched_us, start_us, end_us;
-    } kernels[] = {{"a", COMPUTE, 10, 30, 530}, {"e", 12, 12, 100, 531}, {"f", 13, 14, 100, 540},
+    } kernels[] = {{"a", COMPUTE, 10, 30, 530}, {"e", 12, 12, 100, 531}, {"f", 13, 14, 100, 552},
         {"b", 9, 20, 533, 560}, {"c", 9, 40, 565, 600}, {"d", 11, 50, 700, 710}};
     enum { KERNELS = sizeof kernels / sizeof *kernels };
     for (int i = 0; i < KERNELS; i++)
