@@ -399,6 +399,31 @@ static void bounds_of_bandwidth_by_version(void **state)
     }
 }
 
+/* NVLSTree from 2.28 on, of 8 H100: the switch twice 0.85 of its channels' speed, 7 / 8 of it; the network once, twice
+ * on two nodes, at most 57.7 and 45.5 a channel. NICs of 25 GB/s count 24 everywhere, 35.7 by the switch; of 50 the
+ * switch has 45, so 66.9, and the network 48. All of it 16 / 30 and 32 / 62. */
+static void bounds_of_a_switch(void **state)
+{
+    (void)state;
+    static const struct {
+        double nic_Gbps;
+        int nodes;
+        double GBps;
+    } cases[] = {{200, 2, 24 * 2 * 0.85 * 7 / 8}, {200, 4, 24}, {400, 2, 57.7}, {400, 4, 45.5}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct hw hw = hw_of(&(struct machine){"Hopper", 8, 8, cases[i].nic_Gbps, 450, 0, 0, 0, 0});
+        double little_s, much_s, n = 8 * cases[i].nodes;
+        hw.cluster.nccl_version = HW_NCCL_NEWEST - 28;
+        struct coll_query query = {COLL_ALL_REDUCE, COLL_SIMPLE, 0x1p40, {8 * cases[i].nodes, cases[i].nodes, 8}, &hw};
+        assert_true(nccl_estimate(&little_s, &query, COLL_NVLS_TREE));
+        query.bytes *= 2;
+        assert_true(nccl_estimate(&much_s, &query, COLL_NVLS_TREE));
+        double GBps = 0x1p40 / (much_s - little_s) / 1e9, expected = 8 * cases[i].GBps * n / (2 * (n - 1));
+        if (fabs(GBps / expected - 1) > 1e-6)
+            fail_msg("case %zu: %.9g GB/s, not %.9g", i, GBps, expected);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -413,6 +438,7 @@ int main(void)
         cmocka_unit_test(estimates_by_version),
         cmocka_unit_test(bandwidth_by_version),
         cmocka_unit_test(bounds_of_bandwidth_by_version),
+        cmocka_unit_test(bounds_of_a_switch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
