@@ -71,6 +71,16 @@ int crew_launched(void)
     return from_environment(false);
 }
 
+static bool mpi_has_begun;
+
+/* mpirun ends all ranks when the first ends with an error: what all find wrong before MPI begins, rank 0 is to have
+ * said by then. */
+static void let_rank_0_speak(void)
+{
+    if (!mpi_has_begun)
+        sleep(1);
+}
+
 void crew_set_up(void)
 {
     if (crew_launched() == 0)
@@ -78,6 +88,7 @@ void crew_set_up(void)
     threads_limit(1);
     if (from_environment(true) == 0)
         return;
+    atexit(let_rank_0_speak);
     int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     dup2(nowhere, STDOUT_FILENO);
     dup2(nowhere, STDERR_FILENO);
@@ -121,6 +132,7 @@ static enum status begin_mpi(struct crew *crew, struct diag *diag)
     memcpy(&begin, &found, sizeof begin);
     if (found && !(crew->mpi = begin()))
         status = diag_io(diag, (struct source_pos){0}, "MPI could not begin");
+    mpi_has_begun = crew->mpi != NULL;
     arena_release(&arena);
     return status;
 }
