@@ -8,12 +8,14 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 /* ---- the other ranks of MPI, and what is said between them ---- */
 
@@ -263,9 +265,6 @@ void crew_end(struct crew *crew)
 }
 
 /* ---- the loop: threads of this process, and of other ranks ---- */
-
-#ifdef _OPENMP
-#endif
 
 enum { NO_JOB = -1 };
 
