@@ -238,6 +238,26 @@ static void slowdowns_are_printed(void **state)
     measured_file_free(&file);
 }
 
+/* H100's file has what was measured on one: HBM from the same run by hbm.csv, rounded there; the context. */
+static void h100_is_as_measured(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct hw_gpu h100;
+    struct measured_file file;
+    struct measure_fit fit;
+    const char *gpu = FLOPCAST_SOURCE_DIR "/topologies/gpus/h100-sxm5-80gb.yaml";
+    assert_int_equal(hw_load_gpu(&h100, gpu, &arena, &diag), STATUS_OK);
+    assert_int_equal(measured_read(&file, FLOPCAST_SOURCE_DIR "/results/measured/h100_measure.csv", &diag), STATUS_OK);
+    assert_int_equal(measure_fit_solve(&fit, &h100, &file, &diag), STATUS_OK);
+    assert_near(h100.hbm_efficiency.value / fit.gpu.hbm_efficiency.value, 1, 1e-3);
+    assert_near(h100.context_bytes.value / fit.gpu.context_bytes.value, 1, 1e-3);
+    measure_fit_free(&fit);
+    measured_file_free(&file);
+    arena_release(&arena);
+}
+
 static void rows_that_say_nothing_are_refused(void **state)
 {
     (void)state;
@@ -257,6 +277,7 @@ int main(void)
         cmocka_unit_test(what_was_measured_comes_out),
         cmocka_unit_test(the_written_file_has_what_was_measured),
         cmocka_unit_test(slowdowns_are_printed),
+        cmocka_unit_test(h100_is_as_measured),
         cmocka_unit_test(rows_that_say_nothing_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
