@@ -202,8 +202,7 @@ int cmd_report(int argc, char **argv)
             "`flopcast waterfall SCENARIO --db PATH` and `flopcast run SCENARIO --samples 10 --db PATH` add why "
             "throughput is lost, and how sure it is; `flopcast run` of one of its points with --trace FILE --db PATH "
             "adds a part of its timeline; `flopcast sensitivity --db PATH` and `flopcast goodput --db PATH` add what "
-            "it "
-            "depends on, and months of training."};
+            "it depends on, and months of training."};
     struct arena arena = ARENA_INIT;
     struct page_command command = {.page.db = FIGURES_DB};
     find_figures(&command.page.folder, &command.page.others, &arena);

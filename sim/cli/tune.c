@@ -121,8 +121,7 @@ static void tune_load(struct scenario_set *set, struct tune_command *command, st
     if (options->global_batch == 0) {
         diag_input(diag, (struct source_pos){.file = command->file},
             "strategies are compared at one batch: give --global-batch N, the sequences of a step of the whole job, as "
-            "in "
-            "--global-batch 512");
+            "in --global-batch 512");
         return;
     }
     if (!all && command->strategy) /* it goes in with its stack */

@@ -169,8 +169,7 @@ static enum status check_collective(const struct writer *w, int line)
     if (!kineto_find_collective(at->collective))
         return diag_input(w->diag, place(w, line),
             "'%s' is no collective that is known; there are allreduce, allgather, reduce_scatter, broadcast, reduce "
-            "and "
-            "all_to_all",
+            "and all_to_all",
             at->collective);
     if (!*at->group || at->ranks < 1)
         return diag_input(w->diag, place(w, line), "a collective has a \"group\" and its \"ranks\", as in [0, 1]");
@@ -250,8 +249,7 @@ static enum status take_line(struct writer *w, int line)
     if (bytes == 0 && (w->at.shapes.n_out > 0 || *w->at.collective))
         return diag_input(w->diag, place(w, line),
             "'%s' is no \"dtype\" that is known; there are bfloat16, float16, float32, float8_e4m3fn, int64 and others "
-            "of "
-            "PyTorch",
+            "of PyTorch",
             w->at.dtype);
     if (*w->at.collective)
         return take_collective(w, bytes, line);

@@ -249,8 +249,7 @@ static void put_evidence(const struct evidence *e)
         n += e->run->measured->table.rows.at[r].has_error;
     fprintf(e->run->out,
         "<p>flopcast was compared with %d published runs. The distance to the nearest one on GPUs of this generation, "
-        "with "
-        "products in this precision, is %s (what it counts stands below). The %d nearest that no fit "
+        "with products in this precision, is %s (what it counts stands below). The %d nearest that no fit "
         "rests on were predicted with a median error of <b>%s %%</b>; 9 of 10 were within <b>%s %%</b> (tokens/s per "
         "GPU).</p>\n",
         n, span(arena, e, nearest_of, 1), most, span(arena, e, median_of, PERCENT), span(arena, e, p90_of, PERCENT));
@@ -429,8 +428,7 @@ enum status page_timeline(const struct page_run *run, struct diag *diag)
         put_timeline(run, &rows, diag);
     else if (status == STATUS_OK)
         fputs("<p>Not traced: <code>flopcast run</code> of one of these points with <code>--trace step.json.gz</code> "
-              "and "
-              "<code>--db</code> adds its timeline.</p>\n",
+              "and <code>--db</code> adds its timeline.</p>\n",
             run->out);
     html_free(&rows);
     return status;

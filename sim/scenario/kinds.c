@@ -39,8 +39,7 @@ static void check_nodes(const struct scenario_point *point, struct diag *diag)
     if ((strcmp(archs[0], "CDNA") == 0) != (strcmp(archs[1], "CDNA") == 0))
         diag_input(diag, at(point, "cluster.second_node"),
             "'%s' has GPUs of %s and '%s' of %s: no library of collectives (NCCL, RCCL) joins GPUs of two makers in "
-            "one "
-            "job; take two kinds of node of one maker",
+            "one job; take two kinds of node of one maker",
             second->name, archs[1], first->name, archs[0]);
     else if ((int64_t)second->gpus.value != node || (int64_t)second->nics.value != (int64_t)first->nics.value)
         diag_input(diag, at(point, "cluster.second_node"),

@@ -102,8 +102,7 @@ static const struct config_field train_fields[] = {
         .names = kernel_fusion_names},
     {TRAIN("rotary", FIELD_ENUM, rotary,
          "rotary positions: by rotate_half, or by a product of complex numbers in FP32 (torchtitan), or unfused where "
-         "the "
-         "stack has a kernel (Megatron-LM's --no-rope-fusion)"),
+         "the stack has a kernel (Megatron-LM's --no-rope-fusion)"),
         .names = rotary_names},
     {TRAIN("fp8_recipe", FIELD_ENUM, fp8_recipe,
          "fp8_mixed: TransformerEngine's delayed scaling, or torchao's by tensor or by row"),
