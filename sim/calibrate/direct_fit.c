@@ -94,7 +94,9 @@ static enum status read_row(void *self, const struct csv_table *csv, int row, st
     at.cudnn = strstr(csv_cell(csv, row, csv_column(csv, "software")), "cudnn") != NULL;
     at.held_out = is_held_out(v);
     at.measured_s = time_us * 1e-6;
-    if (at.kind == DIRECT_PRODUCT)
+    if (at.kind == DIRECT_PRODUCT && at.math == DTYPE_FP4)
+        at.work = kernel_gemm_fp4((int64_t)v[M], (int64_t)v[N], (int64_t)v[K], 1, RESULT_BYTES);
+    else if (at.kind == DIRECT_PRODUCT)
         at.work =
             kernel_gemm((int64_t)v[M], (int64_t)v[N], (int64_t)v[K], 1, at.math, dtype_bytes(at.math), RESULT_BYTES);
     else if (at.kind == DIRECT_ATTENTION)
@@ -109,7 +111,7 @@ static bool is_out_of_range(const struct direct_row *row, const struct hw_gpu *g
 {
     if (row->kind == DIRECT_CAST || row->kind == DIRECT_AMAX)
         return row->work.read_bytes + row->work.write_bytes < gpu->l2_capacity.value;
-    if (row->kind == DIRECT_ATTENTION)
+    if (row->kind == DIRECT_ATTENTION || (row->kind == DIRECT_PRODUCT && row->math == DTYPE_FP4))
         return row->m < DIRECT_QUERIES;
     return row->kind == DIRECT_EXPERTS && row->m * row->topk < DIRECT_ROWS * row->experts;
 }
@@ -142,16 +144,18 @@ static double cast_s(const struct direct_fit *fit, const struct direct_row *row)
     return kernel_duration_s(&work, &gpu, kernel_whole_gpu(&gpu));
 }
 
-/* The pass for the largest value of the input of an fp8 product, and its cast. */
+/* What runs before a product of this format in its row: the pass for the largest value of an fp8 product's input, and
+ * its cast; of an fp4 product, whose scale of the whole tensor is known, the cast alone. */
 static double input_s(const struct direct_fit *fit, const struct direct_row *row)
 {
-    double elements = row->m * row->k;
-    struct direct_row pass = {.kind = DIRECT_AMAX};
-    pass.work = kernel_stream(KERNEL_ELEMENTWISE, elements * WIDE_BYTES, 0, 0);
-    double amax_s = cast_s(fit, &pass);
-    pass.kind = DIRECT_CAST;
-    pass.work = kernel_stream(KERNEL_ELEMENTWISE, elements * WIDE_BYTES, elements, 0);
-    return amax_s + cast_s(fit, &pass);
+    bool fp8 = row->math == DTYPE_FP8, fp4 = row->math == DTYPE_FP4;
+    double elements = row->m * row->k, written = elements * (fp4 ? KERNEL_FP4_BYTES : 1);
+    struct direct_row amax = {.kind = DIRECT_AMAX}, cast = {.kind = DIRECT_CAST};
+    if (row->kind != DIRECT_PRODUCT || !(fp8 || fp4))
+        return 0;
+    amax.work = kernel_stream(KERNEL_ELEMENTWISE, elements * WIDE_BYTES, 0, 0);
+    cast.work = kernel_stream(KERNEL_ELEMENTWISE, elements * WIDE_BYTES, written, 0);
+    return (fp8 ? cast_s(fit, &amax) : 0) + cast_s(fit, &cast);
 }
 
 static double experts_s(const struct direct_fit *fit, const struct direct_row *row)
@@ -179,8 +183,7 @@ double direct_predict_s(const struct direct_fit *fit, const struct direct_row *r
     struct hw_gpu gpu = fit->gpu;
     if (row->settled)
         gpu.gemm_sustained = fit->settled[row->math];
-    double alone_s = kernel_duration_s(&row->work, &gpu, kernel_whole_gpu(&gpu));
-    return alone_s + (row->kind == DIRECT_PRODUCT && row->math == DTYPE_FP8 ? input_s(fit, row) : 0);
+    return kernel_duration_s(&row->work, &gpu, kernel_whole_gpu(&gpu)) + input_s(fit, row);
 }
 
 /* ---- a few numbers to the rows of one kind ---- */
@@ -309,9 +312,9 @@ static struct gemm_rows product_rows(const struct direct_fit *fit, enum dtype ma
     struct gemm_rows rows = {0};
     for (int i = 0; i < fit->rows.list.n; i++) {
         const struct direct_row *row = &fit->rows.list.at[i];
-        if (row->kind != DIRECT_PRODUCT || row->math != math || row->settled != settled)
+        if (row->kind != DIRECT_PRODUCT || row->math != math || row->settled != settled || row->out_of_range)
             continue;
-        double measured_s = row->measured_s - (math == DTYPE_FP8 ? input_s(fit, row) : 0);
+        double measured_s = row->measured_s - input_s(fit, row);
         if (measured_s > 0)
             vec_push(&rows.list,
                 ((struct gemm_row){
@@ -344,7 +347,7 @@ static enum status fit_products(
         const struct gemm_case which = {.gpu = name,
             .math = {math, math},
             .second = GEMM_ALONE,
-            .keeps_floor = math == DTYPE_FP8,
+            .keeps_floor = math != DTYPE_BF16,
             .start_share = gemm_starts[i]};
         if (gemm_fit_solve(&gpu, &fit->gpu, &which, rows, &unheard) == STATUS_OK && cost_of(&gpu, rows) < least) {
             least = cost_of(&gpu, rows);
@@ -425,6 +428,8 @@ enum status direct_fit_solve(
         status = solve_products(fit, gpu, DTYPE_BF16, diag);
     if (status == STATUS_OK)
         status = solve_products(fit, gpu, DTYPE_FP8, diag);
+    if (status == STATUS_OK)
+        status = solve_products(fit, gpu, DTYPE_FP4, diag);
     if (status == STATUS_OK && fit->has[DIRECT_ATTENTION])
         status = solve_attention(fit, diag);
     for (int i = 0; i < DTYPE_COUNT && status == STATUS_OK; i++)

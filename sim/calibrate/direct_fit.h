@@ -4,8 +4,8 @@
  * - casts: hbm_efficiency, to kernels that read two bytes and write one (scale_matrix); amax_share, what a pass that
  *   only finds the largest value reaches of that rate. Their floors are the medians of DIRECT_SMALL_BYTES and less.
  * - products, by format: gemm_fit.h's numbers, of short runs where there are any, else of settled ones. An fp8 product
- *   of the table has the pass for its largest value and the cast of its input in it; what the fit of casts says of them
- *   is added to the model.
+ *   of the table has the pass for its largest value and the cast of its input in it, an fp4 (NVFP4) product the cast by
+ *   a known scale (recalled); what the fit of casts says of them is added to the model.
  * - settled: the median of what products of DIRECT_SETTLED_FLOP and more that were repeated for a second take of the
  *   rate that the fit of short ones says: what gemm_sustained multiplies. Where only one of both was measured it is 1.
  * - attention: attention_efficiency, overhead, softmax, backward and its overhead, wide (kernel/attention.h), to
@@ -16,7 +16,7 @@
  *
  * A shape whose digest / 8 is a multiple of DIRECT_FOLDS fits nothing; errors are of these. Out of range, as no
  * training has them: casts whose bytes fit L2 (repeated, they never come from HBM), attention of fewer than
- * DIRECT_QUERIES queries, experts with fewer than DIRECT_ROWS rows each.
+ * DIRECT_QUERIES queries and fp4 products of fewer rows, experts with fewer than DIRECT_ROWS rows each.
  *
  * Ignored: rotary positions and the write of keys and values inside the forward attention of serving programs. */
 #ifndef FLOPCAST_CALIBRATE_DIRECT_FIT_H

@@ -141,7 +141,8 @@ enum { PER_FORMAT = 3 }; /* numbers */
 double gemm_balanced_load_Bps(const struct hw_gemm *gemm, enum dtype math)
 {
     const double side = 128; /* 2 side^2 flop and 2 side operands for every element of k */
-    return gemm->peak.value * (double)dtype_bytes(math) / side;
+    enum { BYTE = 8 };
+    return gemm->peak.value * ((double)dtype_bits(math) / BYTE) / side;
 }
 
 static int formats(const struct gemm_case *which)

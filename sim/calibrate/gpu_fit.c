@@ -18,8 +18,8 @@ struct recipe {
     const char *attention; /* rows of attention.csv, or NULL: kernels or cudnn say, or it is assumed */
     const char *kernels;   /* rows of kernels.csv: GEMMs of fp16 and bf16 and attention, or NULL */
     int fit;               /* of gemm_cases: whose GEMM numbers it takes that kernels does not say; NO_FIT */
-    /* Rows of direct.csv: casts, for hbm_efficiency; products in bf16, and in fp8; attention by cuDNN. NULL: none. */
-    const char *casts, *products, *fp8, *cudnn;
+    /* Rows of direct.csv: casts, for hbm_efficiency; products in bf16, fp8 and fp4; attention by cuDNN. NULL: none. */
+    const char *casts, *products, *fp8, *fp4, *cudnn;
 };
 enum { FIT_H100, FIT_V100, NO_FIT = -1 }; /* into gemm_cases */
 static const struct recipe recipes[GPU_FIT_GPUS] = {
@@ -39,6 +39,7 @@ static const struct recipe recipes[GPU_FIT_GPUS] = {
         .casts = "b200-sxm-180gb",
         .products = "b200-sxm-180gb",
         .fp8 = "b200-sxm-180gb",
+        .fp4 = "b200-sxm-180gb",
         .cudnn = "gb200-186gb"},
     {.gpu = "b300-sxm-288gb",
         .launch = "h200-sxm-141gb",
@@ -46,6 +47,7 @@ static const struct recipe recipes[GPU_FIT_GPUS] = {
         .casts = "b300-sxm-288gb",
         .products = "b200-sxm-180gb",
         .fp8 = "b200-sxm-180gb",
+        .fp4 = "b200-sxm-180gb",
         .cudnn = "gb300-288gb"},
     {.gpu = "gb200-186gb",
         .launch = "h200-sxm-141gb",
@@ -53,6 +55,7 @@ static const struct recipe recipes[GPU_FIT_GPUS] = {
         .casts = "gb200-186gb",
         .products = "gb200-186gb",
         .fp8 = "gb200-186gb",
+        .fp4 = "gb200-186gb",
         .cudnn = "gb200-186gb"},
     {.gpu = "gb300-288gb",
         .launch = "h200-sxm-141gb",
@@ -60,6 +63,7 @@ static const struct recipe recipes[GPU_FIT_GPUS] = {
         .casts = "gb300-288gb",
         .products = "gb300-288gb",
         .fp8 = "b200-sxm-180gb",
+        .fp4 = "gb300-288gb",
         .cudnn = "gb300-288gb"},
     {.gpu = "gh200-96gb",
         .launch = "h200-sxm-141gb",
@@ -212,6 +216,8 @@ static enum status take_direct(struct hw_gpu *gpu, const struct recipe *recipe, 
     }
     if (status == STATUS_OK && recipe->fp8 && (status = direct_of(&fit, basis, recipe->fp8, diag)) == STATUS_OK)
         take_products(gpu, DTYPE_FP8, recipe, recipe->fp8, fit);
+    if (status == STATUS_OK && recipe->fp4 && (status = direct_of(&fit, basis, recipe->fp4, diag)) == STATUS_OK)
+        take_products(gpu, DTYPE_FP4, recipe, recipe->fp4, fit);
     if (status != STATUS_OK || !recipe->cudnn)
         return status;
     status = direct_of(&fit, basis, recipe->cudnn, diag);

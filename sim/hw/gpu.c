@@ -9,14 +9,26 @@ const char *const dtype_names[DTYPE_COUNT + 1] = {
     [DTYPE_FP16] = "fp16",
     [DTYPE_FP8] = "fp8",
     [DTYPE_INT8] = "int8",
+    [DTYPE_FP4] = "fp4",
 };
+
+int64_t dtype_bits(enum dtype dtype)
+{
+    static const int64_t bits[DTYPE_COUNT] = {[DTYPE_FP32] = 32,
+        [DTYPE_TF32] = 32,
+        [DTYPE_BF16] = 16,
+        [DTYPE_FP16] = 16,
+        [DTYPE_FP8] = 8,
+        [DTYPE_INT8] = 8,
+        [DTYPE_FP4] = 4};
+    BUG_IF(dtype < 0 || dtype >= DTYPE_COUNT, "number format %d", (int)dtype);
+    return bits[dtype];
+}
 
 int64_t dtype_bytes(enum dtype dtype)
 {
-    static const int64_t bytes[DTYPE_COUNT] = {
-        [DTYPE_FP32] = 4, [DTYPE_TF32] = 4, [DTYPE_BF16] = 2, [DTYPE_FP16] = 2, [DTYPE_FP8] = 1, [DTYPE_INT8] = 1};
-    BUG_IF(dtype < 0 || dtype >= DTYPE_COUNT, "number format %d", (int)dtype);
-    return bytes[dtype];
+    enum { BYTE = 8 };
+    return (dtype_bits(dtype) + BYTE - 1) / BYTE;
 }
 
 /* One number format. The first four are required as a group: see check_gemm(). */
@@ -43,6 +55,7 @@ static const struct config_field format_fields[DTYPE_COUNT] = {
     FORMAT("fp16", DTYPE_FP16),
     FORMAT("fp8", DTYPE_FP8),
     FORMAT("int8", DTYPE_INT8),
+    FORMAT("fp4", DTYPE_FP4),
 };
 static const struct config_table format_table = CONFIG_TABLE("the GEMMs of a GPU", format_fields);
 
@@ -131,7 +144,7 @@ static enum status check_gemm(const struct hw_gpu *gpu, const struct hw_source *
     }
     if (formats == 0)
         status = diag_input(diag, hw_place(source, "gemm"),
-            "'%s' multiplies in no number format; gemm: needs at least one of fp32, tf32, bf16, fp16, fp8, int8",
+            "'%s' multiplies in no number format; gemm: needs at least one of fp32, tf32, bf16, fp16, fp8, int8, fp4",
             gpu->name);
     return status;
 }

@@ -64,10 +64,13 @@ static const struct direct_pick direct_picks[] = {
     {PRODUCT, 12, B200, VLLM, LINEAR, "bfloat16", "short"},
     {PRODUCT, 12, B200, TRT, "torch_flow", "bfloat16", "short"},
     {PRODUCT, 12, B200, TRT, "torch_flow", "fp8", "short"},
+    {PRODUCT, 12, B200, TRT, "torch_flow", "nvfp4", "short"},
     {PRODUCT, 12, B200, "VLLM 0.22.0", "vllm_default", "bfloat16", "settled"},
     {PRODUCT, 12, GB200, "TRTLLM 1.3.0rc17", "torch_flow", "bfloat16", "settled"},
     {PRODUCT, 12, GB200, "TRTLLM 1.3.0rc17", "torch_flow", "fp8", "settled"},
+    {PRODUCT, 12, GB200, "TRTLLM 1.3.0rc17", "torch_flow", "nvfp4", "settled"},
     {PRODUCT, 12, GB300, VLLM, LINEAR, "bfloat16", "short"},
+    {PRODUCT, 12, GB300, VLLM, "FlashInferCuteDslNvFp4", "nvfp4", "short"},
     CASTS(H100),
     CASTS(H200),
     CASTS(B200),
@@ -106,7 +109,7 @@ static const char head[] =
     "3 is held out of every fit.\n"
     "# regime short: 3 + 6 runs, clocks not settled; settled: repeated for a second, large ones at 0.95 of the power "
     "limit or as fast as those that are. fp8 "
-    "products have the cast of their input in them.\n"
+    "and fp4 (NVFP4) products have the cast of their input in them.\n"
     "# product: m x n by k. attention: m queries, n keys, heads of k (value_dim), batch sequences. experts: a whole "
     "layer, forward: m tokens before its exchange\n"
     "# over batch ranks, n wide, k model. cast: m x k to FP8 by a known scale (scale_matrix), its largest value "
@@ -168,6 +171,16 @@ static bool is_kept(const double shape[SHAPE_CELLS], const struct direct_pick *p
     return !narrow && (digest >> 32) % (uint64_t)pick->every == 0;
 }
 
+/* As files of GPUs spell it. */
+static const char *dtype_of(const struct direct_pick *pick)
+{
+    static const char *const spelled[][2] = {{"bfloat16", "bf16"}, {"nvfp4", "fp4"}};
+    for (size_t i = 0; i < sizeof spelled / sizeof *spelled; i++)
+        if (strcmp(pick->dtype, spelled[i][0]) == 0)
+            return spelled[i][1];
+    return pick->dtype;
+}
+
 static void print_row(
     FILE *out, const struct csv_table *csv, int row, const struct table *table, const struct direct_pick *pick)
 {
@@ -175,7 +188,7 @@ static void print_row(
     const char *kernel = pick->table == CAST ? pick->kernel : table->name;
     fprintf(out, "%s,%s,", kernel, pick->file_gpu);
     csv_write_text(out, program);
-    fprintf(out, ",%s,%s", strcmp(pick->dtype, "bfloat16") == 0 ? "bf16" : pick->dtype, pick->regime);
+    fprintf(out, ",%s,%s", dtype_of(pick), pick->regime);
     for (int i = 0; i < CELLS; i++) {
         const char *cell = csv_cell(csv, row, table->cells[i] ? csv_column(csv, table->cells[i]) : -1);
         bool masked = strcmp(cell, "top_left") == 0, bare = strcmp(cell, "no_mask") == 0;

@@ -11,7 +11,8 @@
  * more, or as fast as those that are: of GB200's a third are sampled there and most at 0.65 to 0.75, one shape and the
  * next by turns, and both have the same rate within 2 %, so the samples miss the power, not the clock
  *
- * What the sources count is kept: an "fp8" product of theirs is a linear layer, the cast of its input in it. */
+ * What the sources count is kept: an "fp8" or "nvfp4" (fp4) product of theirs is a linear layer, the cast of its input
+ * in it. */
 #ifndef FLOPCAST_IMPORT_DIRECT_H
 #define FLOPCAST_IMPORT_DIRECT_H
 

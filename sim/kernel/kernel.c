@@ -49,6 +49,13 @@ struct kernel_work kernel_gemm(
     };
 }
 
+struct kernel_work kernel_gemm_fp4(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t result_bytes)
+{
+    struct kernel_work work = kernel_gemm(m, n, k, batch, DTYPE_FP4, 1, result_bytes);
+    work.read_bytes *= KERNEL_FP4_BYTES;
+    return work;
+}
+
 struct kernel_work kernel_stream(enum kernel_kind kind, double read_bytes, double write_bytes, double flop)
 {
     BUG_IF(kind == KERNEL_GEMM, "a GEMM has a shape: use kernel_gemm()");

@@ -57,6 +57,7 @@ static void held_out_shapes_are_predicted(void **state)
         solve(&s, direct_gpus[i]);
         check(direct_gpus[i], "BF16 products", s.fit.product_error[DTYPE_BF16], 0.08, 0.24);
         check(direct_gpus[i], "FP8 products", s.fit.product_error[DTYPE_FP8], 0.06, 0.16);
+        check(direct_gpus[i], "FP4 products", s.fit.product_error[DTYPE_FP4], 0.12, 0.42);
         if (s.fit.cudnn)
             check(direct_gpus[i], "attention", s.fit.error[DIRECT_ATTENTION], 0.06, 0.15);
         check(direct_gpus[i], "experts", s.fit.error[DIRECT_EXPERTS], 0.12, 0.38);

@@ -45,6 +45,23 @@ static void test_waves(void **state)
     assert_near(seconds(256, 256, 97, 1, 4), 128 + 14, 1e-9);
 }
 
+/* Where loading limits, operands of half the bits pass at twice the rate. */
+static void test_bits_of_operands(void **state)
+{
+    (void)state;
+    struct hw_gpu narrow = gpu;
+    narrow.gemm[DTYPE_BF16].peak.value *= 100;
+    narrow.gemm[DTYPE_FP8] = narrow.gemm[DTYPE_FP4] = narrow.gemm[DTYPE_BF16];
+    struct kernel_work wide = kernel_gemm(512, 512, 96, 1, DTYPE_BF16, 2, 2), eight = wide;
+    eight.math = DTYPE_FP8;
+    struct kernel_work four = kernel_gemm_fp4(512, 512, 96, 1, 2);
+    double wide_s = gemm_compute_s(&wide, &narrow, 4);
+    assert_near(gemm_compute_s(&eight, &narrow, 4) / wide_s, 0.5, 1e-12);
+    assert_near(gemm_compute_s(&four, &narrow, 4) / wide_s, 0.25, 1e-12);
+    assert_near(four.read_bytes, 2 * 512 * 96 * 9.0 / 16, 0);
+    assert_near(four.flop, wide.flop, 0);
+}
+
 static void test_contention(void **state)
 {
     (void)state;
@@ -219,6 +236,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_waves),
+        cmocka_unit_test(test_bits_of_operands),
         cmocka_unit_test(test_contention),
         cmocka_unit_test(test_sustained_rate),
         cmocka_unit_test(test_convolutions),
