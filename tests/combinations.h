@@ -87,8 +87,8 @@ static inline void draw_batch(struct rng_stream *rng, struct train_options *trai
 static inline void draw_train(struct rng_stream *rng, struct train_options *train, const struct model_shape *shape)
 {
     draw_batch(rng, train, shape);
-    train->precision = below(rng, PRECISION_COUNT);
-    train->optimizer = below(rng, OPTIMIZER_MUON); /* which is younger than the digests */
+    train->precision = below(rng, PRECISION_FP8_MIXED + 1); /* fp4_mixed needs TransformerEngine */
+    train->optimizer = below(rng, OPTIMIZER_MUON);          /* which is younger than the digests */
     train->optimizer_impl = below(rng, OPTIMIZER_IMPL_COUNT);
     train->activation_checkpointing = below(rng, CHECKPOINT_SEARCHED);
     train->checkpoint_interval = ONE_OF(rng, 1, 1, 2);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 const char *const memory_dtype_names[] = {
-    "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", "bf16_master", "fp8_mixed", "fp16", "int8", NULL};
-_Static_assert(MEMORY_FP16 == 7, "precision_names come first");
+    "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", "bf16_master", "fp8_mixed", "fp4_mixed", "fp16", "int8", NULL};
+_Static_assert(MEMORY_FP16 == 8, "precision_names come first");
 const char *const memory_strategy_names[] = {
     "single_device", "ddp", "zero1", "zero2", "zero3", "fsdp", "megatron", NULL};
 const char *const memory_base_names[] = {"16bit", "int8", "nf4", NULL};

@@ -140,8 +140,8 @@ static void complete(void *self, struct argp_state *state)
 #define TRAIN(member) AT(job.point.options.strategy.train.member)
 static const struct command_option options[] = {
     {"dtype", "D",
-        "fp32, tf32, bf16_mixed (default), fp16_mixed, fp8_mixed, bf16_master, bf16, fp16 or int8 (which nobody "
-        "trains in: states alone are counted)",
+        "fp32, tf32, bf16_mixed (default), fp16_mixed, fp8_mixed, fp4_mixed, bf16_master, bf16, fp16 or int8 (which "
+        "nobody trains in: states alone are counted)",
         OPTION_NAME, AT(job.dtype), .names = memory_dtype_names},
     {"optimizer", "O",
         "adamw (default), adam, sgd, sgd_momentum, lion, adam8bit, adafactor, adafactor_momentum, lomo or muon",

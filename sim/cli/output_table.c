@@ -567,11 +567,11 @@ static void print_slow(FILE *out, const struct view *view)
 }
 
 /* A share of another peak than that of 16 bit, which jobs beside it have. */
-static void print_fp8(FILE *out, const struct view *view)
+static void print_narrow(FILE *out, const struct view *view, int precision, const char *text)
 {
     for (int i = 0; i < view->set->n_points; i++)
-        if (view->set->points[i].options.strategy.train.precision == PRECISION_FP8_MIXED) {
-            fputs("\nMFU of fp8_mixed: of FP8's dense peak, which is twice that of 16 bit\n", out);
+        if ((int)view->set->points[i].options.strategy.train.precision == precision) {
+            fputs(text, out);
             return;
         }
 }
@@ -593,7 +593,10 @@ void output_table(FILE *out, const struct scenario_set *set, const struct scenar
         fputs(
             "\npublished peaks of memory: the peak beside HBM peak (allocated by tensors), reserved beside reserved\n",
             out);
-    print_fp8(out, &view);
+    print_narrow(
+        out, &view, PRECISION_FP8_MIXED, "\nMFU of fp8_mixed: of FP8's dense peak, which is twice that of 16 bit\n");
+    print_narrow(out, &view, PRECISION_FP4_MIXED,
+        "\nMFU of fp4_mixed: of NVFP4's dense peak, which is four times that of 16 bit or more\n");
     print_programs(out, set, results, &view.vary);
     sure_print(out, &sure);
     print_slow(out, &view);

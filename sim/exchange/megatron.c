@@ -70,11 +70,13 @@ const struct rule megatron_rules[] = {
     {"--bf16", RULE_SET, "train.precision", "bf16_mixed"},
     {"--fp16", RULE_SET, "train.precision", "fp16_mixed"},
     {"--fp8-format", RULE_FACT, "train.precision", "hybrid e4m3"},
-    {"--fp8-recipe", RULE_WORDS, "train.fp8_recipe", "delayed=delayed tensorwise=tensorwise"},
+    {"--fp4-format", RULE_FACT, "train.precision", "e2m1"},
+    {"--fp4-recipe", RULE_HELD, NULL, "nvfp4"},
+    {"--fp8-recipe", RULE_WORDS, "train.fp8_recipe", "delayed=delayed tensorwise=tensorwise mxfp8=mxfp8"},
     {"--fp8-param-gather", RULE_SET, MEG "fp8_param_gather", "true"},
     {"--fp8-amax-* --fp8-margin --fp8-interval", RULE_ASIDE, NULL, "of the scales' values"},
-    {"--first-last-layers-bf16 --num-layers-at-start-in-bf16 --num-layers-at-end-in-bf16 --no-fp8-wgrad --fp4-format "
-     "--fp4-recipe --fp8-output-proj --fp32-residual-connection --use-kitchen-quantization --kitchen-*",
+    {"--first-last-layers-bf16 --num-layers-at-start-in-bf16 --num-layers-at-end-in-bf16 --no-fp8-wgrad "
+     "--fp8-output-proj --fp32-residual-connection --use-kitchen-quantization --kitchen-*",
         RULE_REFUSED, NULL, "every block's linear layers are in the one precision"},
     {"--optimizer", RULE_WORDS, "train.optimizer", "adam=adam sgd=sgd muon=muon dist_muon=muon"},
     {"--muon-tp-mode", RULE_HELD, NULL, "blockwise"},
@@ -436,9 +438,8 @@ static void finish_switches(struct configuration *config)
     for (size_t i = 0; i < sizeof off / sizeof *off; i++)
         if (!put_find(config, off[i]))
             put_assumed(config, off[i], "false", NULL);
-    const char *precision = put_find(config, "train.precision");
     if (!put_find(config, MEG "grad_reduce_in_fp32"))
-        put_assumed(config, MEG "grad_reduce_in_fp32", strcmp(precision, "bf16_mixed") == 0 ? "true" : "false",
+        put_assumed(config, MEG "grad_reduce_in_fp32", setting_find(config, "--bf16") ? "true" : "false",
             "Megatron-LM's default with this precision");
     if (!put_find(config, "train.attention") && setting_find(config, "--checkpoint-activations"))
         put_assumed(config, "train.attention", "naive", "as when --checkpoint-activations was an argument");
@@ -451,6 +452,9 @@ void megatron_finish(struct configuration *config, struct diag *diag)
     struct configuration_setting *fp8 = setting_find(config, "--fp8-format");
     if (fp8 && !fp8->words)
         put_setting(config, "train.precision", "fp8_mixed", fp8);
+    struct configuration_setting *fp4 = setting_find(config, "--fp4-format");
+    if (fp4 && !fp4->words)
+        put_setting(config, "train.precision", "fp4_mixed", fp4);
     if (!put_find(config, "train.precision"))
         put_assumed(config, "train.precision", "fp32", "neither --bf16 nor --fp16 is given");
     if (!put_find(config, "train.optimizer"))

@@ -42,9 +42,9 @@ extern const char *const compiled_part_names[COMPILED_COUNT + 1]; /* "model", "b
 
 /* Whose linear layers run in FP8, and how operands are scaled. delayed: TransformerEngine's, by the largest values of
  * earlier steps. tensorwise, rowwise: torchao's Float8Linear, by the largest value of each tensor, or of each row and
- * column, in the step itself. */
-enum fp8_recipe { FP8_DELAYED, FP8_TENSORWISE, FP8_ROWWISE, FP8_RECIPE_COUNT };
-extern const char *const fp8_recipe_names[FP8_RECIPE_COUNT + 1]; /* "delayed", "tensorwise", "rowwise" */
+ * column, in the step itself. mxfp8: TransformerEngine's on Blackwell, by that of each 32 values. */
+enum fp8_recipe { FP8_DELAYED, FP8_TENSORWISE, FP8_ROWWISE, FP8_MXFP8, FP8_RECIPE_COUNT };
+extern const char *const fp8_recipe_names[FP8_RECIPE_COUNT + 1]; /* "delayed", "tensorwise", "rowwise", "mxfp8" */
 
 /* How rotary positions turn pairs of columns. real: as transformers do, by rotate_half, in the storage format. complex:
  * as Meta's Llama and torchtitan do, by a product of complex numbers in FP32, which torch.compile leaves alone (complex

@@ -296,6 +296,7 @@ struct model_workload {
     bool nf4;         /* frozen matrices of blocks lie in NF4, 4 bits an element (QLoRA): before each GEMM its matrix is
                        * upcast into the storage format (bitsandbytes' dequantize kernel) */
     bool fp8;         /* linear layers of blocks multiply in FP8, see model/tape.h */
+    bool fp4;         /* with it: in NVFP4 in place of FP8; fp8_recipe is not read */
     int fp8_recipe;   /* enum fp8_recipe */
     bool frozen_once; /* a frozen matrix in FP8 lies there without its transpose, which is made for each use */
     bool fp8_weights; /* tensorwise: matrices come in FP8 (FSDP's float8 all-gather) */
@@ -323,7 +324,9 @@ struct model_workload {
     bool pad_to_capacity;   /* moe_pad_expert_input_to_capacity: and no fewer, so that no count is exchanged */
 };
 
-/* Whether this weight is kept in FP8 beside its transpose, as FUSION_TRANSFORMER_ENGINE multiplies by it. */
+/* Bytes of an element of an operand in FP8 or NVFP4, with its share of the scales of blocks. */
+double model_narrow_bytes(const struct model_workload *workload);
+/* Whether this weight is kept in FP8 (or NVFP4) beside its transpose, as FUSION_TRANSFORMER_ENGINE multiplies by it. */
 bool model_keeps_fp8(
     const struct model *model, const struct model_workload *workload, const struct model_tensor *tensor);
 

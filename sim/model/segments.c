@@ -8,7 +8,7 @@ const char *const recompute_part_names[] = {"core_attn", "moe", "layernorm", "mo
 const char *const context_parallel_names[CONTEXT_PARALLEL_COUNT + 1] = {
     "p2p", "all_gather", "a2a", "ring_allgather", "ring_alltoall", NULL};
 const char *const compiled_part_names[COMPILED_COUNT + 1] = {"model", "blocks", NULL};
-const char *const fp8_recipe_names[FP8_RECIPE_COUNT + 1] = {"delayed", "tensorwise", "rowwise", NULL};
+const char *const fp8_recipe_names[FP8_RECIPE_COUNT + 1] = {"delayed", "tensorwise", "rowwise", "mxfp8", NULL};
 const char *const rotary_names[ROTARY_COUNT + 1] = {"real", "complex", "unfused", NULL};
 const char *const tensor_overlap_names[TENSOR_OVERLAP_COUNT + 1] = {
     "none", "async", "user_buffers", "micro_pipeline", NULL};

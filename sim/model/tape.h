@@ -41,6 +41,15 @@ struct tape;
  * in FP8; beside adapters in the storage format, which these read). Ignored: norms that write FP8 themselves. Else
  * weights are cast in each micro-step and gathers are in the storage format.
  *
+ * fp8_recipe mxfp8 (with FUSION_TRANSFORMER_ENGINE, Blackwell): the same kernels, with a scale of a byte for each 32
+ * values along either side, so nothing is transposed later; gathers over AXIS_TP are in the storage format.
+ * fp4 (NVFP4, TransformerEngine 2's NVFP4BlockScaling, recalled): half a byte and a scale of a byte for each 16 values,
+ * beside one of the whole tensor, for which a pass looks before; input and gradient take a random Hadamard transform
+ * on their way to the weight's gradient, by other kernels; rounding at random costs nothing; weights have
+ * scales of 16 x 16 values and no transform. Products of all blocks are in it. Ignored: that scales are put in the
+ * order that cuBLASLt reads, some kB by a kernel before each product; gathers over AXIS_TP in the narrow formats; that
+ * recipes leave some blocks in BF16.
+ *
  * fp8_recipe tensorwise and rowwise: torchao's Float8Linear instead (torchao/float8/float8_linear.py, 2024-12), whose
  * scales are of the step itself. tensorwise: a pass over an operand finds its largest value (over the ranks of AXIS_TP,
  * too, where DTensor has it), another casts it; products that sum over rows, of which Hopper wants both operands along

@@ -1,11 +1,37 @@
-/* Linear layers in FP8, as TransformerEngine's Linear runs them (tape.h). */
+/* Linear layers in FP8 and NVFP4, as TransformerEngine's Linear runs them (tape.h). */
 #include "model/tape_core.h"
+
+#include <math.h>
 
 enum {
     FP8_BYTES = 1,
     FP8_STEP = TAPE_FP8_STEP, /* TransformerEngine refuses other products (cuBLASLt's alignment) */
     CAST_OPS = 3,             /* scale, convert, largest absolute value */
+    SCALE_BYTES = 4,          /* FP32, of a whole tensor */
+    AMAX_OPS = 2,             /* abs, max */
+    HADAMARD_OPS = 32,        /* a product with a matrix of 16 x 16, an element */
 };
+
+/* Each block of values has a scale, found as it is cast; operands lie along both sides. */
+static bool by_block(const struct tape *tape)
+{
+    return tape->workload->fp4 || tape->workload->fp8_recipe == FP8_MXFP8;
+}
+
+/* An element in the narrow format with its share of a scale: MXFP8 has one of a byte for 32, NVFP4 for 16. */
+double model_narrow_bytes(const struct model_workload *workload)
+{
+    static const double block_bytes = 33.0 / 32;
+    return workload->fp4 ? KERNEL_FP4_BYTES : workload->fp8_recipe == FP8_MXFP8 ? block_bytes : FP8_BYTES;
+}
+
+static int narrow_buffer(struct tape *tape, const char *name, int64_t rows, int64_t cols)
+{
+    if (!by_block(tape))
+        return tape_buffer(tape, name, rows, cols, FP8_BYTES);
+    double bytes = (double)rows * (double)cols * model_narrow_bytes(tape->workload);
+    return tape_buffer(tape, name, 1, (int64_t)ceil(bytes), 1);
+}
 
 bool tape_in_fp8(const struct tape *tape, const struct tape_op *op)
 {
@@ -26,8 +52,8 @@ bool tape_quantizes(const struct tape *tape, int64_t rows)
 {
     const struct model_layer *layer = &tape->model->layers[tape->layer];
     bool one_scale = tape->workload->fp8_recipe == FP8_TENSORWISE;
-    if (!tape->workload->fp8 || tape->workload->autocast || (!one_scale && !tape_has_transformer_engine(tape)) ||
-        layer->role == LAYER_ROOT || rows % FP8_STEP)
+    if (!tape->workload->fp8 || by_block(tape) || tape->workload->autocast ||
+        (!one_scale && !tape_has_transformer_engine(tape)) || layer->role == LAYER_ROOT || rows % FP8_STEP)
         return false;
     for (int i = 0; i < layer->n_tensors; i++) {
         const struct model_tensor *matrix = tape_tensor(tape, i);
@@ -38,18 +64,45 @@ bool tape_quantizes(const struct tape *tape, int64_t rows)
     return true;
 }
 
+/* TorchScript does not make one kernel of it and its neighbours. */
+static void set_apart(struct tape *tape)
+{
+    tape->program[tape->pass].at[tape->program[tape->pass].n - 1].apart = true;
+}
+
+/* NVFP4 has a scale of the whole tensor beside those of blocks: its largest value is found first. */
+static void find_scale(struct tape *tape, const char *name, int from, double elements, double ops)
+{
+    const char *amax = tape_suffix(tape, name, "amax");
+    int scale = tape_buffer(tape, amax, 1, 1, SCALE_BYTES);
+    tape_launch(tape, amax,
+        kernel_stream(KERNEL_ELEMENTWISE, elements * (double)tape->storage_bytes, SCALE_BYTES, ops * elements), 0,
+        BUFFERS(scale, from));
+    set_apart(tape);
+}
+
+/* A kernel that reads an operand and writes it in the narrow format. */
+static int cast(struct tape *tape, const char *name, int from, int64_t rows, int64_t cols, double ops)
+{
+    double elements = (double)rows * (double)cols, wide = elements * (double)tape->storage_bytes;
+    int to = narrow_buffer(tape, name, rows, cols);
+    tape_launch(tape, name,
+        kernel_stream(KERNEL_ELEMENTWISE, wide, elements * model_narrow_bytes(tape->workload), ops * elements), 0,
+        BUFFERS(to, from));
+    if (tape->workload->fp4)
+        set_apart(tape);
+    return to;
+}
+
 int tape_quantized_buffer(struct tape *tape, const char *name, int from, int64_t rows, int64_t cols)
 {
-    if (tape->workload->fp8_recipe != FP8_DELAYED)
+    bool torchao =
+        !tape->workload->fp4 && tape->workload->fp8_recipe != FP8_DELAYED && tape->workload->fp8_recipe != FP8_MXFP8;
+    if (torchao)
         return tape_float8_cast(tape, name, from, rows, cols);
-    double elements = (double)rows * (double)cols;
-    const char *cast = tape_suffix(tape, name, "cast");
-    int to = tape_buffer(tape, cast, rows, cols, FP8_BYTES);
-    tape_launch(tape, cast,
-        kernel_stream(
-            KERNEL_ELEMENTWISE, elements * (double)tape->storage_bytes, elements * FP8_BYTES, CAST_OPS * elements),
-        0, BUFFERS(to, from));
-    return to;
+    if (tape->workload->fp4)
+        find_scale(tape, name, from, (double)rows * (double)cols, AMAX_OPS);
+    return cast(tape, tape_suffix(tape, name, "cast"), from, rows, cols, CAST_OPS);
 }
 
 static void quantize_backward(struct tape *tape, const struct tape_op *op)
@@ -92,16 +145,25 @@ static int transpose(struct tape *tape, const char *name, int from, int64_t rows
     return to;
 }
 
-/* One kernel writes the operand and its transpose in FP8: Hopper's FP8 products want both operands along k.
+/* One kernel writes the operand and its transpose: Hopper's FP8 products want both operands along k, MXFP8 other scales
+ * along either side. NVFP4 takes three: the largest value before and behind a Hadamard transform of 16 columns, the
+ * operand, and its transpose behind that transform, which the weight's gradient is made of.
  * from: a buffer, or NO_BUFFER for a weight. Returns the operand; *transposed outlives the pass. */
 static int cast_transpose(struct tape *tape, const char *name, int from, int64_t rows, int64_t cols, int *transposed)
 {
+    const char *turned = tape_suffix(tape, name, "transpose");
     double elements = (double)rows * (double)cols;
-    int plain = tape_buffer(tape, name, rows, cols, FP8_BYTES);
-    *transposed = tape_buffer(tape, tape_suffix(tape, name, "transpose"), cols, rows, FP8_BYTES);
+    if (tape->workload->fp4) {
+        find_scale(tape, name, from, elements, AMAX_OPS + HADAMARD_OPS);
+        int plain = cast(tape, name, from, rows, cols, CAST_OPS);
+        *transposed = cast(tape, turned, from, cols, rows, CAST_OPS + HADAMARD_OPS);
+        return plain;
+    }
+    int plain = narrow_buffer(tape, name, rows, cols);
+    *transposed = narrow_buffer(tape, turned, cols, rows);
     tape_launch(tape, name,
-        kernel_stream(
-            KERNEL_ELEMENTWISE, elements * (double)tape->storage_bytes, 2 * elements * FP8_BYTES, CAST_OPS * elements),
+        kernel_stream(KERNEL_ELEMENTWISE, elements * (double)tape->storage_bytes,
+            2 * elements * model_narrow_bytes(tape->workload), CAST_OPS * elements),
         0, BUFFERS(plain, *transposed, from));
     return plain;
 }
@@ -114,7 +176,10 @@ int64_t tape_matrices(const struct tape_op *op)
 void tape_fp8_multiply(
     struct tape *tape, const struct tape_op *op, const char *name, int64_t m, int64_t n, int64_t k, const int *buffers)
 {
-    struct kernel_work work = kernel_gemm(m, n, k, tape_matrices(op), DTYPE_FP8, FP8_BYTES, tape->storage_bytes);
+    int64_t batch = tape_matrices(op);
+    struct kernel_work work = tape->workload->fp4
+                                  ? kernel_gemm_fp4(m, n, k, batch, tape->storage_bytes)
+                                  : kernel_gemm(m, n, k, batch, DTYPE_FP8, FP8_BYTES, tape->storage_bytes);
     tape_launch(
         tape, name, work, op->model_flop > 0 ? op->model_flop : work.flop * tape_counted(tape, op->weight), buffers);
     tape_of_experts(tape, op->batch);
@@ -172,7 +237,7 @@ static void fp8_backward(struct tape *tape, const struct tape_op *op)
 
 int tape_fp8_linear(struct tape *tape, struct tape_op op)
 {
-    if (tape->workload->fp8_recipe != FP8_DELAYED)
+    if (!by_block(tape) && tape->workload->fp8_recipe != FP8_DELAYED)
         return tape_float8_linear(tape, op);
     bool trains = tape_trains(tape, op.weight);
     op.backward = trains ? fp8_backward : frozen_backward;

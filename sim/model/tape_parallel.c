@@ -62,7 +62,7 @@ static bool lays_out(const struct tape *tape, bool cut)
 /* Scales of rows are found in what was gathered, before the product. */
 static bool casts_gathered(const struct tape *tape)
 {
-    return tape->workload->fp8 && tape->workload->fp8_recipe == FP8_ROWWISE;
+    return tape->workload->fp8 && !tape->workload->fp4 && tape->workload->fp8_recipe == FP8_ROWWISE;
 }
 
 /* The gradient of what entered is a sum of several layers'. */

@@ -105,7 +105,8 @@ static const struct config_field train_fields[] = {
          "the stack has a kernel (Megatron-LM's --no-rope-fusion)"),
         .names = rotary_names},
     {TRAIN("fp8_recipe", FIELD_ENUM, fp8_recipe,
-         "fp8_mixed: TransformerEngine's delayed scaling, or torchao's by tensor or by row"),
+         "fp8_mixed: TransformerEngine's delayed scaling, or by block on Blackwell (mxfp8), or torchao's by tensor or "
+         "by row"),
         .names = fp8_recipe_names},
     {TRAIN("expert_kernels", FIELD_ENUM, expert_kernels, "mixture of experts: one kernel for all products, or a loop"),
         .names = expert_kernel_names},

@@ -4,6 +4,7 @@
 #include "strategy/emit.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void check_batch(const struct job_check *job)
 {
@@ -168,19 +169,29 @@ static void check_precision(const struct job_check *job)
     const char *name = strategies[kind]->copies_as;
     if (name && (precision == PRECISION_BF16 || precision == PRECISION_BF16_MASTER))
         diag_input(job->diag, place, "%s keeps 16-bit weights and FP32 copies of them; take bf16_mixed", name);
-    if (kind == STRATEGY_INTERNEVO && (multiplies_in_16_bits(train) || precision == PRECISION_FP8_MIXED))
+    bool fp8 = precision == PRECISION_FP8_MIXED, fp4 = precision == PRECISION_FP4_MIXED;
+    if (kind == STRATEGY_INTERNEVO && (multiplies_in_16_bits(train) || fp8 || fp4))
         diag_input(job->diag, place,
             "InternEvo keeps 16-bit weights and gradients, and FP32 copies with the optimizer; take bf16_master");
-    if (precision == PRECISION_FP8_MIXED && train->fusion == FUSION_TRANSFORMER_ENGINE && kind != STRATEGY_MEGATRON)
+    if (fp4 && train->fusion != FUSION_TRANSFORMER_ENGINE)
+        diag_input(
+            job->diag, place, "products in NVFP4 are TransformerEngine's; take train.fusion: transformer_engine");
+    if ((fp8 || fp4) && train->fusion == FUSION_TRANSFORMER_ENGINE && kind != STRATEGY_MEGATRON)
         diag_input(job->diag, job_at(job, "train.fusion"),
             "with transformer_engine weights lie in FP8 for a step, which is simulated with strategy: megatron; take "
             "that, or another train.fusion");
-    if (train->fp8_recipe != FP8_DELAYED && train->fusion == FUSION_TRANSFORMER_ENGINE)
+    bool by_engine = train->fusion == FUSION_TRANSFORMER_ENGINE, mxfp8 = train->fp8_recipe == FP8_MXFP8;
+    if (train->fp8_recipe != FP8_DELAYED && !mxfp8 && by_engine)
         diag_input(job->diag, job_at(job, "train.fp8_recipe"),
-            "%s is a recipe of torchao, transformer_engine scales by earlier steps; take delayed, or another "
-            "train.fusion",
+            "%s is a recipe of torchao, transformer_engine scales by earlier steps or by block; take delayed or mxfp8, "
+            "or another train.fusion",
             fp8_recipe_names[train->fp8_recipe]);
-    if (train->fp8_recipe != FP8_DELAYED && precision != PRECISION_FP8_MIXED)
+    if (mxfp8 && (!by_engine || strcmp(job->hw->gpu.arch, "Blackwell") != 0))
+        diag_input(job->diag, job_at(job, "train.fp8_recipe"),
+            "mxfp8 is TransformerEngine's on Blackwell; take train.fusion: transformer_engine and such GPUs, or "
+            "another "
+            "recipe");
+    if (train->fp8_recipe != FP8_DELAYED && !fp8)
         diag_input(job->diag, job_at(job, "train.fp8_recipe"), "%s is a recipe of FP8; take train.precision: fp8_mixed",
             fp8_recipe_names[train->fp8_recipe]);
     if (kind == STRATEGY_FSDP && job->options->fsdp.float8_all_gather &&

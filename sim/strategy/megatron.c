@@ -19,6 +19,9 @@
  * element. Frozen ones are FP8, too; with fp8_param_gather they lie there once, without a transpose, which is made for
  * each use (MLPerf's llama2_70b_lora runs on an H200 with all of the 69 GB, TP 1: two copies would not fit). Ignored:
  * that Blackwell multiplies them as they lie.
+ *   fp8_recipe mxfp8: each copy has its scales, so with fp8_param_gather gathers are in 16 bits and both
+ * are made behind (reuse_grad_buf_for_mxfp8_param_ag, recalled). fp4_mixed: weights are kept in 16 bits and, made once
+ * a step after a pass for the largest value, twice in NVFP4.
  *
  * fp8_amax_reduce: TransformerEngine's delayed scaling (transformer_engine/pytorch/fp8.py of 1.11,
  * reduce_and_update_fp8_tensors at the exit of fp8_autocast, which Megatron-Core enters for each chunk of a
@@ -140,11 +143,41 @@ static void fill_buckets(struct megatron *self)
 
 /* ---- weights ---- */
 
+/* There are no 16-bit ones. */
+static bool keeps_only_fp8(const struct megatron *self)
+{
+    return self->options->fp8_param_gather && !self->emit->workload.fp4;
+}
+
+/* One scale holds for a weight in FP8 and its transpose, so that the former is what is gathered. */
+static bool gathers_fp8(const struct megatron *self)
+{
+    return keeps_only_fp8(self) && self->emit->workload.fp8_recipe != FP8_MXFP8;
+}
+
+/* Of a weight that multiplies in FP8 or NVFP4: bytes of an element beside the copies that are made of it, and how many
+ * these are. */
+static int64_t kept_bytes(const struct megatron *self)
+{
+    return gathers_fp8(self) ? FP8_BYTES : keeps_only_fp8(self) ? 0 : self->emit->param_bytes;
+}
+
+static int copies(const struct megatron *self)
+{
+    return gathers_fp8(self) ? 1 : 2;
+}
+
+/* Elements that are copied in each step. */
+static double copied(const struct megatron *self)
+{
+    return (double)(self->fp8 + (keeps_only_fp8(self) ? 0 : self->frozen_fp8));
+}
+
 static void gather(struct megatron *self, int b, plan_wait after)
 {
     struct emit *emit = self->emit;
     struct bucket *bucket = &self->buckets.at[b];
-    int64_t narrow = self->options->fp8_param_gather ? bucket->fp8 : 0;
+    int64_t narrow = gathers_fp8(self) ? bucket->fp8 : 0;
     double bytes = (double)((bucket->elements - narrow) * emit->param_bytes + narrow * FP8_BYTES);
     bucket->gathering = true;
     bucket->gathered = emit_collective(emit, STREAM_COMM, after, arena_printf(emit->arena, "bucket.%d/all_gather", b),
@@ -372,14 +405,19 @@ static void step_ends(struct emit *emit)
     vec_free(&self->buckets);
 }
 
-/* Of an element of a weight that multiplies in FP8, as it is gathered. */
-static int64_t kept_bytes(const struct megatron *self)
+/* Weights in FP8, or their transposes alone where they are gathered so, are made once for the step. */
+static void copy_weights(struct megatron *self)
 {
-    return self->options->fp8_param_gather ? FP8_BYTES : self->emit->param_bytes;
+    struct emit *emit = self->emit;
+    double read = copied(self) * (double)(gathers_fp8(self) ? FP8_BYTES : emit->param_bytes);
+    double written = copied(self) * copies(self) * model_narrow_bytes(&emit->workload);
+    if (copied(self) > 0 && emit->workload.fp4)
+        emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "fp4_weights.amax", read, FLOAT_BYTES);
+    if (copied(self) > 0)
+        emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "fp8_weights", read, written);
 }
 
-/* zero_grad_buffer(). Weights in FP8, or their transposes alone where they are gathered so, are made here once for the
- * step. */
+/* zero_grad_buffer(), then the weights. */
 static void step_begins(struct emit *emit)
 {
     struct megatron *self = emit->state;
@@ -388,10 +426,7 @@ static void step_begins(struct emit *emit)
     if (gathers(self) && !self->options->overlap_param_gather && self->ranks[DENSE] > 1)
         plan_stream_wait(&emit->builder, STREAM_COMPUTE, EMIT_LAST_STEP);
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "grad_buffer.zero_", 0, bytes);
-    int64_t made = self->fp8 + (self->options->fp8_param_gather ? 0 : self->frozen_fp8);
-    if (made > 0)
-        emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "fp8_weights", (double)(made * kept_bytes(self)),
-            (double)(made * (self->options->fp8_param_gather ? 1 : 2) * FP8_BYTES));
+    copy_weights(self);
 }
 
 /* A layer's matrix, wherever it is in the model. */
@@ -440,8 +475,8 @@ static void setup_memory(struct megatron *self)
     int64_t all = self->elements[DENSE] + self->elements[EXPERT];
     plan_keep(
         builder, "param_buffer", (all - self->fp8) * emit->param_bytes + self->fp8 * kept_bytes(self), HBM_PARAMETERS);
-    plan_keep(builder, "fp8_weights",
-        (self->options->fp8_param_gather ? self->fp8 : 2 * (self->fp8 + self->frozen_fp8)) * FP8_BYTES, HBM_PARAMETERS);
+    double narrow = (double)(self->fp8 + (gathers_fp8(self) ? 0 : self->frozen_fp8)) * copies(self);
+    plan_keep(builder, "fp8_weights", (int64_t)(narrow * model_narrow_bytes(&emit->workload)), HBM_PARAMETERS);
     plan_keep(builder, "frozen_params",
         (emit->model->params - all - self->frozen_fp8) * emit->param_bytes + self->frozen_fp8 * kept_bytes(self),
         HBM_PARAMETERS);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 const char *const precision_names[] = {
-    "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", "bf16_master", "fp8_mixed", NULL};
+    "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", "bf16_master", "fp8_mixed", "fp4_mixed", NULL};
 const char *const checkpointing_names[] = {"none", "full", "selective", "core_attn", NULL};
 const char *const recompute_method_names[] = {"uniform", "block", NULL};
 const char *const image_format_names[] = {"contiguous", "channels_last", "channels_last_amp", NULL};
@@ -83,7 +83,7 @@ bool strategy_clips_by_option(const struct strategy_options *options)
     return strategies[options->kind]->clips_by_option;
 }
 
-/* What matrix products but FP8's are in. */
+/* What matrix products but those of fp8_mixed and fp4_mixed in blocks are in. */
 static enum dtype plain_math(const struct train_options *train)
 {
     static const enum dtype math[PRECISION_COUNT] = {[PRECISION_FP32] = DTYPE_FP32,
@@ -92,7 +92,8 @@ static enum dtype plain_math(const struct train_options *train)
         [PRECISION_FP16_MIXED] = DTYPE_FP16,
         [PRECISION_BF16] = DTYPE_BF16,
         [PRECISION_BF16_MASTER] = DTYPE_BF16,
-        [PRECISION_FP8_MIXED] = DTYPE_BF16};
+        [PRECISION_FP8_MIXED] = DTYPE_BF16,
+        [PRECISION_FP4_MIXED] = DTYPE_BF16};
     return math[train->precision];
 }
 
@@ -104,13 +105,15 @@ struct element_bytes strategy_element_bytes(int precision)
         [PRECISION_FP16_MIXED] = {4, 4, 2},
         [PRECISION_BF16] = {2, 2, 2},
         [PRECISION_BF16_MASTER] = {2, 4, 2},
-        [PRECISION_FP8_MIXED] = {4, 4, 2}};
+        [PRECISION_FP8_MIXED] = {4, 4, 2},
+        [PRECISION_FP4_MIXED] = {4, 4, 2}};
     return bytes[precision];
 }
 
 enum dtype strategy_math(const struct train_options *train)
 {
-    return train->precision == PRECISION_FP8_MIXED ? DTYPE_FP8 : plain_math(train);
+    bool fp4 = train->precision == PRECISION_FP4_MIXED, fp8 = train->precision == PRECISION_FP8_MIXED;
+    return fp4 ? DTYPE_FP4 : fp8 ? DTYPE_FP8 : plain_math(train);
 }
 
 /* Experts are cut over the tensor ranks unless the options say otherwise (Megatron-LM's default). */
@@ -141,10 +144,12 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
         .autocast = train->autocast,
         .channels_last = train->memory_format == IMAGE_CHANNELS_LAST ||
                          (train->memory_format == IMAGE_CHANNELS_LAST_AMP && dtype_bytes(dtype) == 2),
-        .fp8 = train->precision == PRECISION_FP8_MIXED,
+        .fp8 = train->precision == PRECISION_FP8_MIXED || train->precision == PRECISION_FP4_MIXED,
+        .fp4 = train->precision == PRECISION_FP4_MIXED,
         .fp8_recipe = train->fp8_recipe,
         .frozen_once = options->kind == STRATEGY_MEGATRON && options->megatron.fp8_param_gather &&
-                       train->fp8_recipe == FP8_DELAYED && train->fusion == FUSION_TRANSFORMER_ENGINE,
+                       train->precision == PRECISION_FP8_MIXED && train->fp8_recipe == FP8_DELAYED &&
+                       train->fusion == FUSION_TRANSFORMER_ENGINE,
         .fp8_weights = options->kind == STRATEGY_FSDP && options->fsdp.float8_all_gather,
         .loss_fp32 = true,
         .neftune = train->neftune,

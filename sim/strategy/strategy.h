@@ -18,11 +18,12 @@ enum precision {
     PRECISION_BF16,        /* pure BF16: parameters, gradients, optimizer state */
     PRECISION_BF16_MASTER, /* BF16 parameters and gradients; the optimizer keeps an FP32 copy and steps in FP32
                               (InternEvo, Megatron) */
-    PRECISION_FP8_MIXED,   /* as bf16_mixed, the linear layers of blocks in FP8 (TransformerEngine) */
+    PRECISION_FP8_MIXED,   /* as bf16_mixed, the linear layers of blocks in FP8 (TransformerEngine, torchao) */
+    PRECISION_FP4_MIXED,   /* as bf16_mixed, the linear layers of blocks in NVFP4 (TransformerEngine) */
     PRECISION_COUNT,
 };
 extern const char *const precision_names[PRECISION_COUNT + 1]; /* "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16",
-                                                          "bf16_master", "fp8_mixed" */
+                                                          "bf16_master", "fp8_mixed", "fp4_mixed" */
 
 /* What a checkpointed block keeps for its backward pass: everything; its input; that and what model_op.kept says; all
  * but what is made within core attention (Megatron-LM's --recompute-activations). */

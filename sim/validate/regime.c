@@ -15,7 +15,8 @@ static const double WANTED = 0.9; /* of the runs of a new source inside: the def
 static const char *products(const char *precision)
 {
     bool full = strcmp(precision, "fp32") == 0 || strcmp(precision, "tf32") == 0;
-    return strncmp(precision, "fp8", strlen("fp8")) == 0 ? "FP8" : full ? "32 bit" : "16 bit";
+    bool fp8 = strncmp(precision, "fp8", strlen("fp8")) == 0, fp4 = strncmp(precision, "fp4", strlen("fp4")) == 0;
+    return fp8 ? "FP8" : fp4 ? "FP4" : full ? "32 bit" : "16 bit";
 }
 
 static const char *const shared_axes[] = {"TP", "CP", "PP"};

@@ -286,7 +286,11 @@ static void megatron_rules(void **state)
         {"megatron.grad_reduce_in_fp32", "false"}, {"parallelism.overlap_p2p_comm", "-"}, {"model:biases", "-"});
     CHECK(sh, GPT "--sequence-parallel --tensor-model-parallel-size 2", 8, {"parallelism.sequence", "true"});
     CHECK(sh, GPT "--fp8-format hybrid --bf16 --overlap-grad-reduce", 8, {"train.precision", "fp8_mixed"},
-        {"megatron.overlap_grad_reduce", "true"});
+        {"megatron.overlap_grad_reduce", "true"}, {"megatron.grad_reduce_in_fp32", "true"});
+    CHECK(sh, GPT "--fp8-format e4m3 --fp8-recipe mxfp8 --bf16", 8, {"train.precision", "fp8_mixed"},
+        {"train.fp8_recipe", "mxfp8"});
+    CHECK(sh, GPT "--fp4-format e2m1 --fp4-recipe nvfp4 --bf16", 8, {"train.precision", "fp4_mixed"},
+        {"megatron.grad_reduce_in_fp32", "true"});
     CHECK(sh, GPT "--pipeline-model-parallel-size 4", 8, {"parallelism.overlap_p2p_comm", "false"},
         {"parallelism.virtual", "-"});
     CHECK(sh, GPT "--pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 3", 8,

@@ -20,23 +20,32 @@ struct run {
     struct model_segments segments;
 };
 
-static struct run run_with(bool fp8, int64_t length, enum kernel_fusion fusion, struct model_parallel parallel)
+static struct model_workload workload_of(bool fp8, int64_t length, enum kernel_fusion fusion)
 {
-    struct model whole;
-    struct run r = {.arena = ARENA_INIT};
-    struct model_workload w = {.micro_batch = BATCH,
+    return (struct model_workload){.micro_batch = BATCH,
         .seq_len = length,
         .math = DTYPE_BF16,
         .storage = DTYPE_BF16,
         .attention = ATTENTION_FLASH,
         .fp8 = fp8,
         .fusion = (int)fusion,
-        .parallel = parallel,
         .loss_fp32 = true};
+}
+
+static struct run run_of(struct model_workload w, struct model_parallel parallel)
+{
+    struct model whole;
+    struct run r = {.arena = ARENA_INIT};
+    w.parallel = parallel;
     model_build(&whole, &small_bert, &r.arena);
     model_shard(&r.model, &whole, &parallel, &r.arena);
     model_segments(&r.segments, &r.model, &w, &r.arena);
     return r;
+}
+
+static struct run run_with(bool fp8, int64_t length, enum kernel_fusion fusion, struct model_parallel parallel)
+{
+    return run_of(workload_of(fp8, length, fusion), parallel);
 }
 
 static struct run run(bool fp8, int64_t length)
@@ -75,6 +84,60 @@ static void operands_are_cast_with_their_transposes(void **state)
     assert_int_equal(saved_bytes(p, "intermediate.dense.x.cast.transpose"), (int64_t)x);
     assert_int_equal(saved_bytes(p, "intermediate.dense.x.cast"), 0);
     assert_int_equal(saved_bytes(p, "intermediate.gelu"), 0);
+    arena_release(&r.arena);
+}
+
+static double read_by(const struct model_op *ops, int n, const char *name)
+{
+    return kernel_named(ops, n, name)->work.read_bytes;
+}
+
+static double written_by(const struct model_op *ops, int n, const char *name)
+{
+    return kernel_named(ops, n, name)->work.write_bytes;
+}
+
+/* MXFP8: of each 32 values a byte more; the same kernels, whose products read bytes. */
+static void blocks_of_32_have_scales(void **state)
+{
+    (void)state;
+    struct model_workload w = workload_of(true, 24, FUSION_TRANSFORMER_ENGINE);
+    w.fp8_recipe = FP8_MXFP8;
+    struct run r = run_of(w, (struct model_parallel){0});
+    const struct model_program *p = r.segments.at[1].program;
+    const double x = BATCH * 24 * WIDTH;
+    assert_true(read_by(p->forward, p->n_forward, "intermediate.dense.x.cast") == BF16_BYTES * x);
+    assert_true(written_by(p->forward, p->n_forward, "intermediate.dense.x.cast") == 2 * x * 33 / 32);
+    assert_int_equal(saved_bytes(p, "intermediate.dense.x.cast.transpose"), (int64_t)(x * 33 / 32));
+    assert_int_equal(kernel_named(p->forward, p->n_forward, "intermediate.dense")->work.math, DTYPE_FP8);
+    arena_release(&r.arena);
+}
+
+/* NVFP4: half a byte and a byte for each 16. Each operand that varies is read three times, for its largest value, along
+ * its rows and along its columns, and the three products are in FP4. */
+static void operands_in_four_bits(void **state)
+{
+    (void)state;
+    struct model_workload w = workload_of(true, 24, FUSION_TRANSFORMER_ENGINE);
+    w.fp4 = true;
+    struct run r = run_of(w, (struct model_parallel){0});
+    const struct model_program *p = r.segments.at[1].program;
+    const double rows = BATCH * 24, x = rows * WIDTH, y = rows * 256, weight = WIDTH * 256, narrow = 9.0 / 16;
+    static const char *const passes[] = {".amax", "", ".transpose"};
+    for (int i = 0; i < 3; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "intermediate.dense.x.cast%s", passes[i]);
+        assert_true(read_by(p->forward, p->n_forward, name) == BF16_BYTES * x);
+        assert_true(written_by(p->forward, p->n_forward, name) == (i > 0 ? narrow * x : 4));
+        snprintf(name, sizeof name, "intermediate.dense.grad.cast%s", passes[i]);
+        assert_true(read_by(p->backward, p->n_backward, name) == BF16_BYTES * y);
+        assert_true(written_by(p->backward, p->n_backward, name) == (i > 0 ? narrow * y : 4));
+    }
+    assert_true(read_by(p->forward, p->n_forward, "intermediate.dense") == narrow * (x + weight));
+    assert_int_equal(kernel_named(p->forward, p->n_forward, "intermediate.dense")->work.math, DTYPE_FP4);
+    assert_int_equal(kernel_named(p->backward, p->n_backward, "intermediate.dense.dgrad")->work.math, DTYPE_FP4);
+    assert_int_equal(kernel_named(p->backward, p->n_backward, "intermediate.dense.wgrad")->work.math, DTYPE_FP4);
+    assert_int_equal(saved_bytes(p, "intermediate.dense.x.cast.transpose"), (int64_t)(narrow * x));
     arena_release(&r.arena);
 }
 
@@ -185,7 +248,7 @@ static void frozen_matrices_multiply_in_fp8(void **state)
 {
     (void)state;
     enum { RANK = 16, LENGTH = 32 };
-    for (int recipe = FP8_DELAYED; recipe < FP8_RECIPE_COUNT; recipe++) {
+    for (int recipe = FP8_DELAYED; recipe <= FP8_ROWWISE; recipe++) {
         struct run r = {.arena = ARENA_INIT};
         struct model whole;
         struct model_workload w = {.micro_batch = BATCH,
@@ -223,6 +286,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operands_are_cast_with_their_transposes),
+        cmocka_unit_test(blocks_of_32_have_scales),
+        cmocka_unit_test(operands_in_four_bits),
         cmocka_unit_test(the_rest_is_as_before),
         cmocka_unit_test(sides_that_fp8_cannot_take_stay),
         cmocka_unit_test(gathers_are_in_fp8),

@@ -52,6 +52,8 @@ static struct strategy_options of(int kind, int64_t stage, int precision, int op
 static bool can(const struct strategy_options *options)
 {
     int precision = options->train.precision;
+    if (precision == PRECISION_FP4_MIXED) /* Megatron's alone */
+        return false;
     return options->kind != STRATEGY_DEEPSPEED || (precision != PRECISION_BF16 && precision != PRECISION_BF16_MASTER);
 }
 

@@ -339,8 +339,8 @@ static void recipes_of_fp8_and_pieces(void **state)
         {BASE "sweep: [{strategy: [fsdp], train.fp8_recipe: [rowwise]}]\n", {0},
             "x.yaml:7:47: error: rowwise is a recipe of FP8; take train.precision: fp8_mixed\n"},
         {BASE "sweep: [{train.fusion: [transformer_engine], train.fp8_recipe: [rowwise]}]\n", {0},
-            "x.yaml:7:65: error: rowwise is a recipe of torchao, transformer_engine scales by earlier steps; take "
-            "delayed, or another train.fusion\n"
+            "x.yaml:7:65: error: rowwise is a recipe of torchao, transformer_engine scales by earlier steps or by "
+            "block; take delayed or mxfp8, or another train.fusion\n"
             "x.yaml:7:65: error: rowwise is a recipe of FP8; take train.precision: fp8_mixed\n"},
         {BASE "fsdp: {version: 1, float8_all_gather: true}\nsweep: [{strategy: [fsdp]}]\n", {0},
             "x.yaml:7:39: error: FP8 is gathered by fully_shard where each matrix has one scale; take fsdp.version: 2 "
@@ -352,8 +352,13 @@ static void recipes_of_fp8_and_pieces(void **state)
             "x.yaml:7:90: error: Megatron-LM's overlap 'async' gathers dimension 0; take that, or "
             "parallelism.tensor_overlap: none or micro_pipeline, which are DTensor's\n"},
         {BASE, {"train.fp8_recipe", "mxfp8"},
-            "--set train.fp8_recipe:1:1: error: 'mxfp8' is not one of delayed, tensorwise, rowwise (fp8_mixed: "
-            "TransformerEngine's delayed scaling, or torchao's by tensor or by row)\n"},
+            "--set train.fp8_recipe:1:1: error: mxfp8 is TransformerEngine's on Blackwell; take train.fusion: "
+            "transformer_engine and such GPUs, or another recipe\n"
+            "--set train.fp8_recipe:1:1: error: mxfp8 is a recipe of FP8; take train.precision: fp8_mixed\n"},
+        {BASE, {"train.fp8_recipe", "blockwise"},
+            "--set train.fp8_recipe:1:1: error: 'blockwise' is not one of delayed, tensorwise, rowwise, mxfp8 "
+            "(fp8_mixed: TransformerEngine's delayed scaling, or by block on Blackwell (mxfp8), or torchao's by tensor "
+            "or by row)\n"},
     };
     assert_reported(cases, sizeof cases / sizeof *cases);
 }

@@ -12,6 +12,7 @@ static inline struct hw test_hw(void)
 {
     struct hw hw = {0};
     hw.gpu.name = "test";
+    hw.gpu.arch = "Blackwell";
     hw.node.gpus.value = 8;
     hw.node.name = "test";
     hw.node.host_memory = (struct quantity){.value = 1e12, .kind = QUANTITY_ASSUMED};

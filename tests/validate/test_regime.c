@@ -40,6 +40,10 @@ static void test_rungs(void **state)
     assert_int_equal(rung_of(other), REGIME_GENERATION);
     other.precision = "tf32";
     assert_int_equal(rung_of(other), REGIME_GENERATION);
+    struct nearest_job eight = job, four = job;
+    eight.precision = "fp8_mixed";
+    four.precision = "fp4_mixed";
+    assert_int_equal(regime_rung_of(&eight, &four), REGIME_GENERATION);
     other = job;
     other.arch = "Ampere";
     assert_int_equal(rung_of(other), REGIME_ALL);
