@@ -243,8 +243,8 @@ static enum status check_host(
         host_bytes = fmax(host_bytes, plan->programs[p].host_bytes);
     if (host_bytes * ranks <= hw->node.host_memory.value || host_bytes <= 0)
         return STATUS_OK;
-    return diag_input(diag, gpus_at, "%d ranks offload %.0f GB each, but node '%s' has %.0f GB; use more GPUs", ranks,
-        host_bytes / 1e9, hw->node.name, hw->node.host_memory.value / 1e9);
+    return diag_input(diag, gpus_at, "%d ranks offload %.0f GiB each, but node '%s' has %.0f GiB; use more GPUs", ranks,
+        host_bytes / 0x1p30, hw->node.name, hw->node.host_memory.value / 0x1p30);
 }
 
 /* Elements of a layer's matrices. */
