@@ -11,6 +11,11 @@
 #include <math.h>
 #include <string.h>
 
+static double gib(double bytes)
+{
+    return bytes / 0x1p30;
+}
+
 #define MEMORY_NOT_GIVEN ((double)NAN)
 
 struct memory_row {
@@ -54,7 +59,7 @@ static const struct rule {
     int dtype, optimizer, strategy;
     const char *note;
 } usual[] = {
-    {"weights, FP32: 4 P", 4, RULE_ITSELF, 0, 0, 0, "1B parameters: 4 GB"},
+    {"weights, FP32: 4 P", 4, RULE_ITSELF, 0, 0, 0, "1B parameters: 4e9 bytes, 3.73 GiB"},
     {"weights, 16 bit: 2 P", 2, RULE_ITSELF, 0, 0, 0, ""},
     {"weights, 8 bit: P", 1, RULE_ITSELF, 0, 0, 0, ""},
     {"training, FP32: 80 P", 80, RULE_STATES, PRECISION_FP32, OPTIMIZER_ADAMW, MEMORY_DDP,
@@ -64,7 +69,7 @@ static const struct rule {
     {"training, 8 bit: 20 P", 20, RULE_STATES, MEMORY_INT8, OPTIMIZER_ADAMW, MEMORY_DDP,
         "course rule; everything in a byte, which nobody trains with: see 8-bit Adam and QLoRA"},
     {"16-bit Adam: 2 P + 2 P + 4 P", 8, RULE_STATES, PRECISION_BF16, OPTIMIZER_ADAM, MEMORY_DDP,
-        "70B: 140 + 140 + 280 = 560 GB"},
+        "70B: 130 + 130 + 261 = 522 GiB"},
     {"AdamW state, FP32: 8 P", 8, RULE_OPTIMIZER, PRECISION_FP32, OPTIMIZER_ADAMW, MEMORY_DDP, ""},
     {"AdamW state, 16 bit: 4 P", 4, RULE_OPTIMIZER, PRECISION_BF16, OPTIMIZER_ADAMW, MEMORY_DDP, ""},
     {"Lion state, FP32: 4 P", 4, RULE_OPTIMIZER, PRECISION_FP32, OPTIMIZER_LION, MEMORY_DDP, "one moment"},
@@ -177,8 +182,8 @@ static const char *weights_note(const struct memory_request *request, struct are
     int64_t gpus = job->point.options.cluster.gpus;
     if (!job->has_model || model_table_bytes(shape, gpus) == 0)
         return "";
-    return arena_printf(arena, "tables of embeddings, shared out over all GPUs: %.3f GB, their Adagrad %.3f GB",
-        (double)model_table_bytes(shape, gpus) * 1e-9, (double)model_table_state_bytes(shape, gpus) * 1e-9);
+    return arena_printf(arena, "tables of embeddings, shared out over all GPUs: %.3f GiB, their Adagrad %.3f GiB",
+        gib((double)model_table_bytes(shape, gpus)), gib((double)model_table_state_bytes(shape, gpus)));
 }
 
 static const char *activations_note(const struct memory_job *job, bool planned)
@@ -228,9 +233,9 @@ static void add_gpu_rows(
                   : "without what needs a model file, CUDA context, NCCL and fragmentation");
 }
 
-static void cell_gb(struct table *table, const char *name, double bytes)
+static void cell_gib(struct table *table, const char *name, double bytes)
 {
-    table_number(table, name, "", bytes < 1e6 && bytes > 0 ? 6 : 3, bytes * 1e-9);
+    table_number(table, name, "", bytes < 1e6 && bytes > 0 ? 6 : 3, gib(bytes));
 }
 
 /* What CUDA and NCCL, with as many communicators as the job has, leave to tensors. */
@@ -266,9 +271,9 @@ static void print_fit(
     double capacity = gpu->gpu.hbm_capacity.value, room = room_of(request, need, gpu),
            spare = room - exec_tensors(&need->peak);
     struct memory_job changed;
-    fprintf(out, "%s: %s; %.1f GB of %.1f GB, %.1f GB of them CUDA context%s, %.1f GB %s\n", gpu->gpu.name,
-        spare >= 0 ? "fits" : "does not fit", (exec_tensors(&need->peak) + capacity - room) * 1e-9, capacity * 1e-9,
-        (capacity - room) * 1e-9, request->job.point.options.cluster.gpus > 1 ? " and NCCL" : "", fabs(spare) * 1e-9,
+    fprintf(out, "%s: %s; %.1f GiB of %.1f GiB, %.1f GiB of them CUDA context%s, %.1f GiB %s\n", gpu->gpu.name,
+        spare >= 0 ? "fits" : "does not fit", gib(exec_tensors(&need->peak) + capacity - room), gib(capacity),
+        gib(capacity - room), request->job.point.options.cluster.gpus > 1 ? " and NCCL" : "", gib(fabs(spare)),
         spare >= 0 ? "to spare" : "too much");
     if (spare >= 0 && need->planned)
         fputs("(whether the allocator's fragmentation leaves room: flopcast capacity, flopcast run)\n", out);
@@ -294,10 +299,10 @@ static void print_fits(FILE *out, const struct memory_request *request, const st
         bool can = memory_supported(&request->job, gpu); /* with --gpu it would be an error */
         table_row(&table);
         table_text(&table, "known GPUs", "", gpu->name);
-        table_number(&table, "HBM, GB", "", 1, gpu->hbm_capacity.value * 1e-9);
+        table_number(&table, "HBM, GiB", "", 1, gib(gpu->hbm_capacity.value));
         table_text(&table, "", "",
             !can ? arena_printf(&table.numbers, "no matrix products in %s", dtype_names[memory_math(&request->job)])
-                 : arena_printf(&table.numbers, "%s by %.1f GB", room >= 0 ? "fits" : "too small", fabs(room) * 1e-9));
+                 : arena_printf(&table.numbers, "%s by %.1f GiB", room >= 0 ? "fits" : "too small", gib(fabs(room))));
     }
     table_finish(out, &table);
 }
@@ -312,13 +317,12 @@ static void print_rows(FILE *out, const struct memory_request *request, const st
         table_row(&table);
         table_text(&table, rules ? "rules of thumb" : "on each GPU", "", row->name);
         if (rules) {
-            cell_gb(&table, "rule, GB", row->rule);
-            cell_gb(&table, "modelled, GB", row->modelled);
+            cell_gib(&table, "rule, GiB", row->rule);
+            cell_gib(&table, "modelled, GiB", row->modelled);
         } else {
-            cell_gb(&table, "GB", row->modelled);
-            cell_gb(&table, "GiB", row->modelled * 1e9 / 0x1p30);
-            cell_gb(&table, "B/parameter", row->modelled / (double)request->job.params * 1e9);
-            cell_gb(&table, "own peak, GB", row->largest);
+            cell_gib(&table, "GiB", row->modelled);
+            table_number(&table, "B/parameter", "", 3, row->modelled / (double)request->job.params);
+            cell_gib(&table, "own peak, GiB", row->largest);
         }
         table_text(&table, "", "", row->note);
     }
@@ -335,12 +339,12 @@ static void print_stages(FILE *out, const struct fit_stage *stages, int n)
         table_number(&table, "stage", "", 0, s);
         table_number(&table, "blocks", "", 0, (double)stages[s].blocks);
         table_number(&table, "parameters", "of a rank", 0, (double)stages[s].params);
-        table_number(&table, "weights", "GB", 3, bytes[HBM_PARAMETERS] * 1e-9);
-        table_number(&table, "gradients", "GB", 3, bytes[HBM_GRADIENTS] * 1e-9);
-        table_number(&table, "optimizer", "GB", 3, bytes[HBM_OPTIMIZER] * 1e-9);
-        table_number(&table, "activations", "GB", 3, bytes[HBM_ACTIVATIONS] * 1e-9);
-        table_number(&table, "other", "GB", 3, (bytes[HBM_GATHERED] + bytes[HBM_BUFFERS]) * 1e-9);
-        table_number(&table, "total", "GB", 3, exec_tensors(&stages[s].peak) * 1e-9);
+        table_number(&table, "weights", "GiB", 3, gib(bytes[HBM_PARAMETERS]));
+        table_number(&table, "gradients", "GiB", 3, gib(bytes[HBM_GRADIENTS]));
+        table_number(&table, "optimizer", "GiB", 3, gib(bytes[HBM_OPTIMIZER]));
+        table_number(&table, "activations", "GiB", 3, gib(bytes[HBM_ACTIVATIONS]));
+        table_number(&table, "other", "GiB", 3, gib(bytes[HBM_GATHERED] + bytes[HBM_BUFFERS]));
+        table_number(&table, "total", "GiB", 3, gib(exec_tensors(&stages[s].peak)));
     }
     fputc('\n', out);
     table_finish(out, &table);
@@ -484,7 +488,7 @@ int cmd_memory(int argc, char **argv)
         "sample) where no --micro-batch is given. Of a number of parameters only weights, gradients and optimizer "
         "state are counted. What the allocator reserves beyond that (fragmentation) is left out: see 'flopcast "
         "capacity' "
-        "and 'flopcast run'. GB are 10^9 bytes; GiB, in which `run`, PyTorch and nvidia-smi count, 2^30.");
+        "and 'flopcast run'. GiB, in which PyTorch and nvidia-smi count, are 2^30 bytes.");
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     if (memory_load(&request, &arena, &diag) == STATUS_OK)

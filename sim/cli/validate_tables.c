@@ -340,8 +340,8 @@ static void add_row(struct table *table, const struct validate_row *row, const c
         table_mark(table, TABLE_DOUBTFUL);
     percent(table, "ratio", "points", row->has_ratio, row->predicted_ratio - row->measured_ratio);
     table_spare(table, 3);
-    spare_number(table, "measured peak", "GB", 4, row->measured_peak_bytes * 1e-9);
-    spare_number(table, "predicted peak", "GB", 4, row->predicted_peak_bytes * 1e-9);
+    spare_number(table, "measured peak", "GiB", 4, row->measured_peak_bytes / 0x1p30);
+    spare_number(table, "predicted peak", "GiB", 4, row->predicted_peak_bytes / 0x1p30);
     table_text(table, "status", "",
         arena_printf(arena, "%s%s", validate_status_names[row->status],
             agrees              ? ""

@@ -24,9 +24,9 @@ static void find_kernels(struct sim *sim, int rank_index)
             return;
         struct ahead_kernel *kernel = &ahead->kernels[ahead->n++];
         kernel->undrawn = queue->noise.counter;
-        kernel->jitter = queue_draw_jitter(sim, queue);
+        kernel->draws = queue_draw(sim, rank, queue, number);
         double start_s = queue_start_s(sim, rank, op->index);
-        kernel->end = now += ps_round(queue_kernel_ps(sim, rank, op->index, kernel->jitter, start_s));
+        kernel->end = now += ps_round(queue_kernel_ps(sim, rank, op->index, kernel->draws, start_s));
     }
 }
 
@@ -59,10 +59,10 @@ static void begin_next(struct sim *sim, struct rank *rank)
     queue->end = next->end;
     queue->left = 1;
     queue->spent_ps = 0;
-    queue->jitter = next->jitter;
+    queue->draws = next->draws;
     queue->start_s = queue_start_s(sim, rank, kernel);
     queue->alone_ps =
-        rank->slows_starts ? ps_round(queue_isolated_ps(sim, rank, kernel, next->jitter)) : queue->end - queue->started;
+        rank->slows_starts ? ps_round(queue_isolated_ps(sim, rank, kernel, next->draws)) : queue->end - queue->started;
 }
 
 void ahead_settle(struct sim *sim, int rank_index)

@@ -1,6 +1,7 @@
 #include "exec/exec.h"
 
 #include "exec/state.h"
+#include "kernel/attention.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,10 +20,10 @@ bool exec_noise_is_on(const struct noise_options *noise)
            noise->host_jitter > 0 || noise->host_pause_s > 0;
 }
 
-/* No GPU or host differs from another. */
+/* No GPU or host differs from another, nor does what they are given. */
 static bool alike(const struct sim *sim)
 {
-    return !exec_noise_is_on(&sim->options->noise) && !sim->fold.uneven;
+    return !exec_noise_is_on(&sim->options->noise) && !sim->fold.uneven && !plan_documents_vary(sim->plan);
 }
 
 static void setup_links(struct sim *sim)
@@ -79,8 +80,8 @@ static void setup_kernels(struct sim *sim)
         struct kernel_time time = kernel_time(&plan->kernels.at[k], gpu, kernel_whole_gpu(gpu));
         free.compute_s[k] = time.compute_s;
         bool limited = kernel_power_limited(&plan->kernels.at[k], gpu);
-        sim->costs.kernels[k] =
-            (struct kernel_cost){time.memory_s, time.floor_s, time.start_s, limited ? SPEED_LIMITED : SPEED_BELOW};
+        sim->costs.kernels[k] = (struct kernel_cost){time.memory_s, time.floor_s, time.start_s,
+            attention_pairs_share(&plan->kernels.at[k], gpu), limited ? SPEED_LIMITED : SPEED_BELOW};
     }
     vec_push(&sim->costs.sm_states, free);
 }
@@ -161,6 +162,9 @@ static void setup_rank(struct sim *sim, int r, struct gpu_speeds speeds)
     rank->share = 1;
     rank->memory_slowdown = rank->traffic = 1;
     rank->compute_s = sim->costs.sm_states.at[0].compute_s;
+    rank->pairs_step = -1;
+    if (!sim->fold.on && plan_documents_vary(sim->plan)) /* else all have the mean */
+        rank->pairs = ARENA_ARRAY(sim->arena, double, rank->tables->program->packing.micro_batches);
     rank->queues = sim->queues + (ptrdiff_t)r * sim->n_queues;
     for (int q = 0; q < sim->n_queues; q++) {
         const plan_numbers *ops = &rank->tables->program->queue_ops.at[q];
@@ -241,7 +245,8 @@ static void check_ended(const struct sim *sim)
 static bool by_slowest(const struct sim *sim, const struct gpu_speeds *speeds)
 {
     return sim->options->fold == FOLD_SLOWEST && !sim->fold.on && !sim->place && speeds && !sim->fold.uneven &&
-           sim->costs.n_kinds == 1 && fabric_is_uniform(&sim->fabric) && sim->fabric.first_leaf == sim->fabric.n_links;
+           !plan_documents_vary(sim->plan) && sim->costs.n_kinds == 1 && fabric_is_uniform(&sim->fabric) &&
+           sim->fabric.first_leaf == sim->fabric.n_links;
 }
 
 void sim_begin(struct sim *sim, bool keeps_ledgers)

@@ -31,6 +31,12 @@
  * link that nodes share; else every rank is simulated. Step times are within 1 % of those of every rank, most within
  * 0.1 % (results/NOTES.md; tests/law/test_slowest.c).
  *
+ * Packed sequences (struct plan_packing): of each sequence the documents are drawn (kernel/documents.h), from a stream
+ * of the seed, the rank's place in data parallelism, the step and the micro-batch; ranks of tensor, context and
+ * pipeline parallelism draw the same. Compute of attention kernels goes with the pairs within documents, everything
+ * else and memory do not. Where documents vary every rank is simulated, by FOLD_SLOWEST too. FLOP of a plan are those
+ * of the mean.
+ *
  * Nodes of two kinds (struct hw): kernels, contention and HBM of a program are those of its GPU, and a communicator
  * with ranks on both kinds is that of hw_of_both(). One rank of each kind is simulated for all where each process group
  * has ranks of both kinds in all of its instances, or in none; else every rank is, also by FOLD_SLOWEST.

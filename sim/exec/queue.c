@@ -12,21 +12,21 @@ void queue_arm(struct sim *sim, int rank_index, int queue_index, ps_t end)
 /* Of the whole running kernel at the current speed. */
 static double running_ps(const struct sim *sim, const struct rank *rank, const struct queue *queue)
 {
-    return queue_kernel_ps(sim, rank, queue_op(rank, queue)->index, queue->jitter, queue->start_s);
+    return queue_kernel_ps(sim, rank, queue_op(rank, queue)->index, queue->draws, queue->start_s);
 }
 
 static void start_kernel(struct sim *sim, int rank_index, int queue_index, const struct plan_op *op)
 {
     struct rank *rank = &sim->ranks[rank_index];
     struct queue *queue = &rank->queues[queue_index];
-    queue->jitter = queue_draw_jitter(sim, queue);
+    queue->draws = queue_draw(sim, rank, queue, queue->ops[queue->position]);
     queue->state = QUEUE_RUNNING;
     rank->waiting &= ~queue_bit(queue_index);
     rank->running |= queue_bit(queue_index);
     queue->started = sim->machine->engine.now;
     queue->left = 1;
     queue->spent_ps = 0;
-    double alone_ps = queue_isolated_ps(sim, rank, op->index, queue->jitter);
+    double alone_ps = queue_isolated_ps(sim, rank, op->index, queue->draws);
     queue->alone_ps = ps_round(alone_ps);
     queue->start_s = queue_start_s(sim, rank, op->index);
     queue->end = queue->started + ps_round(rank->sm_state ? running_ps(sim, rank, queue) : alone_ps);
@@ -317,7 +317,7 @@ static double running_isolated_ps(const struct sim *sim, const struct rank *rank
 {
     const struct queue *queue = &rank->queues[queue_index];
     const struct plan_op *op = queue_op(rank, queue);
-    return queue_isolated_ps(sim, rank, op->index, queue->jitter);
+    return queue_isolated_ps(sim, rank, op->index, queue->draws);
 }
 
 void queue_set_share(struct sim *sim, int rank_index, double share)

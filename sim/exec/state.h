@@ -19,7 +19,8 @@
 /* Durations of a kernel whatever collectives hold, seconds, as in kernel.h. */
 struct kernel_cost {
     double memory_s, floor_s, start_s;
-    uint8_t speed; /* enum gpu_speed: the one of its GPU that it goes by */
+    double pairs_share; /* of compute, with the pairs within documents: attention_pairs_share() */
+    uint8_t speed;      /* enum gpu_speed: the one of its GPU that it goes by */
 };
 
 /* How GPUs of one kind differ (gpu_speed_spread, gpu_speed_spread_below). */
@@ -39,6 +40,11 @@ struct slowdown {
     const struct hw_gpu *gpu;
     int sm_state;
     double hbm_Bps, factor;
+};
+
+/* What is drawn for a kernel that runs: how much longer it takes as a whole, and its compute alone. */
+struct kernel_draws {
+    double jitter, compute;
 };
 
 enum queue_state { QUEUE_WAITING, QUEUE_RUNNING, QUEUE_IN_COMM };
@@ -63,13 +69,13 @@ struct queue {
     ps_t idle_comm;  /* compute queue: idle_in_collectives() of then */
     int32_t last_op; /* that ended last; what follows is of it */
     ps_t last_began;
-    ps_t last_moved; /* of a collective: when its last member had arrived */
-    ps_t started;    /* running op: (re)start at the current speed */
-    ps_t end;        /* running kernel: when it ends unless its speed changes */
-    double left;     /* running op: share of its work not done at started */
-    ps_t alone_ps;   /* running op: of the whole op without collectives beside it */
-    double jitter;   /* running op */
-    double spent_ps; /* running op: time at earlier speeds */
+    ps_t last_moved;           /* of a collective: when its last member had arrived */
+    ps_t started;              /* running op: (re)start at the current speed */
+    ps_t end;                  /* running kernel: when it ends unless its speed changes */
+    double left;               /* running op: share of its work not done at started */
+    ps_t alone_ps;             /* running op: of the whole op without collectives beside it */
+    struct kernel_draws draws; /* running op */
+    double spent_ps;           /* running op: time at earlier speeds */
     struct rng_stream noise;
 };
 
@@ -80,7 +86,7 @@ struct ahead {
     int event; /* of how many the end of the last is the event; 0: of the kernel before them */
     struct ahead_kernel {
         ps_t end;
-        double jitter;
+        struct kernel_draws draws;
         uint64_t undrawn; /* where the noise stood before this one drew from it */
     } kernels[AHEAD];
 };
@@ -137,6 +143,8 @@ struct rank {
     double memory_slowdown;  /* of memory time */
     double traffic;          /* of both, kernel_traffic() */
     bool slows_starts;       /* kernels that start now take start_s longer */
+    double *pairs;      /* of each micro-batch of this step: those within its documents, of all. NULL: none varies */
+    int32_t pairs_step; /* -1: none yet */
     struct ahead ahead;
     struct rng_stream host_noise, pauses;
     ps_t next_pause;             /* of the host; PS_NEVER: none */
@@ -184,7 +192,15 @@ struct pending_free {
 };
 
 /* Who owns a random stream. */
-enum entity { ENTITY_GPU = 1, ENTITY_KERNEL, ENTITY_HOST, ENTITY_COLLECTIVE, ENTITY_NODE, ENTITY_PAUSE };
+enum entity {
+    ENTITY_GPU = 1,
+    ENTITY_KERNEL,
+    ENTITY_HOST,
+    ENTITY_COLLECTIVE,
+    ENTITY_NODE,
+    ENTITY_PAUSE,
+    ENTITY_DOCUMENTS
+};
 
 /* The HBM of a rank. */
 struct ledger {
@@ -390,10 +406,13 @@ void queue_prepare(const void *self, const struct event *event);
 void queue_arm(struct sim *sim, int rank, int queue, ps_t end);
 /* The running kernel of a queue has ended at `end`. */
 void queue_count(struct sim *sim, struct rank *rank, int queue, ps_t end);
-static inline double queue_draw_jitter(const struct sim *sim, struct queue *queue)
+/* documents.c: how much longer than in the mean the op of a step computes, for the documents of its micro-batch. */
+double documents_longer(const struct sim *sim, struct rank *rank, int32_t step, int32_t op);
+static inline struct kernel_draws queue_draw(const struct sim *sim, struct rank *rank, struct queue *queue, int32_t op)
 {
     double sigma = sim->options->noise.kernel_jitter;
-    return sigma > 0 ? rng_lognormal_mean1(&queue->noise, sigma) : 1;
+    return (struct kernel_draws){.jitter = sigma > 0 ? rng_lognormal_mean1(&queue->noise, sigma) : 1,
+        .compute = rank->pairs ? documents_longer(sim, rank, queue->step, op) : 1};
 }
 /* What a kernel that starts on the rank as it is now takes longer for that. */
 static inline double queue_start_s(const struct sim *sim, const struct rank *rank, int kernel)
@@ -406,20 +425,21 @@ static inline double queue_speed(const struct rank *rank, const struct kernel_co
 }
 /* How long a kernel takes on the rank as it is now. */
 static inline double queue_kernel_ps(
-    const struct sim *sim, const struct rank *rank, int kernel, double jitter, double start_s)
+    const struct sim *sim, const struct rank *rank, int kernel, struct kernel_draws draws, double start_s)
 {
     const struct kernel_cost *cost = &sim->costs.kernels[kernel];
-    double compute_s = rank->compute_s[kernel] / queue_speed(rank, cost),
+    double compute_s = draws.compute * rank->compute_s[kernel] / queue_speed(rank, cost),
            memory_s = cost->memory_s * rank->memory_slowdown;
     double busy_s = kernel_busy_s(compute_s, memory_s) * rank->traffic;
-    return (busy_s + cost->floor_s + start_s) * jitter * (double)PS_PER_S;
+    return (busy_s + cost->floor_s + start_s) * draws.jitter * (double)PS_PER_S;
 }
 /* The same as if no collective were there. */
-static inline double queue_isolated_ps(const struct sim *sim, const struct rank *rank, int kernel, double jitter)
+static inline double queue_isolated_ps(
+    const struct sim *sim, const struct rank *rank, int kernel, struct kernel_draws draws)
 {
     const struct kernel_cost *cost = &sim->costs.kernels[kernel];
-    double compute_s = sim->costs.sm_states.at[0].compute_s[kernel] / queue_speed(rank, cost);
-    return (kernel_busy_s(compute_s, cost->memory_s) + cost->floor_s) * jitter * (double)PS_PER_S;
+    double compute_s = draws.compute * sim->costs.sm_states.at[0].compute_s[kernel] / queue_speed(rank, cost);
+    return (kernel_busy_s(compute_s, cost->memory_s) + cost->floor_s) * draws.jitter * (double)PS_PER_S;
 }
 
 /* speeds.c: of each rank's GPU; NULL: GPUs are alike. */

@@ -34,17 +34,26 @@ static double waves_factor(const struct kernel_work *work, double sms)
     return longest_first ? fmax(1, 2 * sms / blocks) : ceil(blocks / sms) * sms / blocks;
 }
 
-double attention_compute_s(const struct kernel_work *work, const struct hw_gpu *gpu, double sms)
+/* Keys that blocks walk over, of those that the flop count. */
+static double blocks_factor(const struct kernel_work *work, const struct hw_gpu *gpu)
 {
-    double head = (double)work->k, keys = (double)work->n;
-    double padded = ceil(head / ATTENTION_HEAD_STEP) * ATTENTION_HEAD_STEP;
+    double keys = (double)work->n * (work->pairs > 0 ? work->pairs : 1);
     struct attention_walk walk =
         work->window > 0 ? window_walk(keys, (double)work->window) : attention_walk(work->causal);
     const struct quantity *overhead = &gpu->attention_overhead;
     if (work->backward && quantity_is_set(gpu->attention_backward_overhead))
         overhead = &gpu->attention_backward_overhead;
-    double blocks = 1 + (walk.extra_keys + walk.overheads * overhead->value) / keys;
+    return 1 + (walk.extra_keys + walk.overheads * overhead->value) / keys;
+}
 
+double attention_pairs_share(const struct kernel_work *work, const struct hw_gpu *gpu)
+{
+    return work->pairs > 0 ? 1 / blocks_factor(work, gpu) : 0;
+}
+
+double attention_compute_s(const struct kernel_work *work, const struct hw_gpu *gpu, double sms)
+{
+    double head = (double)work->k, padded = ceil(head / ATTENTION_HEAD_STEP) * ATTENTION_HEAD_STEP;
     double share = gpu->attention_efficiency.value;
     if (work->backward && quantity_is_set(gpu->attention_backward))
         share *= gpu->attention_backward.value;
@@ -52,6 +61,6 @@ double attention_compute_s(const struct kernel_work *work, const struct hw_gpu *
         share *= gpu->attention_wide.value;
     double whole_sms = fmax(1, floor(sms)); /* a block needs a whole SM */
     double flop_per_s = gpu->gemm[work->math].peak.value * share * whole_sms / gpu->sms.value;
-    double flop = work->flop * (padded / head) * attention_softmax_factor(gpu, padded) * blocks;
+    double flop = work->flop * (padded / head) * attention_softmax_factor(gpu, padded) * blocks_factor(work, gpu);
     return flop / flop_per_s * waves_factor(work, whole_sms);
 }

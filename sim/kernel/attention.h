@@ -16,6 +16,10 @@
  *   the kernel starts with the longest, so that they end together, but not before the longest one, which walks over
  *   twice the mean's keys.
  *
+ * A packed sequence of documents (kernel_work.pairs): blocks walk over the keys of their document, pairs x n of them in
+ * the mean, so n is that in `blocks`; waves as if it were one document. All documents alike: the time of as many
+ * shorter sequences. Ignored: the last block of a document, which is not full.
+ *
  * attention_backward, attention_wide, attention_overhead and attention_softmax are optional, 1, 1, 0 and 0 by default;
  * attention_backward_overhead is attention_overhead by default.
  * Accuracy: `flopcast calibrate fit kernels` (A100 and GH200, heads of 32 to 256, held-out shapes: median 6 %, p90
@@ -46,6 +50,10 @@ double attention_softmax_factor(const struct hw_gpu *gpu, double padded);
 /* Pairs of n positions and the keys that each sees, at most `window`, counted as flop count the causal mask's (n^2 / 2
  * without a window): n w - w^2 / 2. */
 double attention_window_pairs(int64_t n, int64_t window);
+
+/* What of the compute time of a packed sequence goes with the pairs within its documents, 0 to 1; the rest goes with
+ * its positions. 0: it is one document. So with x times the pairs it takes 1 + share (x - 1) times as long. */
+double attention_pairs_share(const struct kernel_work *work, const struct hw_gpu *gpu);
 
 /* Seconds of compute, without launch floor and without the memory limit. sms > 0. */
 double attention_compute_s(const struct kernel_work *work, const struct hw_gpu *gpu, double sms);

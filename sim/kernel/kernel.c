@@ -68,7 +68,7 @@ bool kernel_same(const struct kernel_work *a, const struct kernel_work *b)
            a->write_bytes == b->write_bytes && a->row_pieces == b->row_pieces && a->m == b->m && a->n == b->n &&
            a->k == b->k && a->batch == b->batch && a->gathers == b->gathers && a->pieces == b->pieces &&
            a->recorded_ns == b->recorded_ns && a->causal == b->causal && a->window == b->window &&
-           a->backward == b->backward;
+           a->backward == b->backward && a->pairs == b->pairs;
 }
 
 /* Of the members in which kernels differ in practice; kernels of the same digest may differ in others. */

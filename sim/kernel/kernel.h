@@ -79,6 +79,8 @@ struct kernel_work {
                                dimension, heads of all sequences; norm: rows and columns of a sum over rows, or 0 */
     int64_t pieces; /* GEMM: it is one of as many parts of the GEMM of m x n, equally long, that run one after another
                        on streams in turn, so that each fills the last wave of the one before; 0: the whole */
+    double pairs;   /* attention: flop count this share of the pairs of positions, those within documents of a packed
+                       sequence, in the mean (kernel/documents.h); 0: a sequence is one document */
     bool gathers;   /* GEMM: one operand is gathered from an image by the kernel itself (convolution) */
     int64_t window; /* causal attention: keys that a query sees, fewer than n; 0: all before it */
     int64_t recorded_ns;   /* what it took alone, by a trace: compute and memory are as much longer or shorter together;

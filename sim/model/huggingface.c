@@ -49,18 +49,53 @@ static enum status read_keys(struct config_json *json, const struct huggingface_
     return worst;
 }
 
+static double number_at(const struct config_json *json, const struct config_field *field, size_t offset)
+{
+    const void *at = (const char *)json + offset;
+    return field->type == FIELD_INT ? (double)*(const int64_t *)at : *(const double *)at;
+}
+
+/* The first key of this place in the shape; *said: the file has one of them. */
+static const struct config_field *key_of(
+    const struct huggingface_type *type, struct config_node root, size_t offset, bool *said)
+{
+    const struct config_field *first = NULL;
+    *said = false;
+    for (int i = 0; i < type->keys.n; i++) {
+        const struct config_field *field = &type->keys.at[i].field;
+        if (field->offset != offset || field->type != FIELD_INT)
+            continue;
+        first = first ? first : field;
+        *said |= config_find(root, field->key).doc != NULL;
+    }
+    return first;
+}
+
+/* What decides the model's size and the file leaves to transformers' defaults, which are those of one model: a file
+ * with hidden_size alone is Llama 2 7B in all else. (transformers writes all of these; a file by hand may not.) */
+static void warn_of_sizes(const struct config_json *json, const struct huggingface_type *type, struct config_node root,
+    struct arena *arena, struct diag *diag)
+{
+    static const size_t sizes[] = {offsetof(struct model_shape, n_layers), offsetof(struct model_shape, d_model),
+        offsetof(struct model_shape, n_heads), offsetof(struct model_shape, d_ff), offsetof(struct model_shape, vocab)};
+    const char *text = "";
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        bool said = false;
+        const struct config_field *field = key_of(type, root, sizes[i], &said);
+        double value = field ? number_at(json, field, sizes[i]) : 0;
+        if (!said && value > 0)
+            text = arena_printf(arena, "%s%s%s %.0f", text, *text ? ", " : "", field->key, value);
+    }
+    if (*text)
+        diag_warn(diag, config_pos(root), "the file does not say %s: transformers' defaults are taken", text);
+}
+
 /* ---- what a key must say ---- */
 
 /* Probabilities that must be one: the second is the first's. */
 static bool differ(double a, double b)
 {
     return a < b || a > b;
-}
-
-static double number_at(const struct config_json *json, const struct config_field *field, size_t offset)
-{
-    const void *at = (const char *)json + offset;
-    return field->type == FIELD_INT ? (double)*(const int64_t *)at : *(const double *)at;
 }
 
 static bool is_wrong(const struct config_json *json, const struct huggingface_key *key, struct config_node value)
@@ -271,6 +306,8 @@ static enum status read_type(struct config_json *json, const struct huggingface_
         status = huggingface_architecture(json, type, root, arena, diag);
     if (!status)
         status = huggingface_check_keys(type, root, also_read, arena, diag);
+    if (!status)
+        warn_of_sizes(json, type, root, arena, diag); /* before others are derived from them */
     return status ? status : derive(json, type, root, diag);
 }
 

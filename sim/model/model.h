@@ -284,6 +284,8 @@ struct model_workload {
     enum dtype storage;      /* activations and parameters as GEMMs take them: BF16, FP16 or FP32 (TF32 math has FP32
                               * storage) */
     int attention;           /* enum attention_kernel */
+    double document_pairs;   /* of the pairs of positions of a sequence those within its documents, in the mean
+                              * (kernel/documents.h); 0: it is one document */
     int cross_entropy;       /* enum cross_entropy */
     int fusion;              /* enum kernel_fusion */
     int rotary;              /* enum rotary_kind */
@@ -371,7 +373,7 @@ struct model_op {
     struct kernel_work work;
     double model_flop;  /* of the model: GEMMs and attention over all pairs (ATTENTION_FLOP_FULL). A causal flash kernel
                          * does half of that (work.flop), its backward 2.5 times its forward, not 2 */
-    double masked_flop; /* what of model_flop the causal mask hides: not in ATTENTION_FLOP_CAUSAL */
+    double masked_flop; /* what of model_flop the mask hides, causal and of documents: not in ATTENTION_FLOP_CAUSAL */
     int param_grad; /* backward: index of the parameter tensor whose gradient is complete after this kernel, else -1 */
     bool partial; /* that gradient is this rank's part of a sum over AXIS_TP, whose ranks have the parameter alike, each
                    * for its rows or heads (norms and biases of row layers with sequence; norms of heads) */

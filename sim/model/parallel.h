@@ -19,6 +19,7 @@ struct model_workload;
  *   all_gather  keys and values of all ranks are gathered first, in backward again
  *   a2a         DeepSpeed-Ulysses: an all_to_all turns a part of the sequence with all heads into the whole sequence
  *               with a part of the heads, and back
+ * (a packed sequence document by document: each is cut as a sequence would be, so that ranks have the same work)
  * and PyTorch's context_parallel() (torch/distributed/tensor/experimental/_attention.py of 2.6), with
  * set_rotate_method() "allgather" (its default) and "alltoall": ring_allgather, ring_alltoall  key heads are repeated
  * before; an attention kernel a step, of the local keys, then of each other rank's; results are merged in FP32 by

@@ -39,11 +39,12 @@ void context_launch(struct tape *tape, const char *name, const struct tape_op *o
     struct kernel_work work = {.kind = KERNEL_ATTENTION,
         .math = tape->workload->math,
         .flop = 2.0 * (double)op->batch * part.pairs * (double)(op->k + op->value_dim) *
-                (backward ? tape_flash_backward_products(op) : 1),
+                (backward ? tape_flash_backward_products(op) : 1) * tape_document_pairs(tape),
         .m = part.m,
         .n = part.n,
         .k = op->k,
         .batch = op->batch,
+        .pairs = tape->workload->document_pairs,
         .causal = part.causal,
         .backward = backward};
     work.read_bytes = backward ? queries + outs + keys + 2 * rows : queries + keys;

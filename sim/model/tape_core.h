@@ -156,6 +156,11 @@ int tape_autocast(struct tape *tape, const char *name, int x);
 
 /* Products of the backward kernel of FlashAttention over those of the forward one. */
 double tape_flash_backward_products(const struct tape_op *op);
+/* Of the pairs of positions of a sequence those within its documents, in the mean. */
+static inline double tape_document_pairs(const struct tape *tape)
+{
+    return tape->workload->document_pairs > 0 ? tape->workload->document_pairs : 1;
+}
 /* The kernel just launched is of attention: what the mask hides of its model FLOP. */
 void tape_count_masked(struct tape *tape, bool causal);
 /* tape_flash() of positions that are all on this rank; of a rank's part of them (tape_context.c). */

@@ -229,7 +229,7 @@ int tape_embedding(struct tape *tape, const char *name, int64_t rows, enum tape_
 void tape_count_masked(struct tape *tape, bool causal)
 {
     struct model_op *op = &tape->program[tape->pass].at[tape->program[tape->pass].n - 1];
-    op->masked_flop = causal ? (1 - ATTENTION_CAUSAL_SHARE) * op->model_flop : 0;
+    op->masked_flop = (1 - (causal ? ATTENTION_CAUSAL_SHARE : 1) * tape_document_pairs(tape)) * op->model_flop;
 }
 
 /* C = A B: dA = dC B^T, dB = A^T dC. */
@@ -312,11 +312,12 @@ static struct kernel_work flash_work(
 {
     struct kernel_work work = {.kind = KERNEL_ATTENTION,
         .math = tape->workload->math,
-        .flop = flop,
+        .flop = flop * tape_document_pairs(tape),
         .m = op->m,
         .n = op->n,
         .k = op->k,
         .batch = op->batch,
+        .pairs = tape->workload->document_pairs,
         .causal = op->causal,
         .window = op->window,
         .backward = backward};

@@ -332,6 +332,14 @@ int plan_ops(const struct plan *plan)
     return n;
 }
 
+bool plan_documents_vary(const struct plan *plan)
+{
+    bool vary = false;
+    for (int p = 0; p < plan->n_programs; p++)
+        vary |= plan->programs[p].packing.documents.n > 1;
+    return vary;
+}
+
 /* Of a program in a mean over ranks, as many programs together; stages have 1 each. */
 static double weight_of(const struct plan *plan, int program)
 {

@@ -188,6 +188,10 @@ static uint64_t digest_ops(uint64_t digest, const struct plan_program *program)
         for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++)
             digest = digest_word(digest, (uint64_t)(uint32_t)program->waits.at[w]);
     }
+    const struct documents *documents = &program->packing.documents;
+    for (int i = 0; i < documents->n; i++)
+        digest =
+            digest_double(digest_word(digest, (uint64_t)documents->lengths[i].tokens), documents->lengths[i].up_to);
     return digest;
 }
 

@@ -21,6 +21,7 @@
 #include "base/index.h"
 #include "base/vec.h"
 #include "coll/coll.h"
+#include "kernel/documents.h"
 #include "kernel/kernel.h"
 #include "mesh/mesh.h"
 
@@ -152,11 +153,18 @@ struct plan_buffer {
     const char *name;
 };
 
-/* A cell of the schedule: the ops that the host issues from first_op on, until the next one begins. For timelines; it
- * changes nothing of what runs. */
+/* A cell of the schedule: the ops that the host issues from first_op on, until the next one begins. For timelines, and
+ * for what is drawn for a micro-batch. */
 struct plan_cell {
     const char *pass; /* a literal, see strategy/schedule.h; NULL: what follows belongs to no cell */
     int32_t first_op, micro_batch, chunk;
+};
+
+/* Of which documents the sequences of a rank's micro-batches are packed; documents.n 0: each is one. What attention
+ * kernels take for it is drawn for each step, micro-batch and rank that trains on other samples (exec/exec.h). */
+struct plan_packing {
+    struct documents documents;                       /* the list is in the arena of the plan */
+    int32_t micro_batches, sequences, last_sequences; /* sequences of a micro-batch, of the last one */
 };
 
 typedef VEC(int32_t) plan_numbers;
@@ -166,11 +174,12 @@ struct plan_program {
     VEC(struct plan_op) ops;
     VEC(plan_wait) waits;
     VEC(struct plan_buffer) buffers;
-    plan_numbers setup;          /* buffers that live for the whole run, allocated before the first step, in order */
+    plan_numbers setup; /* buffers that live for the whole run, allocated before the first step, in order */
+    struct plan_packing packing;
     VEC(struct plan_cell) cells; /* in the order of ops; none: it is not known which op is of which */
     VEC(plan_numbers) queue_ops; /* ops of each queue in order, set by plan_end */
     double model_flop;           /* a rank and step: forward and backward, 3 x forward where all is trained */
-    double masked_flop;          /* what of model_flop causal masks hide */
+    double masked_flop;          /* what of model_flop masks hide */
     double hardware_flop;        /* a rank and step: what GEMM and attention kernels execute, recomputation counted */
     double skipped_flop;         /* what causal attention kernels skip of all pairs */
     double host_bytes;           /* pinned host memory of a rank, for the whole run */
@@ -213,6 +222,8 @@ static inline int plan_program_ranks(const struct plan *plan, int program)
         return program ? plan->mesh.ranks - plan->second_from : plan->second_from;
     return plan->mesh.ranks / plan->n_programs;
 }
+/* Sequences of the same length that need not have the same documents. */
+bool plan_documents_vary(const struct plan *plan);
 static inline bool plan_queue_is_comm(const struct plan *plan, int queue)
 {
     return plan->queues.at[queue].kind == QUEUE_COMM;

@@ -58,6 +58,16 @@ static const struct config_field train_fields[] = {
         .min = 1, .max = MAX_TOKENS},
     {TRAIN("decoder_seq_len", FIELD_INT, decoder_seq_len, "T5: tokens of the decoder's side; seq_len where not given"),
         .min = 1, .max = MAX_TOKENS},
+    {TRAIN("document_mean", FIELD_NUMBER, documents.mean,
+         "sequences are packed of documents, attention goes on within each: their mean length, tokens; log-normal, "
+         "drawn "
+         "anew for each sequence"),
+        .min = 1, .max = MAX_TOKENS},
+    {TRAIN("document_sd", FIELD_NUMBER, documents.sd,
+         "standard deviation of these lengths, tokens; 0: all documents are alike"),
+        .min = 0, .max = MAX_TOKENS},
+    {TRAIN("document_lengths", FIELD_STRING, documents.lengths,
+        "the same by a list: lengths, and weights other than 1, as in 512=3, 2048=1")},
     {TRAIN("grad_accum", FIELD_INT, grad_accum, "micro-batches to an optimizer step"),
         .alias = "gradient_accumulation_steps", .min = 1, .max = STRATEGY_MAX_MICRO_STEPS},
     {TRAIN("device_batch", FIELD_INT, device_batch,

@@ -143,6 +143,50 @@ static bool multiplies_in_16_bits(const struct train_options *train)
     return train->precision == PRECISION_BF16_MIXED || train->precision == PRECISION_FP16_MIXED;
 }
 
+static void check_documents_of(const struct job_check *job, struct source_pos place)
+{
+    const struct model_shape *shape = &job->model->shape;
+    bool window = false;
+    for (int layer = 0; layer < job->model->n_layers; layer++)
+        window |= model_window(shape, layer) > 0 && model_window(shape, layer) < job->options->train.seq_len;
+    if (shape->n_decoder_layers > 0 || model_sample_tokens(shape) > 0)
+        diag_input(job->diag, place,
+            "documents are packed for models with one stack of tokens, not for '%s'; leave it out", shape->name);
+    if (window)
+        diag_input(job->diag, place,
+            "'%s' has windows within documents, which is not simulated; leave it out, or take sequences that are no "
+            "longer than the window",
+            shape->name);
+}
+
+/* Attention by the documents of a packed sequence. */
+static void check_documents(const struct job_check *job)
+{
+    const struct strategy_options *options = job->options;
+    const struct train_options *train = &options->train;
+    struct source_pos place = job_at(job, train->documents.lengths ? "train.document_lengths" : "train.document_mean");
+    struct arena scratch = ARENA_INIT;
+    struct documents documents;
+    char why[DOCUMENTS_WHY];
+    if (!documents_read(&documents, &train->documents, train->seq_len, &scratch, why))
+        diag_input(job->diag, place, "%s", why);
+    bool packed = documents.n > 0;
+    arena_release(&scratch);
+    if (train->documents.sd > 0 && !(train->documents.mean > 0))
+        diag_input(job->diag, job_at(job, "train.document_sd"),
+            "a standard deviation of documents without their mean length; give train.document_mean");
+    if (!packed)
+        return;
+    if (train->attention != ATTENTION_FLASH)
+        diag_input(job->diag, place,
+            "naive attention multiplies all pairs of positions, of other documents too; take train.attention: flash");
+    if (context_is_pytorch(options->parallelism.model.context_kind) && options->parallelism.model.context > 1)
+        diag_input(job->diag, place,
+            "PyTorch's context_parallel() knows no documents; take parallelism.context_kind p2p, all_gather or a2a");
+    if (job->model)
+        check_documents_of(job, place);
+}
+
 /* The GPU has matrix products in the precision. */
 static void check_math(const struct job_check *job)
 {
@@ -338,6 +382,7 @@ enum status strategy_check(const struct strategy_options *options, const struct 
     check_lomo(&job);
     check_muon(&job);
     check_batch(&job);
+    check_documents(&job);
     check_graphs(&job);
     check_host(&job);
     return diag->n_errors > before ? STATUS_INPUT : STATUS_OK;

@@ -193,6 +193,17 @@ const struct model *strategy_rank_model(const struct job *job, int stage, struct
     return share;
 }
 
+static void lay_out_documents(struct plan_packing *out, const struct job *job, struct arena *arena)
+{
+    const struct train_options *train = &job->options->train;
+    char why[DOCUMENTS_WHY];
+    bool known = documents_read(&out->documents, &train->documents, train->seq_len, arena, why);
+    BUG_IF(!known, "%s", why);
+    out->micro_batches = (int32_t)job->batch.micro_batches;
+    out->sequences = (int32_t)job->workload.micro_batch;
+    out->last_sequences = (int32_t)job->batch.last;
+}
+
 static void emit_stage(struct emit *emit, const struct job *job, int stage)
 {
     const struct strategy_options *options = job->options;
@@ -217,6 +228,7 @@ static void emit_stage(struct emit *emit, const struct job *job, int stage)
         .comm_queue = STREAM_COMM,
         .norm_group = PLAN_NO_OP,
         .schedule = strategy_schedule(job, stage)};
+    lay_out_documents(&emit->builder.program->packing, job, emit->arena);
     stage_begins(emit, job);
     run(emit);
     stage_ends(emit);

@@ -126,6 +126,18 @@ static struct model_parallel parallel_of(const struct strategy_options *options,
     return parallel;
 }
 
+/* 0 where sequences are not packed, or by nothing that there is: strategy_check() refuses that. */
+static double document_pairs(const struct train_options *train)
+{
+    char why[DOCUMENTS_WHY];
+    struct arena scratch = ARENA_INIT;
+    struct documents documents;
+    bool packed = documents_read(&documents, &train->documents, train->seq_len, &scratch, why) && documents.n > 0;
+    double pairs = packed ? documents_mean(&documents) : 0;
+    arena_release(&scratch);
+    return pairs;
+}
+
 struct model_workload strategy_workload(const struct strategy_options *options, const struct model *model)
 {
     const struct train_options *train = &options->train;
@@ -137,6 +149,7 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
         .math = dtype,
         .storage = dtype == DTYPE_TF32 ? DTYPE_FP32 : dtype,
         .attention = train->attention,
+        .document_pairs = document_pairs(train),
         .cross_entropy = train->cross_entropy,
         .fusion = train->fusion,
         .rotary = train->rotary,
@@ -235,8 +248,8 @@ static enum status check_host(
         host_bytes = fmax(host_bytes, plan->programs[p].host_bytes);
     if (host_bytes * ranks <= hw->node.host_memory.value || host_bytes <= 0)
         return STATUS_OK;
-    return diag_input(diag, gpus_at, "%d ranks offload %.0f GB each, but node '%s' has %.0f GB; use more GPUs", ranks,
-        host_bytes / 1e9, hw->node.name, hw->node.host_memory.value / 1e9);
+    return diag_input(diag, gpus_at, "%d ranks offload %.0f GiB each, but node '%s' has %.0f GiB; use more GPUs", ranks,
+        host_bytes / 0x1p30, hw->node.name, hw->node.host_memory.value / 0x1p30);
 }
 
 /* Elements of a layer's matrices. */

@@ -49,7 +49,8 @@ struct train_options {
     /* Sequences of a GPU to a step, as Composer's device_train_batch_size. 0: micro_batch x grad_accum. grad_accum
      * follows from it, and is 1 (not said) or what follows. */
     int64_t device_batch;
-    int64_t global_batch; /* sequences of all ranks to a step; 0: not said. device_batch follows from it */
+    struct document_options documents; /* of which sequences are packed; {0}: each is one */
+    int64_t global_batch;              /* sequences of all ranks to a step; 0: not said. device_batch follows from it */
     int precision, optimizer, optimizer_impl, activation_checkpointing, attention, cross_entropy, fusion;
     const char *recompute_modules; /* Megatron-LM's, as in "moe,layernorm" (model/recompute.h); NULL: none */
     int rotary, fp8_recipe;        /* enum rotary_kind, enum fp8_recipe */

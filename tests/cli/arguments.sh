@@ -52,7 +52,7 @@ last list --set "train.micro_batch=[1, 2]" --set train.micro_batch_size=4
 cmp one two || fail "not the last of two values: $(head one two)"
 cmp one list || fail "not the value behind a list: $(head one list)"
 expect 0 "$FLOPCAST" memory gpt2 --gpu h100 --set gpu.hbm_capacity=10GB --set gpu.hbm_capacity=20GB
-says out "20.0 GB"
+says out " of 18.6 GiB"
 expect 0 "$FLOPCAST" whatif last.yaml --base cluster.gpus=16 --base cluster.gpus=8 --set train.micro_batch=1 --set train.micro_batch=4
 says err "--base cluster.gpus is given twice; the last holds: 8" "--set train.micro_batch is given twice; the last holds: 4"
 says out "train.micro_batch=4"

@@ -16,6 +16,13 @@ done
 printf 'name: a\nmodel: tiny\ncluster: {topology: h100-8x400g, gpus: 8}\ntrain: {micro_batch: 1, seq_len: 64}\nstrategy: ddp\n' >a.yaml
 expect 0 "$FLOPCAST" run a.yaml --set run.steps=1
 expect 0 "$FLOPCAST" memory tiny --gpu h100-sxm
+# What decides the size and the file does not say is named.
+mkdir short
+echo '{"model_type": "llama", "hidden_size": 2048, "num_attention_heads": 16}' >short/config.json
+expect 0 "$FLOPCAST" model short
+says err "warning: the file does not say num_hidden_layers 32, intermediate_size 11008, vocab_size 32000: transformers' defaults are taken"
+expect 0 "$FLOPCAST" model tiny
+[[ ! -s err ]] || fail "nothing is assumed: $(<err)"
 expect 2 "$FLOPCAST" model ./empty
 says err "name a file in it, as it has no config.json"
 expect 2 "$FLOPCAST" capacity no-such-model --gpu h100-sxm
