@@ -8,8 +8,8 @@
  * - fitted: H100 bf16 and tf32, V100 fp16 and fp32 (gemm_fit.h); A100 and GH200 fp16, with attention (kernels_fit.h);
  *   H200 has H100's SMs and takes its numbers, GH200 those of the other formats;
  * - fitted to kernels measured alone (direct_fit.h): bf16 of B200, GB200 and GB300, fp8 of H100, B200 and GB200,
- *   fp4 of B200, GB200 and GB300; Blackwell's hbm_efficiency is that of its casts, its attention cuDNN's. B300 takes
- *   B200's products, GB300 B200's fp8;
+ *   fp4 of B200 and GB200; Blackwell's hbm_efficiency is that of its casts, its attention cuDNN's. B300 takes
+ *   B200's products, GB300 B200's fp8 and fp4, by cuBLASLt as TransformerEngine's;
  * - taken over: bf16 = fp16 (one datapath); tf32 of A100 and Blackwell from its bf16, which passes the same
  *   bytes by the same path at half the rate (H100's tf32 runs on kernels that were not made for it); fp32 (no tensor
  *   cores) from V100's.

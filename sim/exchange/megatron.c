@@ -73,7 +73,7 @@ const struct rule megatron_rules[] = {
     {"--fp4-format", RULE_FACT, "train.precision", "e2m1"},
     {"--fp4-recipe", RULE_HELD, NULL, "nvfp4"},
     {"--fp8-recipe", RULE_WORDS, "train.fp8_recipe", "delayed=delayed tensorwise=tensorwise mxfp8=mxfp8"},
-    {"--fp8-param-gather", RULE_SET, MEG "fp8_param_gather", "true"},
+    {"--fp8-param-gather --fp4-param-gather", RULE_SET, MEG "fp8_param_gather", "true"},
     {"--fp8-amax-* --fp8-margin --fp8-interval", RULE_ASIDE, NULL, "of the scales' values"},
     {"--first-last-layers-bf16 --num-layers-at-start-in-bf16 --num-layers-at-end-in-bf16 --no-fp8-wgrad "
      "--fp8-output-proj --fp32-residual-connection --use-kitchen-quantization --kitchen-*",

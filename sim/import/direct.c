@@ -70,7 +70,6 @@ static const struct direct_pick direct_picks[] = {
     {PRODUCT, 12, GB200, "TRTLLM 1.3.0rc17", "torch_flow", "fp8", "settled"},
     {PRODUCT, 12, GB200, "TRTLLM 1.3.0rc17", "torch_flow", "nvfp4", "settled"},
     {PRODUCT, 12, GB300, VLLM, LINEAR, "bfloat16", "short"},
-    {PRODUCT, 12, GB300, VLLM, "FlashInferCuteDslNvFp4", "nvfp4", "short"},
     CASTS(H100),
     CASTS(H200),
     CASTS(B200),

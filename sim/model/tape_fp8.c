@@ -136,11 +136,11 @@ static bool keeps_weights(const struct tape *tape)
     return tape_has_transformer_engine(tape);
 }
 
-/* Of what is in FP8 already. */
+/* Of what is in FP8 or NVFP4 already. */
 static int transpose(struct tape *tape, const char *name, int from, int64_t rows, int64_t cols)
 {
-    double bytes = (double)rows * (double)cols * FP8_BYTES;
-    int to = tape_buffer(tape, name, cols, rows, FP8_BYTES);
+    double bytes = (double)rows * (double)cols * model_narrow_bytes(tape->workload);
+    int to = narrow_buffer(tape, name, cols, rows);
     tape_launch(tape, name, kernel_stream(KERNEL_COPY, bytes, bytes, 0), 0, BUFFERS(to, from));
     return to;
 }

@@ -43,7 +43,7 @@
 #include <string.h>
 
 enum { DENSE, EXPERT, N_CLASSES };
-enum { FLOAT_BYTES = 4, FP8_BYTES = 1, NO_BUCKET = -1 };
+enum { FLOAT_BYTES = 4, NO_BUCKET = -1 };
 
 /* Megatron-LM/megatron/training: elements of a bucket, at least and for each rank of data parallelism. */
 /* Of a matrix: input, weight and output forward; gradients of output and input backward; values kept of each. */
@@ -143,42 +143,49 @@ static void fill_buckets(struct megatron *self)
 
 /* ---- weights ---- */
 
-/* There are no 16-bit ones. */
-static bool keeps_only_fp8(const struct megatron *self)
-{
-    return self->options->fp8_param_gather && !self->emit->workload.fp4;
-}
-
-/* One scale holds for a weight in FP8 and its transpose, so that the former is what is gathered. */
+/* The scales of a weight in FP8 or NVFP4 hold for its transpose, too, so that the former is what is gathered. */
 static bool gathers_fp8(const struct megatron *self)
 {
-    return keeps_only_fp8(self) && self->emit->workload.fp8_recipe != FP8_MXFP8;
+    const struct model_workload *w = &self->emit->workload;
+    return self->options->fp8_param_gather && (w->fp4 || w->fp8_recipe != FP8_MXFP8);
 }
 
-/* Of a weight that multiplies in FP8 or NVFP4: bytes of an element beside the copies that are made of it, and how many
- * these are. */
-static int64_t kept_bytes(const struct megatron *self)
+/* Bytes of so many elements of weights that multiply in FP8 or NVFP4: of one copy; as they are gathered; beside what is
+ * made of them for the step. */
+static double narrow_bytes(const struct megatron *self, double elements)
 {
-    return gathers_fp8(self) ? FP8_BYTES : keeps_only_fp8(self) ? 0 : self->emit->param_bytes;
+    return elements * model_narrow_bytes(&self->emit->workload);
 }
 
+static double gathered_bytes(const struct megatron *self, double elements)
+{
+    return gathers_fp8(self) ? narrow_bytes(self, elements) : elements * (double)self->emit->param_bytes;
+}
+
+static double kept_bytes(const struct megatron *self, double elements)
+{
+    bool in_copies = self->options->fp8_param_gather && !gathers_fp8(self);
+    return in_copies ? 0 : gathered_bytes(self, elements);
+}
+
+/* That are made for the step. */
 static int copies(const struct megatron *self)
 {
     return gathers_fp8(self) ? 1 : 2;
 }
 
-/* Elements that are copied in each step. */
+/* Elements of which they are. */
 static double copied(const struct megatron *self)
 {
-    return (double)(self->fp8 + (keeps_only_fp8(self) ? 0 : self->frozen_fp8));
+    return (double)(self->fp8 + (self->options->fp8_param_gather ? 0 : self->frozen_fp8));
 }
 
 static void gather(struct megatron *self, int b, plan_wait after)
 {
     struct emit *emit = self->emit;
     struct bucket *bucket = &self->buckets.at[b];
-    int64_t narrow = gathers_fp8(self) ? bucket->fp8 : 0;
-    double bytes = (double)((bucket->elements - narrow) * emit->param_bytes + narrow * FP8_BYTES);
+    double wide = (double)((bucket->elements - bucket->fp8) * emit->param_bytes);
+    double bytes = wide + gathered_bytes(self, (double)bucket->fp8);
     bucket->gathering = true;
     bucket->gathered = emit_collective(emit, STREAM_COMM, after, arena_printf(emit->arena, "bucket.%d/all_gather", b),
         COLL_ALL_GATHER, bytes, self->group[bucket->class]);
@@ -409,9 +416,8 @@ static void step_ends(struct emit *emit)
 static void copy_weights(struct megatron *self)
 {
     struct emit *emit = self->emit;
-    double read = copied(self) * (double)(gathers_fp8(self) ? FP8_BYTES : emit->param_bytes);
-    double written = copied(self) * copies(self) * model_narrow_bytes(&emit->workload);
-    if (copied(self) > 0 && emit->workload.fp4)
+    double read = gathered_bytes(self, copied(self)), written = narrow_bytes(self, copied(self) * copies(self));
+    if (copied(self) > 0 && emit->workload.fp4 && !gathers_fp8(self))
         emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "fp4_weights.amax", read, FLOAT_BYTES);
     if (copied(self) > 0)
         emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "fp8_weights", read, written);
@@ -473,12 +479,13 @@ static void setup_memory(struct megatron *self)
     struct emit *emit = self->emit;
     struct plan_builder *builder = &emit->builder;
     int64_t all = self->elements[DENSE] + self->elements[EXPERT];
-    plan_keep(
-        builder, "param_buffer", (all - self->fp8) * emit->param_bytes + self->fp8 * kept_bytes(self), HBM_PARAMETERS);
-    double narrow = (double)(self->fp8 + (gathers_fp8(self) ? 0 : self->frozen_fp8)) * copies(self);
-    plan_keep(builder, "fp8_weights", (int64_t)(narrow * model_narrow_bytes(&emit->workload)), HBM_PARAMETERS);
+    int64_t wide = (all - self->fp8) * emit->param_bytes;
+    double made = (double)(self->fp8 + (gathers_fp8(self) ? 0 : self->frozen_fp8)) * copies(self);
+    plan_keep(builder, "param_buffer", wide + (int64_t)kept_bytes(self, (double)self->fp8), HBM_PARAMETERS);
+    plan_keep(builder, "fp8_weights", (int64_t)narrow_bytes(self, made), HBM_PARAMETERS);
     plan_keep(builder, "frozen_params",
-        (emit->model->params - all - self->frozen_fp8) * emit->param_bytes + self->frozen_fp8 * kept_bytes(self),
+        (emit->model->params - all - self->frozen_fp8) * emit->param_bytes +
+            (int64_t)kept_bytes(self, (double)self->frozen_fp8),
         HBM_PARAMETERS);
     plan_keep(builder, "grad_buffer", all * self->grad_bytes, HBM_GRADIENTS);
     plan_keep(builder, "dummy_wgrads", dummy_gradients(self) * emit->param_bytes, HBM_GRADIENTS);
@@ -536,7 +543,8 @@ static const struct config_field megatron_fields[] = {
     {MEGATRON(check_for_nan_in_grad, FIELD_BOOL, "the norm of each bucket is taken before it is reduced")},
     {MEGATRON(average_in_collective, FIELD_BOOL, "NCCL divides; else a pass over each bucket does")},
     {MEGATRON(fp8_param_gather, FIELD_BOOL,
-        "precision fp8_mixed: weights that multiply in FP8 are kept and gathered in it, beside the FP32 shards")},
+        "precision fp8_mixed and fp4_mixed: weights that multiply in FP8 or NVFP4 are kept and gathered in it, beside "
+        "the FP32 shards")},
     {MEGATRON(fp8_amax_reduce, FIELD_BOOL,
         "precision fp8_mixed: largest values are all-reduced over tensor, context and data ranks after each pass of a "
         "micro-batch through a chunk (TransformerEngine's delayed scaling with Megatron-Core, 2023 to 2025)")},
@@ -552,8 +560,13 @@ static bool multiplies_in_fp8(const struct strategy_options *options)
     return options->train.precision == PRECISION_FP8_MIXED;
 }
 
+static bool multiplies_narrow(const struct strategy_options *options)
+{
+    return multiplies_in_fp8(options) || options->train.precision == PRECISION_FP4_MIXED;
+}
+
 static const struct strategy_reads reads[] = {
-    {"megatron.fp8_param_gather", multiplies_in_fp8, "train.precision", "fp8_mixed"},
+    {"megatron.fp8_param_gather", multiplies_narrow, "train.precision", "fp8_mixed or fp4_mixed"},
     {"megatron.fp8_amax_reduce", multiplies_in_fp8, "train.precision", "fp8_mixed"},
     {0},
 };

@@ -161,8 +161,7 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
         .fp4 = train->precision == PRECISION_FP4_MIXED,
         .fp8_recipe = train->fp8_recipe,
         .frozen_once = options->kind == STRATEGY_MEGATRON && options->megatron.fp8_param_gather &&
-                       train->precision == PRECISION_FP8_MIXED && train->fp8_recipe == FP8_DELAYED &&
-                       train->fusion == FUSION_TRANSFORMER_ENGINE,
+                       train->fp8_recipe == FP8_DELAYED && train->fusion == FUSION_TRANSFORMER_ENGINE,
         .fp8_weights = options->kind == STRATEGY_FSDP && options->fsdp.float8_all_gather,
         .loss_fp32 = true,
         .neftune = train->neftune,

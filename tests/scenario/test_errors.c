@@ -319,7 +319,7 @@ static void settings_that_nothing_reads(void **state)
             "take 1\n"},
         {BASE "megatron: {fp8_param_gather: true}\nsweep: [{strategy: [megatron]}]\n", {0},
             "x.yaml:7:30: warning: 'megatron.fp8_param_gather' is not read where 'train.precision' is fp16_mixed; "
-            "leave it out, or take fp8_mixed\n"},
+            "leave it out, or take fp8_mixed or fp4_mixed\n"},
         {BASE "fsdp: {no_sync: true}\nsweep: [{strategy: [ddp, fsdp]}]\n", {0}, ""},
         {BASE "sweep: [{strategy: [ddp, fsdp], fsdp.no_sync: [false, true]}]\n", {0}, ""},
     };

@@ -148,7 +148,7 @@ static void sums_of(const struct compiled *c, double *gathered, int64_t *kept)
 
 /* Megatron's weights that multiply in FP8: with 16-bit ones beside them 2 bytes an element more, a byte and a transpose
  * of another else; then a gather has one byte of each, too. MXFP8's two copies have scales, 1 / 32 each,
- * so gathers are in 16 bits; of NVFP4 9 / 16 of a byte each are beside 16-bit ones, whatever fp8_param_gather says. */
+ * so gathers are in 16 bits; NVFP4 is as FP8, with 9 / 16 of a byte. */
 static void weights_in_fp8_are_gathered_so(void **state)
 {
     (void)state;
@@ -158,12 +158,12 @@ static void weights_in_fp8_are_gathered_so(void **state)
     options.train.attention = ATTENTION_FLASH;
     options.train.precision = PRECISION_BF16_MIXED;
     options.train.fusion = FUSION_TRANSFORMER_ENGINE;
-    double gathered[5];
-    int64_t kept[5], fp8 = 0;
-    for (int i = 0; i < 5; i++) {
+    double gathered[6];
+    int64_t kept[6], fp8 = 0;
+    for (int i = 0; i < 6; i++) {
         struct compiled c;
-        options.train.precision = i == 4 ? PRECISION_FP4_MIXED : i > 0 ? PRECISION_FP8_MIXED : PRECISION_BF16_MIXED;
-        options.megatron.fp8_param_gather = i > 1;
+        options.train.precision = i > 3 ? PRECISION_FP4_MIXED : i > 0 ? PRECISION_FP8_MIXED : PRECISION_BF16_MIXED;
+        options.megatron.fp8_param_gather = i > 1 && i != 4;
         options.train.fp8_recipe = i == 3 ? FP8_MXFP8 : FP8_DELAYED;
         compile(&c, &options, &small_gpt, COPIES);
         const struct model_workload w = strategy_workload(&options, &c.model);
@@ -177,6 +177,7 @@ static void weights_in_fp8_are_gathered_so(void **state)
     assert_true(kept[1] == kept[0] + 2 * fp8 && kept[2] == kept[0]);
     assert_true(gathered[3] == gathered[0] && kept[3] == kept[0] + 2 * fp8 / 32);
     assert_true(gathered[4] == gathered[0] && kept[4] == kept[0] + 2 * fp8 * 9 / 16);
+    assert_true(gathered[5] == gathered[0] - (double)fp8 * (2 - 9.0 / 16) && kept[5] == kept[0] - 2 * fp8 * 7 / 16);
     options.kind = STRATEGY_DDP;
     refuse_model(&small_gpt, test_hw(), &options, "which is simulated with strategy: megatron");
 }
