@@ -246,7 +246,7 @@ struct exec_result {
     enum exec_status status;
     bool overlong;      /* the run would last longer than PS_HORIZON; nothing else is then said of it */
     double step_time_s; /* mean of measured steps: from one step's end on the last rank to the next; 0 when OOM */
-    double step_time_sd_s;
+    double step_time_sd_s, step_time_p05_s, step_time_p95_s; /* of measured steps; 5 and 95 % of them */
     struct exec_breakdown breakdown;
     struct exec_memory memory;     /* of the fullest program; EXEC_OOM: of the one that ran out */
     struct exec_program *programs; /* in the arena, as the plan has them */
