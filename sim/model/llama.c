@@ -5,6 +5,8 @@
  * are in moe.c, DeepSeek's latent attention in mla.c. Key and value heads are repeated before attention,
  * with flash attention too (as transformers' SDPA path and torchtitan do).
  *
+ * The head and multi-token prediction (DeepSeek-V3) are in mtp.c.
+ *
  * A sliding window (Mistral, Qwen2) narrows flash attention; naive attention computes all scores and masks.
  *
  * Ignored: that Gemma's norm multiplies by 1 + weight, in FP32; the tables of cosines and sines (once per model); the
@@ -86,10 +88,12 @@ static void layers(struct model_builder *b)
     build_layer(b, LAYER_ROOT, "root");
     build_tensor(b, "model.embed_tokens.weight", s->vocab, d);
     build_tensor(b, "model.norm.weight", d, 1);
+    mtp_root_tensors(b);
     if (!s->tied_embeddings)
         build_tensor(b, "lm_head.weight", s->vocab, d);
-    for (int i = 0; i < s->n_layers; i++) {
+    for (int i = 0; i < s->n_layers + s->mtp_layers; i++) {
         build_layer(b, LAYER_DECODER_BLOCK, arena_printf(b->arena, "model.layers.%d", i));
+        mtp_block_tensors(b, i);
         block_tensors(b, i);
     }
 }
@@ -145,7 +149,7 @@ static int attend(struct tape *t, const struct segment_context *c, int q, int k,
     struct tape_attention a = self_attention(c, false);
     struct model_shape unrotated = *s;
     struct segment_context without = *c;
-    bool turns = !(s->full_unrotated && c->layer % s->full_attention_every == 0);
+    bool turns = !(s->full_unrotated && model_kind_of(s, c->layer) % s->full_attention_every == 0);
     a.window = model_window(s, c->layer);
     cut_into_chunks(c, &a);
     if (s->qk_norm || (s->qk_plain_norm && turns)) {
@@ -212,7 +216,7 @@ static int block(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     bool post_norms = c->shape->post_norms;
-    int x = tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model);
+    int x = mtp_block_input(c);
     int normed = norm_before(t, "input_layernorm", x);
     tape_scope(t, "self_attn");
     int out = model_mixes(c->shape, c->layer)  ? mixer_forward(c, normed)
@@ -232,23 +236,11 @@ static int block(const struct segment_context *c)
     return tape_add(t, "residual", x, out);
 }
 
-static int head(const struct segment_context *c)
-{
-    struct tape *t = c->tape;
-    int x = tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model);
-    x = tape_enter(t, "lm_head.in", tape_rms_norm(t, "model.norm", x, true));
-    bool tied = c->shape->tied_embeddings;
-    int logits = tape_linear_shared(t, tied ? "model.embed_tokens" : "lm_head", x, tied ? TURN_FIRST : TURN_ONLY);
-    if (c->shape->logit_softcap > 0)
-        logits = family_softcap(t, (const char *[]){"logits.div", "logits.tanh", "logits.mul"}, logits);
-    return tape_word_loss(t, "loss", logits);
-}
-
 static int entry(const struct segment_context *c)
 {
     struct tape *t = c->tape;
-    int x = tape_words(t, "model.embed_tokens", c->workload->micro_batch * c->workload->seq_len,
-        c->shape->tied_embeddings ? TURN_LAST : TURN_ONLY, false);
+    int x =
+        tape_words(t, "model.embed_tokens", c->workload->micro_batch * c->workload->seq_len, mtp_entry_turn(c), false);
     x = c->shape->scaled_embedding ? tape_map(t, "model.normalizer", TAPE_SCALE, x) : x;
     return tape_neftune(t, x);
 }
@@ -256,7 +248,7 @@ static int entry(const struct segment_context *c)
 static int forward(const struct segment_context *c)
 {
     BUG_IF(c->kind == SEGMENT_STACK_EXIT || c->kind == SEGMENT_DECODER_ENTRY, "Llama has one stack");
-    return c->kind == SEGMENT_ENTRY ? entry(c) : c->kind == SEGMENT_EXIT ? head(c) : block(c);
+    return c->kind == SEGMENT_ENTRY ? entry(c) : c->kind == SEGMENT_BLOCK ? block(c) : mtp_head(c);
 }
 
 static const char *check(const struct model_shape *s, size_t *offset)

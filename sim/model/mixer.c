@@ -16,7 +16,7 @@ const char *const mixer_names[MIXER_COUNT + 1] = {
 bool model_mixes(const struct model_shape *shape, int layer)
 {
     const struct model_mixer *m = &shape->mixer;
-    bool attends = m->attention_every > 0 && layer % m->attention_every == m->attention_at;
+    bool attends = m->attention_every > 0 && model_kind_of(shape, layer) % m->attention_every == m->attention_at;
     return layer > 0 && m->kind != MIXER_NONE && !attends;
 }
 

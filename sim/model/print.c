@@ -151,6 +151,9 @@ static void print_width(FILE *out, const struct model_shape *s)
         print_mixer(out, &s->mixer);
     if (s->moe.experts > 0)
         print_experts(out, s);
+    if (s->mtp_layers > 0)
+        fprintf(out, "mtp         %" PRId64 " layer%s of multi-token prediction\n", s->mtp_layers,
+            s->mtp_layers == 1 ? "" : "s");
 }
 
 void model_print(FILE *out, const struct model *model)

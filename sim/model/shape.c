@@ -242,6 +242,8 @@ static const struct config_field fields[] = {
     {CONFIG_FIELD("mixer", FIELD_SECTION, struct model_shape, mixer,
          "Llama: what blocks have in the place of attention (Mamba, DeltaNet)."),
         .section = &mixer_table},
+    FIELD(mtp_layers, COUNT(0, MODEL_MAX_LAYERS),
+        .help = "Llama: layers of multi-token prediction (DeepSeek-V3, GLM-4.5); default 0."),
 };
 
 const struct config_table model_shape_table = CONFIG_TABLE("a model", fields);
@@ -260,7 +262,8 @@ const char *model_first_wrong(const struct model_rule *rules, size_t n, size_t *
 static double params_bound(const struct model_shape *s)
 {
     double d = (double)s->d_model, inner = (double)s->n_heads * (double)s->d_kv, ff = (double)s->d_ff;
-    double blocks = (double)(s->n_layers + s->n_decoder_layers), others = 0;
+    double blocks = (double)(s->n_layers + s->n_decoder_layers + s->mtp_layers);
+    double others = (double)s->mtp_layers * d * (2 * d + 3);
     for (int i = 0; i < MODEL_CONV_STAGES; i++) {
         double width = (double)s->conv.stages[i].width, inner_width = (double)s->conv.stages[i].inner;
         double widest = width > inner_width ? width : inner_width;
@@ -310,8 +313,9 @@ static enum status check_given(
         ONLY(MODEL_LLAMA, output_bias), ONLY(MODEL_LLAMA, attention_sinks), ONLY(MODEL_LLAMA, attention_gate),
         ONLY(MODEL_LLAMA, qk_plain_norm), ONLY(MODEL_LLAMA, full_unrotated), ONLY(MODEL_LLAMA, attention_chunk),
         {"mixer", s->mixer.kind > 0, s->mixer.kind > 0 && s->family == MODEL_LLAMA},
-        ONLY(MODEL_LLAMA, attention_softcap), ONLY(MODEL_LLAMA, logit_softcap), {"vocab", s->vocab > 0, has_words},
-        {"conv", s->conv.stages[0].blocks > 0, convolves}, {"dhen", s->dhen.features > 0, ranks}};
+        ONLY(MODEL_LLAMA, attention_softcap), ONLY(MODEL_LLAMA, logit_softcap), ONLY(MODEL_LLAMA, mtp_layers),
+        {"vocab", s->vocab > 0, has_words}, {"conv", s->conv.stages[0].blocks > 0, convolves},
+        {"dhen", s->dhen.features > 0, ranks}};
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         if (keys[i].needed && !keys[i].given)

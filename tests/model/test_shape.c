@@ -189,6 +189,7 @@ static void mistakes_are_reported_where_they_are(void **state)
             "m:9:6: error: ", "even qk_rope_head_dim"},
         {GPT "d_model: 16\nn_heads: 4\nmoe: {experts: 4, experts_per_token: 2, d_ff: 8}\n",
             "m:9:6: error: ", "family 'gpt' has no 'moe'"},
+        {GPT "d_model: 16\nn_heads: 4\nmtp_layers: 1\n", "m:9:13: error: ", "family 'gpt' has no 'mtp_layers'"},
         {"{\"model_type\": \"bert\",\n \"is_decoder\": true}", "m:2:16: error: ", "causal mask is not modelled"},
         {"{\"model_type\": \"bert\",\n \"position_embedding_type\": \"relative_key\"}",
             "m:2:29: error: ", "'absolute' is"},
