@@ -45,9 +45,9 @@ const struct rule megatron_rules[] = {
      "--moe-shared-expert-intermediate-size --moe-shared-expert-gate --moe-router-score-function "
      "--moe-router-num-groups --moe-router-group-topk --moe-router-topk-scaling-factor --moe-router-pre-softmax "
      "--moe-router-enable-expert-bias --multi-latent-attention --q-lora-rank --kv-lora-rank --qk-head-dim "
-     "--qk-pos-emb-head-dim --v-head-dim --window-size --window-attn-skip-freq --use-checkpoint-args",
+     "--qk-pos-emb-head-dim --v-head-dim --window-size --window-attn-skip-freq --use-checkpoint-args "
+     "--mtp-num-layers",
         RULE_SHAPE, NULL, NULL},
-    {"--mtp-num-layers", RULE_REFUSED, NULL, "the model without layers of multi-token prediction is simulated"},
     {"--experimental-attention-variant --dsa-* --heterogeneous-layers-config-path "
      "--heterogeneous-layers-config-encoded-json --no-rope-freq --qk-l2-norm",
         RULE_REFUSED, NULL, "all layers alike, with attention to all tokens, are simulated"},
@@ -58,7 +58,7 @@ const struct rule megatron_rules[] = {
      "--use-rope-scaling --rope-scaling-factor --rotary-seq-len-interpolation-factor --rotary-interleaved "
      "--mscale --mscale-all-dim --yarn-* --apply-residual-connection-post-layernorm --norm-epsilon "
      "--layernorm-epsilon --init-method-* --original-max-position-embeddings --beta-fast --beta-slow "
-     "--embedding-init-method-std --cache-mla-latents",
+     "--embedding-init-method-std --cache-mla-latents --mtp-loss-scaling-factor",
         RULE_ASIDE, NULL, "values, not work"},
     /* Batch and precision. */
     {"--nproc-per-node --nnodes", RULE_FACT, "cluster.gpus", NULL},
