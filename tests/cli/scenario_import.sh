@@ -61,8 +61,8 @@ says cp.yaml "attention: flash" "context: 8"
 says fp8.yaml "precision: fp8_mixed" "fp8_recipe: delayed"
 if grep -q autocast fp8.yaml; then fail "autocast is not of FP8: $(<fp8.yaml)"; fi
 
-expect 0 import "$data/llama3_8b.toml" --topology h100-8x400g --gpus 64 --seq-len 4096 --out titan.yaml
-says titan.yaml "seq_len: 4096"
+expect 0 import "$data/llama3_8b.toml" --topology h100-8x400g --gpus 64 --seq-len 4096 --micro-batch 3 --out titan.yaml # as of memory, tune, goodput
+says titan.yaml "seq_len: 4096" "micro_batch: 3"
 says out "llama3_8b.toml:20:1: model.flavor = 8B -> model: llama3.1-8b" "not understood: 0"
 expect 0 "$FLOPCAST" run titan.yaml "${short[@]}"
 says out llama3.1-8b FULL_SHARD
