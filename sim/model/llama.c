@@ -48,7 +48,9 @@ static void feed_forward_tensors(struct model_builder *b)
 {
     const struct model_shape *s = b->shape;
     int64_t d = s->d_model;
-    if (s->fused_projections) {
+    if (s->squared_relu) {
+        build_tensor(b, "mlp.up_proj.weight", s->d_ff, d);
+    } else if (s->fused_projections) {
         build_tensor(b, "mlp.gate_up_proj.weight", 2 * s->d_ff, d);
     } else {
         build_tensor(b, "mlp.gate_proj.weight", s->d_ff, d);
@@ -57,9 +59,11 @@ static void feed_forward_tensors(struct model_builder *b)
     build_tensor(b, "mlp.down_proj.weight", d, s->d_ff);
 }
 
-/* Mamba 2 has none. */
+/* Mamba 2 has none, nor have some blocks of a pattern. */
 static bool has_feed_forward(const struct model_shape *s, int64_t block)
 {
+    if (s->pattern)
+        return s->pattern[block] == '-';
     return s->d_ff > 0 || model_local_experts(s, block) > 0;
 }
 
@@ -67,13 +71,17 @@ static void block_tensors(struct model_builder *b, int block)
 {
     const struct model_shape *s = b->shape;
     int64_t d = s->d_model;
-    (model_mixes(s, block + 1) ? mixer_tensors : attention_tensors)(b);
+    bool mixes = model_mixes(s, block + 1), attends = model_attends(s, block + 1), feeds = has_feed_forward(s, block);
+    if (mixes)
+        mixer_tensors(b);
+    if (attends)
+        attention_tensors(b);
     if (model_local_experts(s, block) > 0)
         moe_tensors(b);
-    else if (s->d_ff > 0)
+    else if (feeds)
         feed_forward_tensors(b);
     build_tensor(b, "input_layernorm.weight", d, 1);
-    if (has_feed_forward(s, block))
+    if (feeds && (mixes || attends))
         build_tensor(b, "post_attention_layernorm.weight", d, 1);
     if (s->post_norms) {
         build_tensor(b, "pre_feedforward_layernorm.weight", d, 1);
@@ -179,9 +187,18 @@ static int attention(struct tape *t, const struct segment_context *c, int x)
     return tape_linear_row(t, "o_proj", context);
 }
 
+/* down(relu(up(x))^2) */
+static int squared_relu(struct tape *t, int x)
+{
+    int hidden = tape_map(t, "act_fn.relu", TAPE_RELU, tape_linear(t, "up_proj", x));
+    return tape_linear_row(t, "down_proj", tape_map(t, "act_fn.square", TAPE_POWER, hidden));
+}
+
 /* down(f(gate(x)) up(x)) */
 static int feed_forward(struct tape *t, const struct model_shape *s, int x)
 {
+    if (s->squared_relu)
+        return squared_relu(t, x);
     enum tape_function function = s->gelu_gate ? TAPE_GELU : TAPE_SILU;
     if (s->fused_projections) {
         const int64_t widths[2] = {s->d_ff, s->d_ff};
@@ -212,28 +229,41 @@ static int experts(const struct segment_context *c, int x)
     return out;
 }
 
-static int block(const struct segment_context *c)
+/* Plus attention, or what a block has in its place. */
+static int mixed(const struct segment_context *c, int x)
 {
     struct tape *t = c->tape;
-    bool post_norms = c->shape->post_norms;
-    int x = mtp_block_input(c);
     int normed = norm_before(t, "input_layernorm", x);
     tape_scope(t, "self_attn");
     int out = model_mixes(c->shape, c->layer)  ? mixer_forward(c, normed)
               : c->shape->mla.kv_lora_rank > 0 ? mla_forward(c, normed)
                                                : attention(t, c, tape_enter(t, "in", normed));
     tape_scope(t, "");
-    out = post_norms ? tape_rms_norm(t, "post_attention_layernorm", out, true) : out;
-    x = tape_add(t, "self_attn.residual", x, out);
-    if (!has_feed_forward(c->shape, c->layer - 1))
-        return x;
-    normed = norm_before(t, post_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm", x);
+    out = c->shape->post_norms ? tape_rms_norm(t, "post_attention_layernorm", out, true) : out;
+    return tape_add(t, "self_attn.residual", x, out);
+}
+
+static int fed(const struct segment_context *c, const char *norm, int x)
+{
+    struct tape *t = c->tape;
+    bool post_norms = c->shape->post_norms;
+    int normed = norm_before(t, norm, x);
     tape_scope(t, "mlp");
-    out = model_local_experts(c->shape, c->layer - 1) > 0 ? experts(c, normed)
-                                                          : feed_forward(t, c->shape, tape_enter(t, "in", normed));
+    int out = model_local_experts(c->shape, c->layer - 1) > 0 ? experts(c, normed)
+                                                              : feed_forward(t, c->shape, tape_enter(t, "in", normed));
     tape_scope(t, post_norms ? "" : "mlp");
     out = post_norms ? tape_rms_norm(t, "post_feedforward_layernorm", out, true) : out;
     return tape_add(t, "residual", x, out);
+}
+
+static int block(const struct segment_context *c)
+{
+    int x = mtp_block_input(c);
+    bool feeds = has_feed_forward(c->shape, c->layer - 1);
+    if (feeds && c->shape->pattern)
+        return fed(c, "input_layernorm", x);
+    x = mixed(c, x);
+    return feeds ? fed(c, c->shape->post_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm", x) : x;
 }
 
 static int entry(const struct segment_context *c)
@@ -260,8 +290,11 @@ static const char *check(const struct model_shape *s, size_t *offset)
         MODEL_RULE(n_decoder_layers, s->n_decoder_layers != 0, "Llama has one stack: its layers are n_layers"),
         MODEL_RULE(relative_buckets, s->relative_buckets != 0, "Llama has no relative position buckets"),
         MODEL_RULE(max_positions, s->max_positions != 0, "Llama has no learned positions"),
-        MODEL_RULE(
-            gated_ffn, !s->gated_ffn, "Llama's feed-forward layer is gated; for two matrices take the family gpt"),
+        MODEL_RULE(gated_ffn, s->gated_ffn == s->squared_relu,
+            "Llama's feed-forward layer is gated, or (gated_ffn: false) has squared_relu; for others take the family "
+            "gpt"),
+        MODEL_RULE(squared_relu, s->squared_relu && (s->gelu_gate || s->fused_projections || s->moe.experts > 0),
+            "squared_relu is of a feed-forward layer of two matrices; leave the gate and experts out"),
         MODEL_RULE(composed_gelu, s->composed_gelu, "Llama has no GELU"),
         MODEL_RULE(max_window_layers, s->max_window_layers > 0 && s->sliding_window == 0,
             "max_window_layers is of a sliding_window, which is not given"),

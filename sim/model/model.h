@@ -190,8 +190,11 @@ struct model_shape {
         attention_chunk; /* Llama: a position sees those before it in its own chunk, of this length, except blocks of
                           * full_attention_every; 0: all before it. As sliding_window, where attention is fused */
     struct model_mixer mixer;
-    int64_t mtp_layers; /* Llama: layers of multi-token prediction behind the last block (model/mtp.c) */
-    int64_t mtp_width;  /* columns of their projections that this rank has; 0: all. In no file, as moe.local */
+    const char *pattern; /* Llama: the one sub-layer of each block, a character each, "M-M*-" (Nemotron-H): M the mixer,
+                          * * attention, - the feed-forward layer; NULL: blocks have a feed-forward layer behind it */
+    bool squared_relu;   /* Llama: two matrices and ReLU squared in place of the gate (Nemotron-H) */
+    int64_t mtp_layers;  /* Llama: layers of multi-token prediction behind the last block (model/mtp.c) */
+    int64_t mtp_width;   /* columns of their projections that this rank has; 0: all. In no file, as moe.local */
 };
 
 /* The layer, from 1 on, whose kind this one is of: one of multi-token prediction is as the last block. */
@@ -210,8 +213,9 @@ bool model_takes_flash(const struct model_shape *shape);
 
 /* The window of a layer's fused attention in keys; 0: all before. */
 int64_t model_window(const struct model_shape *shape, int layer);
-/* Whether it has the mixer. */
+/* Whether it has the mixer; attention. */
 bool model_mixes(const struct model_shape *shape, int layer);
+bool model_attends(const struct model_shape *shape, int layer);
 /* Its chunk; 0: none. */
 int64_t model_chunk(const struct model_shape *shape, int layer);
 

@@ -59,7 +59,7 @@ int64_t model_tokens(const struct model *model, const struct model_workload *wor
 int64_t model_cache_bytes(const struct model *model, const struct model_workload *workload, int layer)
 {
     const struct model_shape *shape = &model->shape;
-    if (model->layers[layer].role != LAYER_DECODER_BLOCK)
+    if (model->layers[layer].role != LAYER_DECODER_BLOCK || !model_attends(shape, model->layers[layer].number))
         return 0;
     bool decoder_apart = shape->n_decoder_layers > 0;
     int64_t own = decoder_apart ? workload->decoder_seq_len : workload->seq_len;

@@ -259,6 +259,37 @@ static void models_of_2025_are_counted_as_published(void **state)
     arena_release(&arena);
 }
 
+/* Nemotron-H (arXiv 2504.03624, recalled): with d the width, of Mamba 2 d (2 h P + 2 g N + h) + (K + 1) (h P + 2 g N) +
+ * 3 h + h P + h P d + d, of the MLP 2 d f + d, of attention (2 n + 2 g) d_head d + d. No published count is at hand. */
+static void a_pattern_is_counted_by_its_blocks(void **state)
+{
+    (void)state;
+    enum {
+        D = 4096,
+        F = 21504,
+        H = 128,
+        P = 64,
+        G = 8,
+        N = 128,
+        K = 4,
+        HEADS = 32,
+        KEYS = 8,
+        DIM = 128,
+        VOCAB = 131072
+    };
+    const int64_t d = D, inner = H * P, columns = inner + 2 * G * N;
+    const int64_t scan = d * (inner + columns + H) + (K + 1) * columns + 3 * H + inner + inner * d + d;
+    const int64_t feed_forward = 2 * d * F + d, attention = (2 * HEADS + 2 * KEYS) * DIM * d + d;
+    struct arena arena = ARENA_INIT;
+    struct model ours = load(FLOPCAST_SOURCE_DIR "/scenarios/models", "nemotron-h-8b.yaml", &arena);
+    struct model theirs = load(FLOPCAST_TEST_DIR "/data", "nemotron-h-8b.json", &arena);
+    assert_int_equal(ours.params, 24 * (scan + feed_forward) + 4 * attention + 2 * VOCAB * d + d);
+    assert_int_equal(theirs.params, ours.params);
+    assert_int_equal(theirs.n_tensors, ours.n_tensors);
+    assert_string_equal(theirs.shape.pattern, ours.shape.pattern);
+    arena_release(&arena);
+}
+
 /* One scale for each 128 x 128 of a block's matrix that lies in FP8, of experts in each expert's: all but the router's
  * and eh_proj. */
 static int64_t scales(const struct model *model, int64_t experts)
@@ -388,6 +419,7 @@ int main(void)
         cmocka_unit_test(experts_are_counted_as_published),
         cmocka_unit_test(models_of_2025_are_counted_as_published),
         cmocka_unit_test(multi_token_prediction_is_counted_as_published),
+        cmocka_unit_test(a_pattern_is_counted_by_its_blocks),
         cmocka_unit_test(layers_cover_the_tensors),
         cmocka_unit_test(t5_blocks_are_laid_out_as_in_pytorch),
         cmocka_unit_test(print_tells_the_shape),
