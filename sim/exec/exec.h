@@ -123,6 +123,7 @@ struct exec_options {
     bool no_latency;                               /* collectives cost their bytes only; see study/explain.h */
     const struct hw *chosen_on; /* algorithms and protocols are NCCL's choice on this hardware, which has a second kind
                                    of node where the job has; borrowed. NULL: on that of the job */
+    bool mean_documents;        /* of packed sequences none is drawn, each has the mean */
     bool no_contention;         /* kernels run beside collectives as if alone */
     bool one_by_one;            /* for tests: an event for every kernel; times are the same */
     bool no_memory; /* HBM is not followed: no peaks, never out of memory; half of the time of a folded run */
