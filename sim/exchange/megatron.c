@@ -197,6 +197,9 @@ const struct rule megatron_rules[] = {
      "--empty-unused-memory-level --reset-attention-mask --train-sync-interval --manual-gc-interval --log-energy "
      "--log-max-attention-logit",
         RULE_SLIGHT, NULL, "the pass over gradients, weights or the mask that it adds is not simulated"},
+    {"--sft", RULE_SLIGHT, NULL,
+        "conversations are packed into sequences, and attention goes on within each; their lengths are not in the "
+        "arguments, so a sequence is one document unless train.document_mean or document_lengths says otherwise"},
     /* No part in speed or memory. */
     {"--use-mcore-models --use-legacy-models --no-use-mcore-models", RULE_ASIDE, NULL, "the stack profile says whose"},
     {"--finetune --pretrained-checkpoint --load --save --save-* --load-* --ckpt-* --auto-detect-ckpt-format "
@@ -219,7 +222,7 @@ const struct rule megatron_rules[] = {
      "--reset-position-ids --eod-mask-loss --no-create-attention-mask-in-dataloader "
      "--create-attention-mask-in-dataloader --no-mmap-bin-files --mmap-bin-files --packing-* --short-seq-prob "
      "--mask-prob --legacy-tokenizer --vocab-file --vocab-extra-ids --tokenizer-* --tiktoken-* --trust-remote-code "
-     "--fim-* --dataset-* --object-storage-cache-path --s3-cache-path --goldfish-loss --sft --sft-*",
+     "--fim-* --dataset-* --object-storage-cache-path --s3-cache-path --goldfish-loss --sft-*",
         RULE_ASIDE, NULL, "data and tokenizer"},
     {"--log-* --tensorboard-* --wandb-* --codecarbon-dir --timing-log-* --barrier-with-L1-time "
      "--no-barrier-with-L1-time --one-logger-* --enable-one-logger --no-one-logger --record-memory-history "

@@ -86,6 +86,11 @@ says out "--no-rope-fusion -> train.rotary: unfused" "--moe-layer-freq = ([0]*3+
 expect 0 "$FLOPCAST" model r1.model.yaml
 says out 671,026,419,200 37,552,297,472
 
+# Conversations are packed into sequences; how long they are no argument says.
+echo 'torchrun pretrain_gpt.py --sft --bf16 --seq-length 4096' >sft.sh
+expect 1 import sft.sh --out sft.yaml
+says sft.yaml "--sft: conversations are packed into sequences" "unless train.document_mean or document_lengths says otherwise"
+
 # The script of Megatron-LM says one node, which holds no copy of the model.
 expect 1 import "$data/train_gpt3_175b_distributed.sh" --topology h100-8x400g --out gpt3.yaml
 says out "missing: 1" "cluster.gpus: --gpus N, a multiple of the 128 that hold a copy of the model; the files say 8"
