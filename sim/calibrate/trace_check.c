@@ -63,10 +63,11 @@ static void pair_collectives(struct trace_check *check)
     free(taken);
 }
 
-enum status trace_check_load(struct trace_check *out, const char *file, int64_t device, struct diag *diag)
+enum status trace_check_load(
+    struct trace_check *out, const char *file, int64_t device, const char *steps, struct diag *diag)
 {
     *out = (struct trace_check){0};
-    enum status status = trace_load(&out->trace, file, device, &out->arena, diag);
+    enum status status = trace_load(&out->trace, file, device, steps, &out->arena, diag);
     if (status == STATUS_OK) {
         trace_sum(&out->measured, &out->trace);
         pair_collectives(out);

@@ -30,8 +30,9 @@ struct trace_check {
     struct arena arena;
 };
 
-/* The measured side. device: as trace_load(). Free with trace_check_free(), also after an error. */
-enum status trace_check_load(struct trace_check *out, const char *file, int64_t device, struct diag *diag);
+/* The measured side. device, steps: as trace_load(). Free with trace_check_free(), also after an error. */
+enum status trace_check_load(
+    struct trace_check *out, const char *file, int64_t device, const char *steps, struct diag *diag);
 
 /* Simulates the one point of check->set, which the caller loads, and compares. The rank is the trace's, where the job
  * has it. What speaks against the scenario being that of the trace (another GPU, another number of ranks) is warned

@@ -15,7 +15,7 @@ enum { MOST_ROWS = 1000000, MOST_DEVICES = 1 << 20 };
 static const double ms = 1e3, us = 1e6, GB = 1e-9;
 
 struct check_command {
-    const char *file, *scenario, *db;
+    const char *file, *scenario, *steps, *db;
     int device, top;
     enum records_format format;
     struct overrides overrides;
@@ -26,7 +26,8 @@ static const char doc[] =
     "Compare a trace of a training run with what is predicted for its scenario: the step, its kernels class by class, "
     "its collectives one by one, and where the two differ most. FILE is a trace of PyTorch's profiler (.json, "
     ".json.gz) or a profile of Nsight Systems (`nsys export --type sqlite`), of one rank.\vSteps are found by the "
-    "annotations ProfilerStep#N, else by the repetition of the kernels. All times are those of the mean step. A "
+    "annotations ProfilerStep#N or by --steps, else by the repetition of the kernels. All times are those of the mean "
+    "step. A "
     "collective's time includes that it waits for the last rank. Exposed communication: a collective runs and no "
     "kernel does. Classes follow from the names of kernels; '-' is not known. A trace of `flopcast run --trace` can be "
     "checked, too.";
@@ -57,6 +58,8 @@ static const struct command_option options[] = {
         AT(overrides)},
     {"device", "N", "Of several GPUs in a file: which one (default: the one of the lowest number)", OPTION_TAKE,
         AT(device), .take = take_device},
+    {"steps", "REGEX", "Of Nsight Systems: the NVTX ranges that are steps, as in --steps '^step [0-9]+$'", OPTION_TEXT,
+        AT(steps)},
     {"top", "N", "Show the N longest collectives, kernels and differences (default: 12)", OPTION_COUNT, AT(top),
         .most = MOST_ROWS},
     RECORDS_OPTION(struct check_command),
@@ -87,7 +90,8 @@ static void print_head(FILE *out, const struct check_command *command, const str
               "one\n",
             out);
     else if (trace->found == TRACE_ANNOTATED)
-        fprintf(out, "%d step%s, found by ProfilerStep annotations", sum->steps, plural(sum->steps));
+        fprintf(out, "%d step%s, found by %s", sum->steps, plural(sum->steps),
+            command->steps ? "NVTX ranges" : "ProfilerStep annotations");
     else
         fprintf(out, "%d step%s, found by repetition: every %d kernels, %.1f %% of them alike", sum->steps,
             plural(sum->steps), trace->period, 100 * trace->alike);
@@ -355,7 +359,7 @@ int calibrate_check_trace(int argc, char **argv)
     struct diag diag = DIAG_INIT;
     struct trace_check check = {0};
     command_line_parse(&line, argc, argv, &command);
-    enum status status = trace_check_load(&check, command.file, command.device, &diag);
+    enum status status = trace_check_load(&check, command.file, command.device, command.steps, &diag);
     if (status == STATUS_OK && command.scenario)
         status = compare(&command, &check, &diag);
     if (status == STATUS_OK && command.format != RECORDS_TABLE)

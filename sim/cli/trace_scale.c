@@ -342,7 +342,7 @@ int trace_scale(int argc, char **argv)
     struct rows rows = {0};
     bool other = command.gpu || command.traced_gpu;
     if (load_hardware(&command, &hw, &traced, &sources, &arena, &diag) == STATUS_OK &&
-        trace_load(&trace, command.trace, command.device, &arena, &diag) == STATUS_OK &&
+        trace_load(&trace, command.trace, command.device, NULL, &arena, &diag) == STATUS_OK &&
         scale_all(&command, scaled, &trace, &hw, other ? &traced : NULL, &arena, &diag) == STATUS_OK) {
         for (int i = 0; i < command.gpus.n; i++)
             fill(&rows, &command, &scaled[i], scaled[0].replay.exec.step_time_s);

@@ -326,7 +326,7 @@ enum status configuration_finish(
         missing(config, "model", "--model NAME");
     missing(config, "cluster.topology", "--topology NAME");
     missing(config, "cluster.gpus", "--gpus N");
-    missing(config, "train.micro_batch", "--set train.micro_batch=N");
+    missing(config, "train.micro_batch", "--micro-batch B");
     missing(config, "train.seq_len", "--seq-len T");
     check_gpus(config, given);
     return diag->worst;

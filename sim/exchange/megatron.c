@@ -45,9 +45,9 @@ const struct rule megatron_rules[] = {
      "--moe-shared-expert-intermediate-size --moe-shared-expert-gate --moe-router-score-function "
      "--moe-router-num-groups --moe-router-group-topk --moe-router-topk-scaling-factor --moe-router-pre-softmax "
      "--moe-router-enable-expert-bias --multi-latent-attention --q-lora-rank --kv-lora-rank --qk-head-dim "
-     "--qk-pos-emb-head-dim --v-head-dim --window-size --window-attn-skip-freq --use-checkpoint-args",
+     "--qk-pos-emb-head-dim --v-head-dim --window-size --window-attn-skip-freq --use-checkpoint-args "
+     "--mtp-num-layers",
         RULE_SHAPE, NULL, NULL},
-    {"--mtp-num-layers", RULE_REFUSED, NULL, "the model without layers of multi-token prediction is simulated"},
     {"--experimental-attention-variant --dsa-* --heterogeneous-layers-config-path "
      "--heterogeneous-layers-config-encoded-json --no-rope-freq --qk-l2-norm",
         RULE_REFUSED, NULL, "all layers alike, with attention to all tokens, are simulated"},
@@ -58,7 +58,7 @@ const struct rule megatron_rules[] = {
      "--use-rope-scaling --rope-scaling-factor --rotary-seq-len-interpolation-factor --rotary-interleaved "
      "--mscale --mscale-all-dim --yarn-* --apply-residual-connection-post-layernorm --norm-epsilon "
      "--layernorm-epsilon --init-method-* --original-max-position-embeddings --beta-fast --beta-slow "
-     "--embedding-init-method-std --cache-mla-latents",
+     "--embedding-init-method-std --cache-mla-latents --mtp-loss-scaling-factor",
         RULE_ASIDE, NULL, "values, not work"},
     /* Batch and precision. */
     {"--nproc-per-node --nnodes", RULE_FACT, "cluster.gpus", NULL},
@@ -199,6 +199,9 @@ const struct rule megatron_rules[] = {
      "--empty-unused-memory-level --reset-attention-mask --train-sync-interval --manual-gc-interval --log-energy "
      "--log-max-attention-logit",
         RULE_SLIGHT, NULL, "the pass over gradients, weights or the mask that it adds is not simulated"},
+    {"--sft", RULE_SLIGHT, NULL,
+        "conversations are packed into sequences, and attention goes on within each; their lengths are not in the "
+        "arguments, so a sequence is one document unless train.document_mean or document_lengths says otherwise"},
     /* No part in speed or memory. */
     {"--use-mcore-models --use-legacy-models --no-use-mcore-models", RULE_ASIDE, NULL, "the stack profile says whose"},
     {"--finetune --pretrained-checkpoint --load --save --save-* --load-* --ckpt-* --auto-detect-ckpt-format "
@@ -221,7 +224,7 @@ const struct rule megatron_rules[] = {
      "--reset-position-ids --eod-mask-loss --no-create-attention-mask-in-dataloader "
      "--create-attention-mask-in-dataloader --no-mmap-bin-files --mmap-bin-files --packing-* --short-seq-prob "
      "--mask-prob --legacy-tokenizer --vocab-file --vocab-extra-ids --tokenizer-* --tiktoken-* --trust-remote-code "
-     "--fim-* --dataset-* --object-storage-cache-path --s3-cache-path --goldfish-loss --sft --sft-*",
+     "--fim-* --dataset-* --object-storage-cache-path --s3-cache-path --goldfish-loss --sft-*",
         RULE_ASIDE, NULL, "data and tokenizer"},
     {"--log-* --tensorboard-* --wandb-* --codecarbon-dir --timing-log-* --barrier-with-L1-time "
      "--no-barrier-with-L1-time --one-logger-* --enable-one-logger --no-one-logger --record-memory-history "

@@ -195,6 +195,15 @@ static void find_window(struct configuration *config, struct diag *diag)
         put_model(config, "full_attention_every", number_text(config, every), skip);
 }
 
+static void find_mtp(struct configuration *config, struct diag *diag)
+{
+    struct configuration_setting *layers = setting_find(config, "--mtp-num-layers");
+    bool llama = strcmp(put_model_find(config, "family"), "llama") == 0;
+    if (layers && llama)
+        put_model(config, "mtp_layers", number_text(config, setting_int(config, layers->name, 0, diag)), layers);
+    setting_refuse(layers, "multi-token prediction is simulated with --swiglu and rotary positions");
+}
+
 static void find_dropout(struct configuration *config)
 {
     struct configuration_setting *hidden = setting_find(config, "--hidden-dropout");
@@ -247,9 +256,12 @@ void megatron_model(struct configuration *config, struct diag *diag)
         find_positions(config, gpt, diag);
         find_switches(config, gpt);
         find_window(config, diag);
+        find_mtp(config, diag);
         find_dropout(config);
         megatron_experts(config, diag);
     }
+    if (named)
+        setting_aside(setting_find(config, "--mtp-num-layers"), "mtp_layers of the model, which is named, says it");
     if (named || config->model.n == 0)
         leave_shape(config);
     setting_aside(setting_find(config, "--merge-file"), "of the tokenizer");

@@ -20,10 +20,15 @@ bool exec_noise_is_on(const struct noise_options *noise)
            noise->host_jitter > 0 || noise->host_pause_s > 0;
 }
 
+static bool documents_vary(const struct sim *sim)
+{
+    return plan_documents_vary(sim->plan) && !sim->options->mean_documents;
+}
+
 /* No GPU or host differs from another, nor does what they are given. */
 static bool alike(const struct sim *sim)
 {
-    return !exec_noise_is_on(&sim->options->noise) && !sim->fold.uneven && !plan_documents_vary(sim->plan);
+    return !exec_noise_is_on(&sim->options->noise) && !sim->fold.uneven && !documents_vary(sim);
 }
 
 static void setup_links(struct sim *sim)
@@ -163,7 +168,7 @@ static void setup_rank(struct sim *sim, int r, struct gpu_speeds speeds)
     rank->memory_slowdown = rank->traffic = 1;
     rank->compute_s = sim->costs.sm_states.at[0].compute_s;
     rank->pairs_step = -1;
-    if (!sim->fold.on && plan_documents_vary(sim->plan)) /* else all have the mean */
+    if (!sim->fold.on && documents_vary(sim)) /* else all have the mean */
         rank->pairs = ARENA_ARRAY(sim->arena, double, rank->tables->program->packing.micro_batches);
     rank->queues = sim->queues + (ptrdiff_t)r * sim->n_queues;
     for (int q = 0; q < sim->n_queues; q++) {
@@ -245,7 +250,7 @@ static void check_ended(const struct sim *sim)
 static bool by_slowest(const struct sim *sim, const struct gpu_speeds *speeds)
 {
     return sim->options->fold == FOLD_SLOWEST && !sim->fold.on && !sim->place && speeds && !sim->fold.uneven &&
-           !plan_documents_vary(sim->plan) && sim->costs.n_kinds == 1 && fabric_is_uniform(&sim->fabric) &&
+           !documents_vary(sim) && sim->costs.n_kinds == 1 && fabric_is_uniform(&sim->fabric) &&
            sim->fabric.first_leaf == sim->fabric.n_links;
 }
 

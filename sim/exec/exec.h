@@ -123,6 +123,7 @@ struct exec_options {
     bool no_latency;                               /* collectives cost their bytes only; see study/explain.h */
     const struct hw *chosen_on; /* algorithms and protocols are NCCL's choice on this hardware, which has a second kind
                                    of node where the job has; borrowed. NULL: on that of the job */
+    bool mean_documents;        /* of packed sequences none is drawn, each has the mean */
     bool no_contention;         /* kernels run beside collectives as if alone */
     bool one_by_one;            /* for tests: an event for every kernel; times are the same */
     bool no_memory; /* HBM is not followed: no peaks, never out of memory; half of the time of a folded run */
@@ -246,7 +247,7 @@ struct exec_result {
     enum exec_status status;
     bool overlong;      /* the run would last longer than PS_HORIZON; nothing else is then said of it */
     double step_time_s; /* mean of measured steps: from one step's end on the last rank to the next; 0 when OOM */
-    double step_time_sd_s;
+    double step_time_sd_s, step_time_p05_s, step_time_p95_s; /* of measured steps; 5 and 95 % of them */
     struct exec_breakdown breakdown;
     struct exec_memory memory;     /* of the fullest program; EXEC_OOM: of the one that ran out */
     struct exec_program *programs; /* in the arena, as the plan has them */

@@ -1,6 +1,7 @@
 /* What a run leaves: times of steps, what ranks spent them on, how busy the links were. */
 #include "exec/state.h"
 
+#include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
 
@@ -98,6 +99,9 @@ void timing_result(struct sim *sim)
     }
     result->step_time_s = gsl_stats_mean(steps, 1, (size_t)n);
     result->step_time_sd_s = n > 1 ? gsl_stats_sd(steps, 1, (size_t)n) : 0;
+    gsl_sort(steps, 1, (size_t)n);
+    result->step_time_p05_s = gsl_stats_quantile_from_sorted_data(steps, 1, (size_t)n, 0.05);
+    result->step_time_p95_s = gsl_stats_quantile_from_sorted_data(steps, 1, (size_t)n, 0.95);
     breakdown_result(sim);
     double span_s = s_from_ps(sim->measure.step_end[sim->total_steps - 1] - sim->measure.from);
     const bool *ours = our_nodes(sim);

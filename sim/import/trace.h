@@ -2,11 +2,12 @@
  * a profile of Nsight Systems and the spans of exec/, so that one code sums all of them up (trace_sum.h).
  *
  * Steps are found
- * - by annotations "ProfilerStep#N" of the host. A kernel belongs to the step in which the host launched it; one whose
- *   launch is not in a trace that has launches was launched before the profile began, and belongs to none. On the GPU
- *   a step begins when the host has begun it and the kernels of the step before have ended (collectives and copies from
- *   and to the host may run over). Of the step before the first the trace may show nothing; then a gpu_user_annotation
- * of the step, where there is one, says when the GPU began it;
+ * - by annotations "ProfilerStep#N" of the host, of a profile of Nsight Systems by those NVTX ranges that a regular
+ *   expression names (of nested ones the outermost). A kernel belongs to the step in which the host launched it; one
+ * whose launch is not in a trace that has launches was launched before the profile began, and belongs to none. On the
+ * GPU a step begins when the host has begun it and the kernels of the step before have ended (collectives and copies
+ * from and to the host may run over). Of the step before the first the trace may show nothing; then a
+ * gpu_user_annotation of the step, where there is one, says when the GPU began it;
  * - else by repetition: the sequence of kernels on the busiest stream repeats after a fixed number of kernels. The
  * rarest kernel that repeats marks where a step begins, which may be anywhere in the loop;
  * - else not: the whole trace counts as one.
@@ -93,8 +94,10 @@ struct trace {
 void trace_free(struct trace *trace);
 
 /* By the name of a file: SQLite is a profile of Nsight Systems, all else a trace of PyTorch's profiler. device: whose
- * activities are wanted; -1: those of the lowest number. Free with trace_free(), also after an error. */
-enum status trace_load(struct trace *out, const char *path, int64_t device, struct arena *arena, struct diag *diag);
+ * activities are wanted; -1: those of the lowest number. steps: the regular expression (POSIX, extended) of NVTX ranges
+ * that are steps; NULL: none is given. Free with trace_free(), also after an error. */
+enum status trace_load(
+    struct trace *out, const char *path, int64_t device, const char *steps, struct arena *arena, struct diag *diag);
 
 /* The last step of a simulated rank. */
 void trace_of_run(struct trace *out, const struct exec_result *exec, int rank, struct arena *arena);

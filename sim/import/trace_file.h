@@ -9,7 +9,7 @@
 enum status trace_read_kineto(
     struct trace *out, struct input *input, int64_t device, struct arena *arena, struct diag *diag);
 enum status trace_read_nsys(
-    struct trace *out, const char *path, int64_t device, struct arena *arena, struct diag *diag);
+    struct trace *out, const char *path, int64_t device, const char *steps, struct arena *arena, struct diag *diag);
 
 /* Nanoseconds of a file as time since its origin; what is further from it than PS_HORIZON is as far. */
 ps_t trace_ps(int64_t ns, int64_t origin_ns);

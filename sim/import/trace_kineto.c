@@ -33,7 +33,8 @@ enum status trace_no_device(const struct trace *trace, int64_t device, const cha
         (long long)device, trace->devices, plural(trace->devices));
 }
 
-enum status trace_load(struct trace *out, const char *path, int64_t device, struct arena *arena, struct diag *diag)
+enum status trace_load(
+    struct trace *out, const char *path, int64_t device, const char *steps, struct arena *arena, struct diag *diag)
 {
     static const char sqlite_begins[] = "SQLite format 3"; /* a file of JSON begins with { or [ */
     struct input *input = NULL;
@@ -43,7 +44,11 @@ enum status trace_load(struct trace *out, const char *path, int64_t device, stru
     if (status == STATUS_OK)
         status = input_peek(input, &first, diag);
     if (status == STATUS_OK && first == sqlite_begins[0])
-        status = trace_read_nsys(out, path, device, arena, diag);
+        status = trace_read_nsys(out, path, device, steps, arena, diag);
+    else if (status == STATUS_OK && steps)
+        status = diag_input(diag, (struct source_pos){.file = path},
+            "steps by name are of NVTX ranges in a profile of Nsight Systems; of PyTorch's profiler call step() after "
+            "each");
     else if (status == STATUS_OK)
         status = trace_read_kineto(out, input, device, arena, diag);
     input_close(input);

@@ -26,6 +26,12 @@ struct document_options {
     const char *lengths; /* "512=3, 2048": tokens, and a weight where it is not 1; NULL: none */
 };
 
+/* Whether lengths may differ. */
+static inline bool document_options_vary(const struct document_options *options)
+{
+    return options->sd > 0 || options->lengths;
+}
+
 struct document_length {
     int64_t tokens;
     double up_to; /* probability of this or one before it in the list; of the last 1 */

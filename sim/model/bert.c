@@ -110,7 +110,8 @@ static int entry(const struct segment_context *c)
     struct tape *t = c->tape;
     int64_t length = c->workload->seq_len, tokens = c->workload->micro_batch * length;
     tape_scope(t, "bert.embeddings");
-    int words = tape_words(t, "word_embeddings", tokens, predicts_words(c->shape) ? TURN_LAST : TURN_ONLY, true);
+    int words = tape_words(
+        t, "word_embeddings", tokens, segment_turn(c, predicts_words(c->shape) ? TURN_LAST : TURN_ONLY), true);
     int types = tape_embedding(t, "token_type_embeddings", tokens, TURN_ONLY);
     int x = tape_add(t, "add_types", words, types);
     int positions = tape_embedding(t, "position_embeddings", length, TURN_ONLY);
@@ -128,7 +129,8 @@ static int masked_words(const struct segment_context *c, int x)
     x = tape_map(t, "transform.gelu", TAPE_GELU, tape_linear(t, "transform.dense", x));
     x = tape_enter(t, "in", tape_layer_norm(t, "transform.LayerNorm", x));
     tape_scope(t, "");
-    return tape_word_loss(t, "masked_lm_loss", tape_linear_tied(t, WORDS, "cls.predictions.bias", x, TURN_FIRST));
+    return tape_word_loss(
+        t, "masked_lm_loss", tape_linear_tied(t, WORDS, "cls.predictions.bias", x, segment_turn(c, TURN_FIRST)));
 }
 
 static int pooler(const struct segment_context *c, int x)

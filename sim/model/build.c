@@ -66,12 +66,14 @@ void build_split(struct model_builder *builder, unsigned axes)
 /* The window of a layer's attention, 0: none. Layer 0 is the root, block i is layer i + 1. */
 int64_t model_window(const struct model_shape *shape, int layer)
 {
+    layer = (int)model_kind_of(shape, layer);
     bool full = shape->full_attention_every > 0 && layer % shape->full_attention_every == 0;
     return layer > shape->max_window_layers && !full ? shape->sliding_window : 0;
 }
 
 int64_t model_chunk(const struct model_shape *shape, int layer)
 {
+    layer = (int)model_kind_of(shape, layer);
     bool full = shape->full_attention_every > 0 && layer % shape->full_attention_every == 0;
     return layer > 0 && !full ? shape->attention_chunk : 0;
 }

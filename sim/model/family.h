@@ -1,6 +1,6 @@
 /* What a family of models is to the rest of the module: how its layers and tensors are laid out, and the forward pass
  * of each of its segments, written on a tape. One file per family: t5.c, gpt.c, llama.c, neox.c, bert.c, vit.c,
- * convnet.c, dhen.c; moe.c, mla.c and mixer.c are parts of Llama's. */
+ * convnet.c, dhen.c; moe.c, mla.c, mixer.c and mtp.c are parts of Llama's. */
 #ifndef FLOPCAST_MODEL_FAMILY_H
 #define FLOPCAST_MODEL_FAMILY_H
 
@@ -36,8 +36,16 @@ struct segment_context {
     enum layer_role role;
     enum segment_kind kind;
     bool frozen; /* the model is; only adapters beside its matrices are trained */
-    int layer;   /* of the whole model; 0 for all but blocks. Alike layers share the program of the first */
+    int layer; /* of the whole model; 0 for all but blocks, and SEGMENT_MTP: of the block that it leads to. Alike layers
+                * share the program of the first */
+    unsigned ends; /* of the model or stage */
 };
+
+/* How the gradient of a matrix that both ends use comes together: on a stage with one of them it has one use. */
+static inline enum tape_turn segment_turn(const struct segment_context *c, enum tape_turn turn)
+{
+    return c->ends == MODEL_BOTH_ENDS ? turn : TURN_ONLY;
+}
 
 /* Rows between attention and feed-forward layers, where sequence parallelism leaves each rank its part of them. */
 static inline int64_t segment_rows(const struct segment_context *c, int64_t length)
@@ -79,6 +87,13 @@ const char *mla_check(const struct model_shape *s, size_t *offset);
 void mixer_tensors(struct model_builder *b);
 int mixer_forward(const struct segment_context *c, int x);
 const char *mixer_check(const struct model_shape *s, size_t *offset);
+/* model/mtp.c: multi-token prediction: tensors in the root and in a block; SEGMENT_EXIT and SEGMENT_MTP; a block's
+ * input; the turn of a lookup of words in SEGMENT_ENTRY. */
+void mtp_root_tensors(struct model_builder *b);
+void mtp_block_tensors(struct model_builder *b, int block);
+int mtp_head(const struct segment_context *c);
+int mtp_block_input(const struct segment_context *c);
+enum tape_turn mtp_entry_turn(const struct segment_context *c);
 
 /* What a shape of a family must not be: a sentence, and the offset in struct model_shape of the field to blame. */
 struct model_rule {

@@ -121,8 +121,8 @@ static int entry(const struct segment_context *c)
     int64_t length = c->workload->seq_len;
     tape_scope(t, "transformer");
     bool learned = c->shape->max_positions > 0;
-    int x = tape_words(
-        t, "wte", c->workload->micro_batch * length, c->shape->tied_embeddings ? TURN_LAST : TURN_ONLY, learned);
+    int x = tape_words(t, "wte", c->workload->micro_batch * length,
+        segment_turn(c, c->shape->tied_embeddings ? TURN_LAST : TURN_ONLY), learned);
     if (c->shape->embedding_norm)
         x = tape_layer_norm(t, "word_embeddings_layernorm", x);
     x = tape_neftune(t, x);
@@ -137,8 +137,8 @@ static int head(const struct segment_context *c)
     int x = tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model);
     x = tape_enter(t, "lm_head.in", tape_layer_norm(t, "transformer.ln_f", x));
     bool tied = c->shape->tied_embeddings;
-    return tape_word_loss(
-        t, "loss", tape_linear_shared(t, tied ? "transformer.wte" : "lm_head", x, tied ? TURN_FIRST : TURN_ONLY));
+    return tape_word_loss(t, "loss",
+        tape_linear_shared(t, tied ? "transformer.wte" : "lm_head", x, segment_turn(c, tied ? TURN_FIRST : TURN_ONLY)));
 }
 
 static int forward(const struct segment_context *c)

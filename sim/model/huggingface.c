@@ -24,6 +24,12 @@ static enum status read_key(struct config_json *json, const struct huggingface_k
     return STATUS_OK;
 }
 
+/* One that gives a member of the shape or of what a type says more; others have no place. */
+static bool is_assigned(const struct config_field *field)
+{
+    return field->type != FIELD_STRING || field->offset > 0;
+}
+
 /* What a value of a choice means; absent: the default. */
 static enum status apply_choice(struct config_json *json, const struct huggingface_key *key, struct config_node value,
     struct arena *arena, struct diag *diag)
@@ -40,7 +46,7 @@ static enum status read_keys(struct config_json *json, const struct huggingface_
     for (int i = 0; i < type->keys.n; i++) {
         const struct huggingface_key *key = &type->keys.at[i];
         struct config_node value = config_find(root, key->field.key);
-        bool assigned = key->field.type != FIELD_STRING;
+        bool assigned = is_assigned(&key->field);
         enum status status = value.doc && assigned ? read_key(json, key, value, arena, diag) : STATUS_OK;
         if (!status && config_find(key->how, "values").doc)
             status = apply_choice(json, key, value, arena, diag);
@@ -285,7 +291,7 @@ static const struct config_table *table_of(const struct huggingface_type *type, 
     *table = (struct config_table){
         .what = arena_strdup(arena, config_text(config_find(type->entry, "what"))), .fields = fields};
     for (int i = 0; i < type->keys.n; i++)
-        if (type->keys.at[i].field.type != FIELD_STRING && type->keys.at[i].field.offset < sizeof(struct model_shape))
+        if (is_assigned(&type->keys.at[i].field) && type->keys.at[i].field.offset < sizeof(struct model_shape))
             fields[table->n_fields++] = type->keys.at[i].field;
     return table;
 }

@@ -5,6 +5,8 @@
  * are in moe.c, DeepSeek's latent attention in mla.c. Key and value heads are repeated before attention,
  * with flash attention too (as transformers' SDPA path and torchtitan do).
  *
+ * The head and multi-token prediction (DeepSeek-V3) are in mtp.c.
+ *
  * A sliding window (Mistral, Qwen2) narrows flash attention; naive attention computes all scores and masks.
  *
  * Ignored: that Gemma's norm multiplies by 1 + weight, in FP32; the tables of cosines and sines (once per model); the
@@ -46,7 +48,9 @@ static void feed_forward_tensors(struct model_builder *b)
 {
     const struct model_shape *s = b->shape;
     int64_t d = s->d_model;
-    if (s->fused_projections) {
+    if (s->squared_relu) {
+        build_tensor(b, "mlp.up_proj.weight", s->d_ff, d);
+    } else if (s->fused_projections) {
         build_tensor(b, "mlp.gate_up_proj.weight", 2 * s->d_ff, d);
     } else {
         build_tensor(b, "mlp.gate_proj.weight", s->d_ff, d);
@@ -55,9 +59,11 @@ static void feed_forward_tensors(struct model_builder *b)
     build_tensor(b, "mlp.down_proj.weight", d, s->d_ff);
 }
 
-/* Mamba 2 has none. */
+/* Mamba 2 has none, nor have some blocks of a pattern. */
 static bool has_feed_forward(const struct model_shape *s, int64_t block)
 {
+    if (s->pattern)
+        return s->pattern[block] == '-';
     return s->d_ff > 0 || model_local_experts(s, block) > 0;
 }
 
@@ -65,13 +71,17 @@ static void block_tensors(struct model_builder *b, int block)
 {
     const struct model_shape *s = b->shape;
     int64_t d = s->d_model;
-    (model_mixes(s, block + 1) ? mixer_tensors : attention_tensors)(b);
+    bool mixes = model_mixes(s, block + 1), attends = model_attends(s, block + 1), feeds = has_feed_forward(s, block);
+    if (mixes)
+        mixer_tensors(b);
+    if (attends)
+        attention_tensors(b);
     if (model_local_experts(s, block) > 0)
         moe_tensors(b);
-    else if (s->d_ff > 0)
+    else if (feeds)
         feed_forward_tensors(b);
     build_tensor(b, "input_layernorm.weight", d, 1);
-    if (has_feed_forward(s, block))
+    if (feeds && (mixes || attends))
         build_tensor(b, "post_attention_layernorm.weight", d, 1);
     if (s->post_norms) {
         build_tensor(b, "pre_feedforward_layernorm.weight", d, 1);
@@ -86,10 +96,12 @@ static void layers(struct model_builder *b)
     build_layer(b, LAYER_ROOT, "root");
     build_tensor(b, "model.embed_tokens.weight", s->vocab, d);
     build_tensor(b, "model.norm.weight", d, 1);
+    mtp_root_tensors(b);
     if (!s->tied_embeddings)
         build_tensor(b, "lm_head.weight", s->vocab, d);
-    for (int i = 0; i < s->n_layers; i++) {
+    for (int i = 0; i < s->n_layers + s->mtp_layers; i++) {
         build_layer(b, LAYER_DECODER_BLOCK, arena_printf(b->arena, "model.layers.%d", i));
+        mtp_block_tensors(b, i);
         block_tensors(b, i);
     }
 }
@@ -145,7 +157,7 @@ static int attend(struct tape *t, const struct segment_context *c, int q, int k,
     struct tape_attention a = self_attention(c, false);
     struct model_shape unrotated = *s;
     struct segment_context without = *c;
-    bool turns = !(s->full_unrotated && c->layer % s->full_attention_every == 0);
+    bool turns = !(s->full_unrotated && model_kind_of(s, c->layer) % s->full_attention_every == 0);
     a.window = model_window(s, c->layer);
     cut_into_chunks(c, &a);
     if (s->qk_norm || (s->qk_plain_norm && turns)) {
@@ -175,9 +187,18 @@ static int attention(struct tape *t, const struct segment_context *c, int x)
     return tape_linear_row(t, "o_proj", context);
 }
 
+/* down(relu(up(x))^2) */
+static int squared_relu(struct tape *t, int x)
+{
+    int hidden = tape_map(t, "act_fn.relu", TAPE_RELU, tape_linear(t, "up_proj", x));
+    return tape_linear_row(t, "down_proj", tape_map(t, "act_fn.square", TAPE_POWER, hidden));
+}
+
 /* down(f(gate(x)) up(x)) */
 static int feed_forward(struct tape *t, const struct model_shape *s, int x)
 {
+    if (s->squared_relu)
+        return squared_relu(t, x);
     enum tape_function function = s->gelu_gate ? TAPE_GELU : TAPE_SILU;
     if (s->fused_projections) {
         const int64_t widths[2] = {s->d_ff, s->d_ff};
@@ -208,47 +229,48 @@ static int experts(const struct segment_context *c, int x)
     return out;
 }
 
-static int block(const struct segment_context *c)
+/* Plus attention, or what a block has in its place. */
+static int mixed(const struct segment_context *c, int x)
 {
     struct tape *t = c->tape;
-    bool post_norms = c->shape->post_norms;
-    int x = tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model);
     int normed = norm_before(t, "input_layernorm", x);
     tape_scope(t, "self_attn");
     int out = model_mixes(c->shape, c->layer)  ? mixer_forward(c, normed)
               : c->shape->mla.kv_lora_rank > 0 ? mla_forward(c, normed)
                                                : attention(t, c, tape_enter(t, "in", normed));
     tape_scope(t, "");
-    out = post_norms ? tape_rms_norm(t, "post_attention_layernorm", out, true) : out;
-    x = tape_add(t, "self_attn.residual", x, out);
-    if (!has_feed_forward(c->shape, c->layer - 1))
-        return x;
-    normed = norm_before(t, post_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm", x);
+    out = c->shape->post_norms ? tape_rms_norm(t, "post_attention_layernorm", out, true) : out;
+    return tape_add(t, "self_attn.residual", x, out);
+}
+
+static int fed(const struct segment_context *c, const char *norm, int x)
+{
+    struct tape *t = c->tape;
+    bool post_norms = c->shape->post_norms;
+    int normed = norm_before(t, norm, x);
     tape_scope(t, "mlp");
-    out = model_local_experts(c->shape, c->layer - 1) > 0 ? experts(c, normed)
-                                                          : feed_forward(t, c->shape, tape_enter(t, "in", normed));
+    int out = model_local_experts(c->shape, c->layer - 1) > 0 ? experts(c, normed)
+                                                              : feed_forward(t, c->shape, tape_enter(t, "in", normed));
     tape_scope(t, post_norms ? "" : "mlp");
     out = post_norms ? tape_rms_norm(t, "post_feedforward_layernorm", out, true) : out;
     return tape_add(t, "residual", x, out);
 }
 
-static int head(const struct segment_context *c)
+static int block(const struct segment_context *c)
 {
-    struct tape *t = c->tape;
-    int x = tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model);
-    x = tape_enter(t, "lm_head.in", tape_rms_norm(t, "model.norm", x, true));
-    bool tied = c->shape->tied_embeddings;
-    int logits = tape_linear_shared(t, tied ? "model.embed_tokens" : "lm_head", x, tied ? TURN_FIRST : TURN_ONLY);
-    if (c->shape->logit_softcap > 0)
-        logits = family_softcap(t, (const char *[]){"logits.div", "logits.tanh", "logits.mul"}, logits);
-    return tape_word_loss(t, "loss", logits);
+    int x = mtp_block_input(c);
+    bool feeds = has_feed_forward(c->shape, c->layer - 1);
+    if (feeds && c->shape->pattern)
+        return fed(c, "input_layernorm", x);
+    x = mixed(c, x);
+    return feeds ? fed(c, c->shape->post_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm", x) : x;
 }
 
 static int entry(const struct segment_context *c)
 {
     struct tape *t = c->tape;
-    int x = tape_words(t, "model.embed_tokens", c->workload->micro_batch * c->workload->seq_len,
-        c->shape->tied_embeddings ? TURN_LAST : TURN_ONLY, false);
+    int x =
+        tape_words(t, "model.embed_tokens", c->workload->micro_batch * c->workload->seq_len, mtp_entry_turn(c), false);
     x = c->shape->scaled_embedding ? tape_map(t, "model.normalizer", TAPE_SCALE, x) : x;
     return tape_neftune(t, x);
 }
@@ -256,7 +278,7 @@ static int entry(const struct segment_context *c)
 static int forward(const struct segment_context *c)
 {
     BUG_IF(c->kind == SEGMENT_STACK_EXIT || c->kind == SEGMENT_DECODER_ENTRY, "Llama has one stack");
-    return c->kind == SEGMENT_ENTRY ? entry(c) : c->kind == SEGMENT_EXIT ? head(c) : block(c);
+    return c->kind == SEGMENT_ENTRY ? entry(c) : c->kind == SEGMENT_BLOCK ? block(c) : mtp_head(c);
 }
 
 static const char *check(const struct model_shape *s, size_t *offset)
@@ -268,8 +290,11 @@ static const char *check(const struct model_shape *s, size_t *offset)
         MODEL_RULE(n_decoder_layers, s->n_decoder_layers != 0, "Llama has one stack: its layers are n_layers"),
         MODEL_RULE(relative_buckets, s->relative_buckets != 0, "Llama has no relative position buckets"),
         MODEL_RULE(max_positions, s->max_positions != 0, "Llama has no learned positions"),
-        MODEL_RULE(
-            gated_ffn, !s->gated_ffn, "Llama's feed-forward layer is gated; for two matrices take the family gpt"),
+        MODEL_RULE(gated_ffn, s->gated_ffn == s->squared_relu,
+            "Llama's feed-forward layer is gated, or (gated_ffn: false) has squared_relu; for others take the family "
+            "gpt"),
+        MODEL_RULE(squared_relu, s->squared_relu && (s->gelu_gate || s->fused_projections || s->moe.experts > 0),
+            "squared_relu is of a feed-forward layer of two matrices; leave the gate and experts out"),
         MODEL_RULE(composed_gelu, s->composed_gelu, "Llama has no GELU"),
         MODEL_RULE(max_window_layers, s->max_window_layers > 0 && s->sliding_window == 0,
             "max_window_layers is of a sliding_window, which is not given"),

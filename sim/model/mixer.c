@@ -6,9 +6,14 @@
  *   mamba2    Mamba2Mixer: a gate, x with B and C, and time steps by one matrix, a filter, SSD, a norm, a projection
  * The scans and their rates: model/tape_scan.c.
  *
+ * A pattern (Nemotron-H, arXiv 2504.03624) says block by block which one sub-layer it has: the mixer, attention or the
+ * feed-forward layer, with a norm before it.
+ *
  * Ignored: norms of DeltaNet's queries and keys, which its kernel does; softplus and the like of numbers a head; that
  * Mamba 2's norm is a gated one over groups. */
 #include "model/family.h"
+
+#include <string.h>
 
 const char *const mixer_names[MIXER_COUNT + 1] = {
     [MIXER_NONE] = "none", [MIXER_DELTANET] = "deltanet", [MIXER_MAMBA] = "mamba", [MIXER_MAMBA2] = "mamba2"};
@@ -16,8 +21,15 @@ const char *const mixer_names[MIXER_COUNT + 1] = {
 bool model_mixes(const struct model_shape *shape, int layer)
 {
     const struct model_mixer *m = &shape->mixer;
-    bool attends = m->attention_every > 0 && layer % m->attention_every == m->attention_at;
+    if (shape->pattern)
+        return layer > 0 && shape->pattern[layer - 1] == 'M';
+    bool attends = m->attention_every > 0 && model_kind_of(shape, layer) % m->attention_every == m->attention_at;
     return layer > 0 && m->kind != MIXER_NONE && !attends;
+}
+
+bool model_attends(const struct model_shape *shape, int layer)
+{
+    return shape->pattern ? layer > 0 && shape->pattern[layer - 1] == '*' : layer > 0 && !model_mixes(shape, layer);
 }
 
 /* Columns of values; of keys and queries together; of what the filter goes over. */
@@ -143,6 +155,12 @@ const char *mixer_check(const struct model_shape *s, size_t *offset)
         MODEL_RULE(mixer, m->attention_at > 0 && m->attention_at >= m->attention_every,
             "attention_at is less than attention_every"),
         MODEL_RULE(mixer, mixes && s->post_norms, "mixers are modelled with one norm before each sub-layer"),
+        MODEL_RULE(pattern, s->pattern && strchr(s->pattern, 'M') && !mixes, "blocks 'M' of a pattern need a mixer"),
+        MODEL_RULE(pattern, s->pattern && strchr(s->pattern, '-') && s->d_ff == 0, "blocks '-' of a pattern need d_ff"),
+        MODEL_RULE(pattern, s->pattern && (m->attention_every > 0 || s->full_attention_every > 0),
+            "a pattern says which blocks attend; leave attention_every and full_attention_every out"),
+        MODEL_RULE(pattern, s->pattern && (s->moe.experts > 0 || s->post_norms || s->mtp_layers > 0),
+            "a pattern is modelled without experts, norms behind sub-layers and multi-token prediction"),
     };
     return model_first_wrong(rules, sizeof rules / sizeof *rules, offset);
 }

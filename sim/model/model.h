@@ -190,7 +190,18 @@ struct model_shape {
         attention_chunk; /* Llama: a position sees those before it in its own chunk, of this length, except blocks of
                           * full_attention_every; 0: all before it. As sliding_window, where attention is fused */
     struct model_mixer mixer;
+    const char *pattern; /* Llama: the one sub-layer of each block, a character each, "M-M*-" (Nemotron-H): M the mixer,
+                          * * attention, - the feed-forward layer; NULL: blocks have a feed-forward layer behind it */
+    bool squared_relu;   /* Llama: two matrices and ReLU squared in place of the gate (Nemotron-H) */
+    int64_t mtp_layers;  /* Llama: layers of multi-token prediction behind the last block (model/mtp.c) */
+    int64_t mtp_width;   /* columns of their projections that this rank has; 0: all. In no file, as moe.local */
 };
+
+/* The layer, from 1 on, whose kind this one is of: one of multi-token prediction is as the last block. */
+static inline int64_t model_kind_of(const struct model_shape *shape, int64_t layer)
+{
+    return shape->mtp_layers > 0 && layer > shape->n_layers ? shape->n_layers : layer;
+}
 
 /* Experts of a block that this rank holds; 0: its feed-forward layer is dense. block: from 0 on. */
 int64_t model_local_experts(const struct model_shape *shape, int64_t block);
@@ -202,8 +213,9 @@ bool model_takes_flash(const struct model_shape *shape);
 
 /* The window of a layer's fused attention in keys; 0: all before. */
 int64_t model_window(const struct model_shape *shape, int layer);
-/* Whether it has the mixer. */
+/* Whether it has the mixer; attention. */
 bool model_mixes(const struct model_shape *shape, int layer);
+bool model_attends(const struct model_shape *shape, int layer);
 /* Its chunk; 0: none. */
 int64_t model_chunk(const struct model_shape *shape, int layer);
 
@@ -266,6 +278,12 @@ struct model {
     int n_batch_norms;
     int64_t batch_norm_channels;
 };
+
+/* Of a whole model, the blocks that pipeline stages share; those of multi-token prediction are where the head is. */
+static inline int model_blocks(const struct model *model)
+{
+    return model->n_layers - 1 - (int)model->shape.mtp_layers;
+}
 
 /* Megatron-LM's moe_token_dispatcher_type: how tokens come to the ranks that hold their experts. */
 enum token_dispatcher { DISPATCHER_ALLTOALL, DISPATCHER_ALLGATHER, DISPATCHER_FLEX, DISPATCHER_COUNT };
@@ -442,6 +460,7 @@ enum segment_kind {
     SEGMENT_BLOCK,
     SEGMENT_STACK_EXIT,
     SEGMENT_DECODER_ENTRY,
+    SEGMENT_MTP, /* between the last block, or one of multi-token prediction, and the next such: model/mtp.c */
     SEGMENT_EXIT,
     SEGMENT_BORDER, /* where a model chunk begins whose input another stage sends: no kernels; its output is what was
                      * received, its output's gradient what goes back */

@@ -57,6 +57,7 @@ static const double unfused_permutation = 0.91 / 0.1879;
 int64_t model_local_experts(const struct model_shape *shape, int64_t block)
 {
     const struct model_moe *moe = &shape->moe;
+    block = model_kind_of(shape, block + 1) - 1;
     bool routed = block >= moe->dense_layers && (moe->every <= 1 || (block + 1) % moe->every == 0);
     return !routed ? 0 : moe->local > 0 ? moe->local : moe->experts;
 }
@@ -64,7 +65,7 @@ int64_t model_local_experts(const struct model_shape *shape, int64_t block)
 int64_t model_active_params(const struct model_shape *shape, int64_t params)
 {
     const struct model_moe *moe = &shape->moe;
-    for (int64_t block = 0; block < shape->n_layers; block++)
+    for (int64_t block = 0; block < shape->n_layers + shape->mtp_layers; block++)
         if (model_local_experts(shape, block) > 0)
             params -= (moe->experts - moe->per_token) * (GATED_MATRICES * shape->d_model * moe->d_ff +
                                                             (moe->biases ? 2 * moe->d_ff + shape->d_model : 0));

@@ -81,8 +81,9 @@ static int head(const struct segment_context *c)
     int x = tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model);
     x = tape_enter(t, "embed_out.in", tape_layer_norm(t, "gpt_neox.final_layer_norm", x));
     bool tied = c->shape->tied_embeddings;
-    return tape_word_loss(
-        t, "loss", tape_linear_shared(t, tied ? "gpt_neox.embed_in" : "embed_out", x, tied ? TURN_FIRST : TURN_ONLY));
+    return tape_word_loss(t, "loss",
+        tape_linear_shared(
+            t, tied ? "gpt_neox.embed_in" : "embed_out", x, segment_turn(c, tied ? TURN_FIRST : TURN_ONLY)));
 }
 
 static int forward(const struct segment_context *c)
@@ -91,7 +92,7 @@ static int forward(const struct segment_context *c)
     if (c->kind == SEGMENT_ENTRY)
         return tape_neftune(
             c->tape, tape_words(c->tape, "gpt_neox.embed_in", c->workload->micro_batch * c->workload->seq_len,
-                         c->shape->tied_embeddings ? TURN_LAST : TURN_ONLY, false));
+                         segment_turn(c, c->shape->tied_embeddings ? TURN_LAST : TURN_ONLY), false));
     return c->kind == SEGMENT_EXIT ? head(c) : block(c);
 }
 

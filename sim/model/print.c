@@ -149,8 +149,13 @@ static void print_width(FILE *out, const struct model_shape *s)
         fprintf(out, "sparse      an indexer chooses %" PRId64 " keys for a query\n", s->mla.index_topk);
     if (s->mixer.kind != MIXER_NONE)
         print_mixer(out, &s->mixer);
+    if (s->pattern)
+        fprintf(out, "pattern     %s\n", s->pattern);
     if (s->moe.experts > 0)
         print_experts(out, s);
+    if (s->mtp_layers > 0)
+        fprintf(out, "mtp         %" PRId64 " layer%s of multi-token prediction\n", s->mtp_layers,
+            s->mtp_layers == 1 ? "" : "s");
 }
 
 void model_print(FILE *out, const struct model *model)

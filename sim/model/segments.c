@@ -37,7 +37,7 @@ double model_largest_tensor_bytes(
     double routed = (double)(shape->moe.per_token * shape->moe.experts) * (2 * d_ff > d_model ? 2 * d_ff : d_model);
     double heads = (double)shape->n_heads;
     double widths[] = {heads * longest, heads * (double)(shape->d_kv + shape->mla.v_head_dim), (double)shape->d_ff,
-        (double)shape->d_model, (double)shape->moe.shared_d_ff, routed, (double)shape->vocab};
+        (shape->mtp_layers > 0 ? 2 : 1) * d_model, (double)shape->moe.shared_d_ff, routed, (double)shape->vocab};
     double widest = 0;
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
         widest = widths[i] > widest ? widths[i] : widest;
@@ -59,7 +59,7 @@ int64_t model_tokens(const struct model *model, const struct model_workload *wor
 int64_t model_cache_bytes(const struct model *model, const struct model_workload *workload, int layer)
 {
     const struct model_shape *shape = &model->shape;
-    if (model->layers[layer].role != LAYER_DECODER_BLOCK)
+    if (model->layers[layer].role != LAYER_DECODER_BLOCK || !model_attends(shape, model->layers[layer].number))
         return 0;
     bool decoder_apart = shape->n_decoder_layers > 0;
     int64_t own = decoder_apart ? workload->decoder_seq_len : workload->seq_len;
@@ -79,6 +79,7 @@ struct segments_builder {
     const struct model *model;
     const struct model_workload *workload;
     struct arena *arena;
+    int next; /* the layer that a segment between blocks leads to */
     VEC(struct model_segment) segments;
 };
 
@@ -107,7 +108,8 @@ static const struct model_program *program(struct segments_builder *b, enum segm
         .role = b->model->layers[layer].role,
         .kind = kind,
         .frozen = b->model->trained < b->model->params,
-        .layer = b->model->layers[layer].number,
+        .layer = b->model->layers[kind == SEGMENT_MTP ? b->next : layer].number,
+        .ends = b->model->ends,
     };
     return tape_close(tape, model_family_code(&b->model->shape)->forward(&context));
 }
@@ -168,6 +170,9 @@ void model_segments(
             add(&builder, SEGMENT_STACK_EXIT, 0);
             add(&builder, SEGMENT_DECODER_ENTRY, 0);
         }
+        builder.next = i;
+        if (model->shape.mtp_layers > 0 && model->layers[i].number > model->shape.n_layers)
+            add(&builder, SEGMENT_MTP, 0);
         add(&builder, SEGMENT_BLOCK, i);
     }
     add_borders(&builder, &chunk, model->n_layers, model->n_layers - 1);

@@ -242,6 +242,12 @@ static const struct config_field fields[] = {
     {CONFIG_FIELD("mixer", FIELD_SECTION, struct model_shape, mixer,
          "Llama: what blocks have in the place of attention (Mamba, DeltaNet)."),
         .section = &mixer_table},
+    FIELD(pattern, .type = FIELD_STRING,
+        .help = "Llama: the one sub-layer of each block, M the mixer, * attention, - feed-forward (Nemotron-H)."),
+    FIELD(squared_relu, .type = FIELD_BOOL,
+        .help = "Llama: without a gate (gated_ffn: false), ReLU squared (Nemotron-H); default false."),
+    FIELD(mtp_layers, COUNT(0, MODEL_MAX_LAYERS),
+        .help = "Llama: layers of multi-token prediction (DeepSeek-V3, GLM-4.5); default 0."),
 };
 
 const struct config_table model_shape_table = CONFIG_TABLE("a model", fields);
@@ -260,7 +266,8 @@ const char *model_first_wrong(const struct model_rule *rules, size_t n, size_t *
 static double params_bound(const struct model_shape *s)
 {
     double d = (double)s->d_model, inner = (double)s->n_heads * (double)s->d_kv, ff = (double)s->d_ff;
-    double blocks = (double)(s->n_layers + s->n_decoder_layers), others = 0;
+    double blocks = (double)(s->n_layers + s->n_decoder_layers + s->mtp_layers);
+    double others = (double)s->mtp_layers * d * (2 * d + 3);
     for (int i = 0; i < MODEL_CONV_STAGES; i++) {
         double width = (double)s->conv.stages[i].width, inner_width = (double)s->conv.stages[i].inner;
         double widest = width > inner_width ? width : inner_width;
@@ -310,8 +317,10 @@ static enum status check_given(
         ONLY(MODEL_LLAMA, output_bias), ONLY(MODEL_LLAMA, attention_sinks), ONLY(MODEL_LLAMA, attention_gate),
         ONLY(MODEL_LLAMA, qk_plain_norm), ONLY(MODEL_LLAMA, full_unrotated), ONLY(MODEL_LLAMA, attention_chunk),
         {"mixer", s->mixer.kind > 0, s->mixer.kind > 0 && s->family == MODEL_LLAMA},
-        ONLY(MODEL_LLAMA, attention_softcap), ONLY(MODEL_LLAMA, logit_softcap), {"vocab", s->vocab > 0, has_words},
-        {"conv", s->conv.stages[0].blocks > 0, convolves}, {"dhen", s->dhen.features > 0, ranks}};
+        ONLY(MODEL_LLAMA, attention_softcap), ONLY(MODEL_LLAMA, logit_softcap), ONLY(MODEL_LLAMA, mtp_layers),
+        ONLY(MODEL_LLAMA, squared_relu), {"pattern", s->pattern != NULL, s->pattern && s->family == MODEL_LLAMA},
+        {"vocab", s->vocab > 0, has_words}, {"conv", s->conv.stages[0].blocks > 0, convolves},
+        {"dhen", s->dhen.features > 0, ranks}};
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         if (keys[i].needed && !keys[i].given)
@@ -334,6 +343,22 @@ static struct source_pos field_pos(struct config_node root, const struct config_
             return config_pos(node);
     }
     return config_pos(root);
+}
+
+static enum status check_pattern(
+    const struct model_shape *s, struct config_node root, const struct config_table *table, struct diag *diag)
+{
+    struct source_pos pos = field_pos(root, table, offsetof(struct model_shape, pattern));
+    size_t known = s->pattern ? strspn(s->pattern, "M*-") : 0, n = s->pattern ? strlen(s->pattern) : 0;
+    if (known < n)
+        return diag_input(diag, pos,
+            "block %zu of the pattern is '%c'; modelled are M (the mixer), * (attention) and - (the feed-forward "
+            "layer)",
+            known + 1, s->pattern[known]);
+    if (s->pattern && n != (size_t)s->n_layers)
+        return diag_input(diag, pos, "the pattern has %zu blocks, and the model %ld; one character is one block", n,
+            (long)s->n_layers);
+    return STATUS_OK;
 }
 
 /* What the file leaves to be derived, then what no single field shows. */
@@ -360,6 +385,9 @@ static enum status finish(
             (long)s->d_model);
     if (s->d_kv == 0 && s->n_heads > 0)
         s->d_kv = s->d_model / s->n_heads;
+    enum status pattern = check_pattern(s, root, table, diag);
+    if (pattern)
+        return pattern;
     size_t offset = 0;
     const char *wrong = model_family_code(s)->check(s, &offset);
     if (wrong)

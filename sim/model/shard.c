@@ -28,6 +28,7 @@ static struct model_shape narrow(const struct model_shape *whole, const struct m
     shape.n_kv_heads = whole->n_kv_heads > ranks ? whole->n_kv_heads / ranks : 1;
     shape.d_ff /= ranks;
     shape.vocab = padded_vocab(whole->vocab, ranks);
+    shape.mtp_width = whole->mtp_layers > 0 ? whole->d_model / ranks : 0;
     return shape;
 }
 
@@ -67,7 +68,8 @@ static const char *tensor_wrong(const struct model_shape *s, const struct model_
     const struct {
         const char *what;
         int64_t n;
-    } cut[] = {{"attention heads", s->n_heads}, {"columns of the feed-forward layer (d_ff)", s->d_ff}};
+    } cut[] = {{"attention heads", s->n_heads}, {"columns of the feed-forward layer (d_ff)", s->d_ff},
+        {"columns of the projections of multi-token prediction (d_model)", s->mtp_layers > 0 ? s->d_model : 0}};
     for (size_t i = 0; i < sizeof cut / sizeof *cut; i++)
         if (cut[i].n % ranks)
             return arena_printf(arena, "%ld %s of %s are not divisible by %ld ranks of tensor parallelism; %s would do",

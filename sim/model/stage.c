@@ -1,4 +1,5 @@
-/* A pipeline stage's share of a model: some of its blocks, and of the root what the model's ends need. */
+/* A pipeline stage's share of a model: some of its blocks, and of the root what the model's ends need; with the head
+ * what predicts several tokens. */
 #include "model/family.h"
 
 /* What the programs of the model's ends use of the root's tensors: bit 0 the embedding's, bit 1 the head's. */
@@ -63,11 +64,11 @@ void model_stage(struct model *out, const struct model *model, const struct mode
     const struct model_workload *workload, struct arena *arena)
 {
     BUG_IF(model->n_chunks > 0, "a stage of a stage");
-    int n_blocks = 0;
+    int n_blocks = 0, n_mtp = stage->ends & MODEL_EXIT ? (int)model->shape.mtp_layers : 0;
     for (int c = 0; c < stage->n_chunks; c++)
         n_blocks += stage->chunks[c].n;
     *out = *model;
-    out->layers = ARENA_ARRAY(arena, struct model_layer, 1 + n_blocks);
+    out->layers = ARENA_ARRAY(arena, struct model_layer, 1 + n_blocks + n_mtp);
     out->tensors = ARENA_ARRAY(arena, struct model_tensor, model->n_tensors);
     out->chunks = ARENA_ARRAY(arena, int, stage->n_chunks);
     out->n_layers = out->n_tensors = 0;
@@ -79,6 +80,8 @@ void model_stage(struct model *out, const struct model *model, const struct mode
         for (int i = 0; i < stage->chunks[c].n; i++)
             copy_layer(out, model, 1 + stage->chunks[c].first + i, NULL, 0);
     }
+    for (int i = 0; i < n_mtp; i++)
+        copy_layer(out, model, 1 + model_blocks(model) + i, NULL, 0);
 }
 
 const struct model_program *model_border(int64_t output_bytes, struct arena *arena)

@@ -214,6 +214,7 @@ static int forward(const struct segment_context *c)
             tape_neftune(t, tape_words(t, "shared", w->micro_batch * w->decoder_seq_len,
                                 c->shape->tied_embeddings ? TURN_MIDDLE : TURN_FIRST, false)));
     case SEGMENT_EXIT:
+    case SEGMENT_MTP:
     case SEGMENT_BORDER: /* no stage of T5 is cut: strategy_check() */
         break;
     }

@@ -67,7 +67,7 @@ void tape_keep(struct tape *tape, int tensor)
 static void seed(struct tape *tape, int output)
 {
     for (int i = 0; i < tape->values.n; i++)
-        if (i == output || (tape->values.at[i].shared && tape->values.at[i].needs_grad)) {
+        if (i == output || i == tape->loss || (tape->values.at[i].shared && tape->values.at[i].needs_grad)) {
             tape->values.at[i].grad = tape_new_grad(tape, i);
             tape->buffers.at[tape->values.at[i].grad].handed = true;
         }

@@ -144,6 +144,10 @@ int tape_words(struct tape *tape, const char *name, int64_t rows, enum tape_turn
  */
 int tape_scatter(struct tape *tape, const char *name, int x);
 int tape_gather(struct tape *tape, const char *name, int x);
+/* All columns of what a linear layer left cut, side by side, by a copy of what was gathered; of the gradient, which all
+ * ranks have alike, a rank copies its own (Megatron-LM's gather_from_tensor_model_parallel_region). tape_scatter() goes
+ * on. */
+int tape_gather_columns(struct tape *tape, const char *name, int x, int64_t cols);
 /* tape_cross_entropy() of logits of which a rank has the columns of its words, in FP32: all-reduces of the largest
  * logit, of the label's and of the sum of exponentials, 4 bytes a row each (Megatron-LM,
  * tensor_parallel/cross_entropy.py, in place where it is). fused: the last two together, a kernel between two of them;

@@ -25,11 +25,10 @@ static void launch_linear(
     tape_launch(tape, name, work, work.flop * tape_counted(tape, op->weight), buffers);
 }
 
-/* Add a later share of a parameter's gradient to the first; mark the kernel that makes it complete. On a stage with one
- * end of the model a tied embedding has one use. */
+/* Add a later share of a parameter's gradient to the first; mark the kernel that makes it complete. */
 static void complete_share(struct tape *tape, const struct tape_op *op)
 {
-    enum tape_turn turn = tape->model->ends == MODEL_BOTH_ENDS ? (enum tape_turn)op->choice : TURN_ONLY;
+    enum tape_turn turn = (enum tape_turn)op->choice;
     if (turn == TURN_MIDDLE || turn == TURN_LAST) {
         double elements = (double)tape_tensor(tape, op->weight)->numel;
         double bytes = elements * (double)tape->residual_bytes;

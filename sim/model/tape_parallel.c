@@ -295,6 +295,30 @@ int tape_gather(struct tape *tape, const char *name, int x)
     return op.out;
 }
 
+/* ---- columns ---- */
+
+static void gather_columns_backward(struct tape *tape, const struct tape_op *op)
+{
+    int own = tape_new_grad(tape, op->in[0]);
+    launch_own(tape, tape_suffix(tape, op->name, "dgrad"), tape_grad(tape, op), own);
+    tape_give(tape, op->in[0], own);
+}
+
+int tape_gather_columns(struct tape *tape, const char *name, int x, int64_t cols)
+{
+    if (ranks(tape) == 1)
+        return x;
+    struct tape_value in = tape_at(tape, x);
+    struct tape_op op = {.backward = gather_columns_backward, .name = tape_name(tape, name), .in = {x}};
+    int parts = tape_buffer(tape, op.name, in.rows, cols, in.element_bytes);
+    tape_exchange(tape, op.name, COLL_ALL_GATHER, AXES_TP, in.buffer, parts);
+    op.out = tape_value(tape, tape_suffix(tape, op.name, "cat"), in.rows, cols, in.element_bytes, in.needs_grad);
+    tape_pass(tape, KERNEL_COPY, tape_suffix(tape, op.name, "cat"), 0, BUFFERS(parts), tape_at(tape, op.out).buffer);
+    tape->region = REGION_ALIKE;
+    tape_push(tape, op);
+    return op.out;
+}
+
 /* ---- words ---- */
 
 /* Zeros over the rows of words that other ranks have, the same in the gradient. */

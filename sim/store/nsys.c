@@ -64,11 +64,14 @@ static const char string_text[] = "(SELECT value FROM nsys.StringIds WHERE id = 
  * pops come first, then pushes (the longer outside), then launches. Temporary tables, because SQLite joins them by
  * their keys and results of a WITH by trying all pairs. */
 static const char events_format[] =
+    "CREATE TEMP TABLE launch (correlation INTEGER, process INTEGER, thread INTEGER, time INTEGER,\n"
+    "  PRIMARY KEY (correlation, process)) WITHOUT ROWID;\n"
+    "INSERT INTO launch %s;\n"
+    "CREATE TEMP TABLE range AS %s;\n"
     "CREATE TEMP TABLE event (position INTEGER PRIMARY KEY, thread, kind, depth, text, correlation, process);\n"
     "CREATE TEMP TABLE around (correlation INTEGER, process INTEGER, text TEXT, PRIMARY KEY (correlation, process))\n"
     "  WITHOUT ROWID;\n"
-    "WITH launch AS (%s), range AS (%s),\n"
-    "mixed (thread, time, kind, tie, step, text, correlation, process) AS (\n"
+    "WITH mixed (thread, time, kind, tie, step, text, correlation, process) AS (\n"
     "  SELECT thread, start, 1, -\"end\", 1, text, NULL, NULL FROM range\n"
     "  UNION ALL SELECT thread, \"end\", 0, 0, -1, NULL, NULL, NULL FROM range\n"
     "  UNION ALL SELECT thread, time, 2, 0, 0, NULL, correlation, process FROM launch)\n"

@@ -53,6 +53,11 @@ static bool with_kinds(const struct record_source *s)
     return s->point->hw.second_from > 0;
 }
 
+static bool with_documents(const struct record_source *s)
+{
+    return ok(s) && document_options_vary(&s->point->options.strategy.train.documents);
+}
+
 static struct record_cell hexadecimal(char text[17], uint64_t digest)
 {
     snprintf(text, 17, "%016" PRIx64, digest);
@@ -161,6 +166,10 @@ const struct record_column record_columns[] = {
     {"stage_wait_s", "REAL", "part of comm_wait_s: for ranks of other stages. NULL: there is one stage",
         BREAKDOWN(stage_wait_s, with_stages), .program = true},
     {"step_time_sd_s", "REAL", NULL, OF(exec.step_time_sd_s, ok)},
+    {"step_time_p05_s", "REAL", "5 % of the measured steps are shorter", OF(exec.step_time_p05_s, ok),
+        .shown = {"steps P5", "s", 1, 3, RECORD_SPARE_STEP, .place = 10}, .shown_if = with_documents},
+    {"step_time_p95_s", "REAL", "5 % are longer", OF(exec.step_time_p95_s, ok),
+        .shown = {"steps P95", "s", 1, 3, RECORD_SPARE_STEP, .place = 11}, .shown_if = with_documents},
     {"model_tflops_per_gpu", "REAL", "3 x forward", OF(model_tflops_per_gpu, ok)},
     {"mfu", "REAL", NULL, OF(mfu, ok), .outcome = true,
         .shown = {"MFU", "%", PERCENT, 1, RECORD_SPARE_MFU, .place = 3, .sure = true}},

@@ -85,6 +85,10 @@ static void check_recompute_method(const struct job_check *job)
         diag_input(job->diag, place,
             "units of several blocks are not simulated where parameters are gathered block by block; take 1, or "
             "strategy megatron, nanotron, ddp or deepspeed up to stage 2");
+    if (job->model && job->model->shape.mtp_layers > 0)
+        diag_input(job->diag, place,
+            "the layers of multi-token prediction of '%s' run again each by itself (Megatron-LM demands it); take 1",
+            job->model->shape.name);
     if (job->model && (job->model->shape.n_decoder_layers > 0 || job->model->shape.family == MODEL_CONVNET ||
                           job->model->shape.family == MODEL_DHEN))
         diag_input(

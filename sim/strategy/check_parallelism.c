@@ -167,6 +167,9 @@ static void check_stages(const struct job_check *check)
     if (shape->n_decoder_layers > 0 || shape->family == MODEL_CONVNET || shape->family == MODEL_DHEN)
         diag_input(check->diag, place,
             "model '%s' is no single stack of transformer blocks, which a pipeline is simulated for", shape->name);
+    if (shape->mtp_layers > 0 && options->kind != STRATEGY_MEGATRON)
+        diag_input(check->diag, place,
+            "multi-token prediction of '%s' is simulated in a pipeline of strategy: megatron only", shape->name);
 }
 
 /* Blocks as torchtitan splits them. */
@@ -207,7 +210,7 @@ static void check_layers(const struct job_check *check)
 {
     const struct parallelism_options *options = &check->options->parallelism;
     int64_t chunks = options->pipeline * options->virtual_stages, first = options->first_layers,
-            last = options->last_layers, blocks = check->model ? check->model->n_layers - 1 : 0;
+            last = options->last_layers, blocks = check->model ? model_blocks(check->model) : 0;
     int64_t even = chunks - (first >= 0) - (last >= 0);
     int64_t left = blocks - (first > 0 ? first : 0) - (last > 0 ? last : 0);
     if (!check->model)

@@ -144,7 +144,7 @@ void emit_reduce_tied_embedding(struct emit *emit, int64_t element_bytes)
 {
     const struct schedule *at = &emit->schedule;
     bool ends = at->stage == 0 || at->stage == at->stages - 1;
-    if (at->stages == 1 || !ends || !emit->model->shape.tied_embeddings)
+    if (at->stages == 1 || !ends || !(emit->model->shape.tied_embeddings || emit->model->shape.mtp_layers > 0))
         return;
     int group =
         plan_group_of(&emit->builder, "embedding", mesh_pair(&emit->builder.plan->mesh, AXIS_PP, 0, at->stages - 1));
@@ -180,11 +180,13 @@ static int block_of_chunk(const struct emit *emit, int segment)
     return emit->blocks[segment] - (begin > 0 ? emit->blocks[begin - 1] : 0);
 }
 
+/* Method block leaves multi-token prediction out, as Megatron-LM does with a warning. */
 static bool is_chosen(const struct emit *emit, int segment)
 {
     const struct train_options *train = &emit->options->train;
+    bool predicts = segment > 0 && emit->segments.at[segment - 1].kind == SEGMENT_MTP;
     if (train->recompute_method == RECOMPUTE_BLOCK)
-        return block_of_chunk(emit, segment) <= train->recompute_num_layers;
+        return !predicts && block_of_chunk(emit, segment) <= train->recompute_num_layers;
     return emit->blocks[segment] % train->checkpoint_interval == 0;
 }
 

@@ -142,7 +142,8 @@ plan_wait emit_all_reduce(struct emit *emit, const char *name, double bytes, int
 plan_wait emit_add_over_model(struct emit *emit, const char *what, double bytes);
 /* Elements whose gradients are parts of a sum over the TP group: of what sequence parallelism leaves on every rank. */
 int64_t emit_partial_elements(const struct emit *emit);
-/* The first and the last stage hold the same table: its gradient is all-reduced between them. */
+/* The first and the last stage hold the same table, tied to the head or for multi-token prediction: its gradient is
+ * all-reduced between them. */
 void emit_reduce_tied_embedding(struct emit *emit, int64_t element_bytes);
 /* plan_free(), after which *buffer is PLAN_NO_OP. */
 void emit_free(struct emit *emit, int *buffer, plan_wait last_use);

@@ -266,7 +266,7 @@ static int blocks_by_cost(const struct job *job, int stage, int stages)
 {
     const struct model *model = job->model;
     double head = (double)(model->shape.vocab * model->shape.d_model), all = head, cost = 0;
-    int blocks = model->n_layers - 1, end = 0;
+    int blocks = model_blocks(model), end = 0;
     for (int b = 1; b <= blocks; b++)
         all += matrix_elements(model, b);
     for (int s = 0; s <= stage; s++) {
@@ -280,7 +280,7 @@ static int blocks_by_cost(const struct job *job, int stage, int stages)
 /* Blocks up to the end of this stage where each counts 1, and each end of the model `end`. */
 static int blocks_by_number(const struct job *job, int stage, int stages, int end)
 {
-    int blocks = job->model->n_layers - 1, full = (blocks + 2 * end + stages - 1) / stages;
+    int blocks = model_blocks(job->model), full = (blocks + 2 * end + stages - 1) / stages;
     int filled = full * (stage + 1) - end, most = blocks - (stages - 1 - stage), least = stage + 1;
     if (stage == stages - 1)
         return blocks;
@@ -319,13 +319,13 @@ static int blocks_of(const struct job *job, int place, int places)
 {
     int method = job->options->parallelism.partition_method;
     if (method == PARTITION_SPLIT_POINTS)
-        return split_point_blocks(job->model->n_layers - 1, place, places);
+        return split_point_blocks(model_blocks(job->model), place, places);
     if (method == PARTITION_WEIGHTED)
-        return weighted_blocks(job->model->n_layers - 1, place, places);
+        return weighted_blocks(model_blocks(job->model), place, places);
     if (method != PARTITION_UNIFORM)
         return blocks_up_to(job, place, places) - blocks_up_to(job, place - 1, places);
     const struct parallelism_options *options = &job->options->parallelism;
-    int first = (int)options->first_layers, last = (int)options->last_layers, blocks = job->model->n_layers - 1;
+    int first = (int)options->first_layers, last = (int)options->last_layers, blocks = model_blocks(job->model);
     if (place == 0 && first >= 0)
         return first;
     if (place == places - 1 && last >= 0)

@@ -141,7 +141,7 @@ struct standing {
 /* Whether the first n blocks have one for each of all. */
 static bool stand_for_all(const struct model *model, int n, int *of)
 {
-    int all = model->n_layers - 1;
+    int all = model_blocks(model);
     const struct model_layer *blocks = model->layers + 1;
     for (int b = 1; b < all - 1; b++) {
         int same = 1;
@@ -160,7 +160,7 @@ static bool stand_for_all(const struct model *model, int n, int *of)
 static struct standing find_standing(const struct scenario_point *point, struct arena *arena)
 {
     const struct model *model = &point->model;
-    int all = model->n_layers - 1, n = 2;
+    int all = model_blocks(model), n = 2;
     struct standing standing = {.model = *model, .of = ARENA_ARRAY(arena, int, all)};
     bool drawn = point->options.strategy.train.expert_spread > 0;
     while (n < all && !stand_for_all(model, n, standing.of))
@@ -184,7 +184,7 @@ static struct scenario_point block_by_block(
     struct strategy_options *strategy = &cut.options.strategy;
     struct parallelism_options *parallel = &strategy->parallelism;
     cut.model = *model;
-    parallel->pipeline = model->n_layers - 1;
+    parallel->pipeline = model_blocks(model);
     parallel->virtual_stages = 1;
     parallel->first_layers = parallel->last_layers = -1;
     parallel->schedule = SCHEDULE_1F1B;
@@ -230,7 +230,7 @@ enum status bound_costs(
     struct bound_costs *out, const struct scenario_point *point, struct arena *arena, struct diag *diag)
 {
     const struct parallelism_options *parallel = &point->options.strategy.parallelism;
-    int blocks = point->model.n_layers - 1;
+    int blocks = model_blocks(&point->model);
     struct arena scratch = ARENA_INIT;
     struct standing standing = find_standing(point, &scratch);
     struct bound_block *found = xcalloc((size_t)standing.model.n_layers, sizeof *found);
@@ -292,7 +292,8 @@ static struct stage *stages_of(const struct bound_costs *costs, const struct job
         stage->n_cells = schedule_cells(stage->cells, &stage->schedule);
     }
     const struct bound_block *last = &costs->blocks[costs->n - 1];
-    if (n == 1 && job->model->shape.tied_embeddings) /* its table was counted with both ends */
+    const struct model_shape *shape = &job->model->shape;
+    if (n == 1 && (shape->tied_embeddings || shape->mtp_layers > 0)) /* its table was counted with both ends */
         stages[0].state_bytes -= last->state_bytes + share * last->optimizer_bytes;
     return stages;
 }

@@ -3,7 +3,7 @@
  *
  *   allocator    memory is not followed: no cudaMalloc takes time, none is tried again
  *   stragglers   all noise is off and no GPU is slow (cluster.slow_gpus): GPUs are alike, kernels, hosts and networks
- *                do not vary
+ *                do not vary; packed sequences all have the mean of their documents
  *   latency      collectives cost their bytes only, no hops
  *   bandwidth    NICs and switches carry whatever NVLink can; what is left of a collective is that of a node
  *   contention   kernels run beside a collective as if alone

@@ -129,7 +129,7 @@ static bool split_blocks(const struct layouts *layouts, struct parallelism_optio
 static void add_virtual(const struct layouts *layouts, struct scenario_point point)
 {
     struct parallelism_options *parallel = &point.options.strategy.parallelism;
-    int64_t given = parallel->virtual_stages, blocks = point.model.n_layers - 1;
+    int64_t given = parallel->virtual_stages, blocks = model_blocks(&point.model);
     bool schedule_has_one = parallel->schedule != SCHEDULE_1F1B || parallel->pipeline == 1;
     int64_t most = layouts->set[LAYOUT_VIRTUAL] ? given : schedule_has_one ? 1 : blocks / parallel->pipeline;
     for (int64_t chunks = layouts->set[LAYOUT_VIRTUAL] ? given : 1; chunks <= most; chunks++) {
@@ -169,7 +169,7 @@ static void add_pipelines(const struct layouts *layouts, struct scenario_point p
 {
     struct parallelism_options *parallel = &point.options.strategy.parallelism;
     int64_t ranks = model_tensor_ranks(&parallel->model) * model_context_ranks(&parallel->model);
-    int64_t gpus = point.options.cluster.gpus, blocks = point.model.n_layers - 1;
+    int64_t gpus = point.options.cluster.gpus, blocks = model_blocks(&point.model);
     if (layouts->set[LAYOUT_PIPELINE]) {
         add_experts(layouts, point);
         return;

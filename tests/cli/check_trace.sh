@@ -102,6 +102,30 @@ grep -qE "^gemm +2 +0.060$" out || fail "products: $(<out)"
 grep -qE "^  exposed communication +0.010 " out || fail "exposed: $(<out)"
 grep -qE "^all_reduce +- +- +1 +30.0 +- +-$" out || fail "sizes that the profile does not have: $(grep all_reduce out)"
 
+# Four steps of eight equal layers, 1 ms apart: the kernels repeat by layers, and only NVTX ranges on the host say what a step is. A kernel
+# belongs to the step in which it was launched; the last two of each run after the host has left it. Of nested ranges the outermost counts.
+sqlite3 marked.sqlite <<'SQL'
+CREATE TABLE StringIds (id INTEGER, value TEXT);
+INSERT INTO StringIds VALUES (1, 'sm80_xmma_gemm'), (2, 'layer_norm_kernel'), (3, 'layer');
+CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER, shortName INTEGER);
+CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, end INTEGER, globalTid INTEGER, correlationId INTEGER);
+CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, eventType INTEGER, text TEXT, globalTid INTEGER, textId INTEGER);
+WITH RECURSIVE i(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM i WHERE n < 63)
+INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME SELECT 5000000 + n / 16 * 1000000 + n % 16 * 50000, 0, 1 << 24 | 7, n FROM i;
+INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT start + 100000, start + 140000, 0, 7, correlationId, 1 << 24, 1 + correlationId % 2
+  FROM CUPTI_ACTIVITY_KIND_RUNTIME;
+WITH RECURSIVE i(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM i WHERE n < 3)
+INSERT INTO NVTX_EVENTS SELECT 5000000 + n * 1000000, 5800000 + n * 1000000, 59, 'step ' || (n + 11), 1 << 24 | 7, NULL FROM i
+  UNION ALL SELECT 5100000 + n * 1000000, 5200000 + n * 1000000, 59, NULL, 1 << 24 | 7, 3 FROM i
+  UNION ALL SELECT 5300000 + n * 1000000, 5400000 + n * 1000000, 59, 'step of the optimizer 1', 1 << 24 | 7, NULL FROM i;
+SQL
+expect 0 "${check[@]}" marked.sqlite
+says out "found by repetition"
+if grep -q "^4 steps" out; then fail "layers say nothing of steps: $(<out)"; fi
+expect 0 "${check[@]}" marked.sqlite --steps '^step'
+says out "4 steps, found by NVTX ranges: 0.890 to 1.000 ms"
+grep -qE "^gemm +8 +0.320$" out || fail "kernels of a step: $(<out)"
+
 refused() { # refused TEXT ARGUMENT...
     local text=$1
     shift
@@ -114,6 +138,10 @@ refused "no.json:1:1: error: cannot open" no.json
 refused "--set is for --scenario FILE" "$trace" --set cluster.gpus=2
 refused "--scenario is given twice" "$trace" --scenario a.yaml --scenario b.yaml
 refused "no kernel of GPU 1 in it" "$trace" --device 1
+refused "'(' is no regular expression" marked.sqlite --steps '('
+refused "no NVTX range is called 'stage'; there is 'step 11'" marked.sqlite --steps stage
+refused "no NVTX ranges in it; profile with" nsys.sqlite --steps step
+refused "steps by name are of NVTX ranges in a profile of Nsight Systems" "$trace" --steps step
 refused "the number of a GPU is wanted" "$trace" --device x
 refused "2 points, but a trace is of one; set what is swept to one value, as in --set cluster.gpus=2" "$trace" \
     --scenario resnet.yaml --set "cluster.gpus=[2, 4]"

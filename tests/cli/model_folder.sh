@@ -23,6 +23,7 @@ expect 0 "$FLOPCAST" model short
 says err "warning: the file does not say num_hidden_layers 32, intermediate_size 11008, vocab_size 32000: transformers' defaults are taken"
 expect 0 "$FLOPCAST" model tiny
 [[ ! -s err ]] || fail "nothing is assumed: $(<err)"
+if grep -qE "^(experts|latent|mixer)" out; then fail "tiny has none of these: $(<out)"; fi
 expect 2 "$FLOPCAST" model ./empty
 says err "name a file in it, as it has no config.json"
 expect 2 "$FLOPCAST" capacity no-such-model --gpu h100-sxm

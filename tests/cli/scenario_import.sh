@@ -61,8 +61,8 @@ says cp.yaml "attention: flash" "context: 8"
 says fp8.yaml "precision: fp8_mixed" "fp8_recipe: delayed"
 if grep -q autocast fp8.yaml; then fail "autocast is not of FP8: $(<fp8.yaml)"; fi
 
-expect 0 import "$data/llama3_8b.toml" --topology h100-8x400g --gpus 64 --seq-len 4096 --out titan.yaml
-says titan.yaml "seq_len: 4096"
+expect 0 import "$data/llama3_8b.toml" --topology h100-8x400g --gpus 64 --seq-len 4096 --micro-batch 3 --out titan.yaml # as of memory, tune, goodput
+says titan.yaml "seq_len: 4096" "micro_batch: 3"
 says out "llama3_8b.toml:20:1: model.flavor = 8B -> model: llama3.1-8b" "not understood: 0"
 expect 0 "$FLOPCAST" run titan.yaml "${short[@]}"
 says out llama3.1-8b FULL_SHARD
@@ -85,6 +85,11 @@ expect 0 import "$data/DeepSeek-R1.sh" --topology h100-8x400g --gpus 256 --set p
 says out "--no-rope-fusion -> train.rotary: unfused" "--moe-layer-freq = ([0]*3+[1]*58) -> moe.dense_layers: 3" "not understood: 0"
 expect 0 "$FLOPCAST" model r1.model.yaml
 says out 671,026,419,200 37,552,297,472
+
+# Conversations are packed into sequences; how long they are no argument says.
+echo 'torchrun pretrain_gpt.py --sft --bf16 --seq-length 4096' >sft.sh
+expect 1 import sft.sh --out sft.yaml
+says sft.yaml "--sft: conversations are packed into sequences" "unless train.document_mean or document_lengths says otherwise"
 
 # The script of Megatron-LM says one node, which holds no copy of the model.
 expect 1 import "$data/train_gpt3_175b_distributed.sh" --topology h100-8x400g --out gpt3.yaml

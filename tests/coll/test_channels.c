@@ -67,6 +67,28 @@ static void counts_of_the_logs(void **state)
         check(&machines[i]);
 }
 
+/* NCCL's speeds across nodes (speedArrayInter, sm90SpeedArrayInter, sm100SpeedArrayInter of src/graph/search.cc): a
+ * lone NIC of just such a speed has one channel of it. */
+static void a_nic_of_a_speed_of_the_table_has_that(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arch;
+        double GBps[20];
+    } tables[] = {
+        {"Ampere", {48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, 0.24, 0.12}},
+        {"Hopper", {48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12}},
+        {"Blackwell", {96, 48, 45.1, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12}},
+    };
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        for (int i = 0; tables[t].GBps[i] > 0; i++) {
+            struct hw hw = hw_of(&(struct machine){tables[t].arch, 1, 1, 8 * tables[t].GBps[i], 900, 450, 0, 0, 0});
+            struct coll_search search = coll_search(&hw);
+            assert_int_equal(search.found, 1);
+            assert_true(fabs(search.speed_Bps - tables[t].GBps[i] * 1e9) < 1);
+        }
+}
+
 /* Faster NICs than any log is of. H100: eight channels of 48 GB/s fill what NCCL counts of a GPU's NVLinks, 18 x 20.6 =
  * 371, so 800 Gb/s give no more, be PCIe 5 in the way (48 GB/s a slot) or not (96). B200 with PCIe 6: 8 x 96 fill 722,
  * 96 is split into two of 48, all are doubled: 32. Four NICs of 200 Gb/s have 4 x 24, doubled 8; of 400 Gb/s 4 x 48,
@@ -428,6 +450,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_of_the_logs),
+        cmocka_unit_test(a_nic_of_a_speed_of_the_table_has_that),
         cmocka_unit_test(faster_nics_open_more_where_there_is_room),
         cmocka_unit_test(channels_by_version),
         cmocka_unit_test(pcie_bounds_nics),

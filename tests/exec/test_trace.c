@@ -196,6 +196,43 @@ static void a_full_queue(void **state)
     arena_release(&arena);
 }
 
+/* Blocks that the step before left are there at once: the host's timeline and the step are, to the picosecond, those of
+ * a program that allocates nothing. No segment of it is empty, not that of the host's wait for what has ended. */
+static void memory_that_is_there_takes_no_time(void **state)
+{
+    (void)state;
+    struct fixture f[2];
+    for (int allocates = 0; allocates < 2; allocates++) {
+        struct fixture *at = &f[allocates];
+        const int rank = 0;
+        int last = 0;
+        begin(at, 1);
+        at->hw.gpu.cuda_malloc.value = 1e-3;
+        at->options.warmup_steps = 1;
+        at->options.trace_ranks = &rank;
+        at->options.n_trace_ranks = 1;
+        for (int i = 0; i < 2; i++) {
+            int block = allocates ? plan_alloc(&at->builder, STREAM_COMPUTE, "block", 32 << 20, HBM_ACTIVATIONS) : 0;
+            last = mover(at, STREAM_COMPUTE, 2, 1e-3);
+            if (allocates)
+                plan_free(&at->builder, block, PLAN_NO_OP);
+        }
+        plan_host(&at->builder, "work", 20e-3);
+        plan_host_wait(&at->builder, "wait", last, 1e-3);
+        run(at);
+    }
+    assert_int_equal(f[1].result.n_host_spans, f[0].result.n_host_spans);
+    for (int i = 0; i < f[0].result.n_host_spans; i++) {
+        const struct exec_host_span *one = &f[0].result.host_spans[i], *other = &f[1].result.host_spans[i];
+        assert_int_equal(other->kind, one->kind);
+        assert_true(one->end > one->start && other->end - other->start == one->end - one->start);
+    }
+    assert_int_equal(f[1].result.last_step_end - f[1].result.last_step_start,
+        f[0].result.last_step_end - f[0].result.last_step_start);
+    for (int i = 0; i < 2; i++)
+        end(&f[i]);
+}
+
 /* What binds each. An all-gather of 10 KB: LL's 6.6 us, beside which its bytes take less than one. Two of 1 GB at a
  * time, one over two nodes at 100 GB/s and one inside a node: the GPU's links, of which each gets half. One over two
  * nodes: the NICs, two of 25 GB/s beside 100 inside. */
@@ -230,6 +267,7 @@ static void spans_say_what_binds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(one_step), cmocka_unit_test(several_ranks),
-        cmocka_unit_test(the_host), cmocka_unit_test(a_full_queue), cmocka_unit_test(spans_say_what_binds)};
+        cmocka_unit_test(the_host), cmocka_unit_test(a_full_queue),
+        cmocka_unit_test(memory_that_is_there_takes_no_time), cmocka_unit_test(spans_say_what_binds)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

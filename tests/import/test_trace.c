@@ -287,7 +287,8 @@ static void counted_by_hand(void **state)
     struct read r = {0};
     double reduced = 0;
     (void)state;
-    r.status = trace_load(&r.trace, FLOPCAST_TEST_DIR "/data/kineto/resnet50_2xa100.json.gz", -1, &r.arena, &r.diag);
+    r.status =
+        trace_load(&r.trace, FLOPCAST_TEST_DIR "/data/kineto/resnet50_2xa100.json.gz", -1, NULL, &r.arena, &r.diag);
     assert_string_equal(r.diag.text, "");
     trace_sum(&r.sum, &r.trace);
     assert_int_equal(r.sum.steps, 3);

@@ -32,6 +32,8 @@ static void assert_same_run(const struct exec_result *ahead, const struct exec_r
     assert_int_equal(ahead->status, single->status);
     SAME(step_time_s);
     SAME(step_time_sd_s);
+    SAME(step_time_p05_s);
+    SAME(step_time_p95_s);
     SAME(breakdown.compute_s);
     SAME(breakdown.contention_s);
     SAME(breakdown.exposed_comm_s);
@@ -124,6 +126,16 @@ static void allocator_retries(void **state)
     check(SCENARIOS "allocator_retries.yaml", OVERRIDES(set), 1);
 }
 
+/* Attention takes as long as the documents of its micro-batch ask for. */
+static void packed_sequences(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {{"cluster.gpus", "8"}, {"fsdp.sharding_strategy", "FULL_SHARD"},
+        {"model", SCENARIOS "models/gpt2.yaml"}, {"train.seq_len", "1024"}, {"train.grad_accum", "2"},
+        {"train.document_mean", "500"}, {"train.document_sd", "900"}};
+    check(SCENARIOS "llama2_7b_h100_fsdp.yaml", OVERRIDES(set), 1);
+}
+
 /* Any strategy, model and options, with noise on the ranks of a node. */
 static void drawn_cases(void **state)
 {
@@ -170,6 +182,7 @@ int main(void)
         cmocka_unit_test(several_streams),
         cmocka_unit_test(zero_3),
         cmocka_unit_test(allocator_retries),
+        cmocka_unit_test(packed_sequences),
         cmocka_unit_test(drawn_cases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

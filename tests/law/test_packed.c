@@ -15,21 +15,26 @@
 #define SCENARIO FLOPCAST_SOURCE_DIR "/scenarios/llama2_7b_h100_fsdp.yaml"
 #define MODEL FLOPCAST_SOURCE_DIR "/scenarios/models/gpt2.yaml"
 
-enum { MOST = 24 };
+/* gpt2 on 8 H100 without noise and hosts that need time, sequences of 1,024 tokens. */
+#define BASE                                                                                                           \
+    {"model", MODEL}, {"cluster.gpus", "8"}, {"strategy", "ddp"}, {"train.micro_batch", "4"},                          \
+        {"train.seq_len", "1024"}, {"train.attention", "flash"}, {"run.steps", "4"}, {"run.warmup_steps", "3"},        \
+        {"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"}, {"noise.network_jitter", "0"},                  \
+        {"noise.host_jitter", "0"}, {"fsdp.sharding_strategy", "FULL_SHARD"}, {"host.kernel_issue", "0 s"},            \
+        {"host.backward_issue", "0 s"}, {"host.unit_hook", "0 s"}, {"host.collective_issue", "0 s"},                   \
+    {                                                                                                                  \
+        "host.step", "0 s"                                                                                             \
+    }
+enum { BASE_SETTINGS = 18, MOST = BASE_SETTINGS + 8 };
 
-/* gpt2 on 8 H100 without noise and hosts that need time, sequences of 1,024 tokens, then more. */
+static const struct scenario_override no_more[1];
+
+/* That, then more. */
 static struct scenario_result simulate(const struct scenario_override *more, int n, struct arena *arena)
 {
-    struct scenario_override list[MOST] = {{"model", MODEL}, {"cluster.gpus", "8"}, {"strategy", "ddp"},
-        {"train.micro_batch", "4"}, {"train.seq_len", "1024"}, {"train.attention", "flash"}, {"run.steps", "4"},
-        {"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"}, {"noise.network_jitter", "0"},
-        {"noise.host_jitter", "0"}, {"fsdp.sharding_strategy", "FULL_SHARD"}, {"host.kernel_issue", "0 s"},
-        {"host.backward_issue", "0 s"}, {"host.unit_hook", "0 s"}, {"host.collective_issue", "0 s"},
-        {"host.step", "0 s"}, {"run.warmup_steps", "3"}};
-    int used = 18;
-    for (int i = 0; i < n; i++)
-        list[used++] = more[i];
-    return simulate_point(SCENARIO, list, used, arena);
+    struct scenario_override list[MOST] = {BASE};
+    memcpy(list + BASE_SETTINGS, more, (size_t)n * sizeof *more);
+    return simulate_point(SCENARIO, list, BASE_SETTINGS + n, arena);
 }
 
 #define SIMULATE(arena, ...)                                                                                           \
@@ -48,7 +53,7 @@ static void a_document_that_fills_the_sequence_changes_nothing(void **state)
 {
     (void)state;
     struct arena arena = ARENA_INIT;
-    struct scenario_result plain = simulate(NULL, 0, &arena);
+    struct scenario_result plain = simulate(no_more, 0, &arena);
     struct scenario_result mean = SIMULATE(&arena, {"train.document_mean", "1024"});
     struct scenario_result list = SIMULATE(&arena, {"train.document_lengths", "1024=2"});
     assert_same(&plain, &mean);
@@ -98,7 +103,7 @@ static void the_seed_draws(void **state)
 {
     (void)state;
     struct arena arena = ARENA_INIT;
-    struct scenario_result plain = simulate(NULL, 0, &arena);
+    struct scenario_result plain = simulate(no_more, 0, &arena);
     struct scenario_result one = SIMULATE(&arena, {"train.document_mean", "200"}, {"train.document_sd", "300"});
     struct scenario_result again = SIMULATE(&arena, {"train.document_mean", "200"}, {"train.document_sd", "300"});
     struct scenario_result other =
@@ -157,6 +162,26 @@ static void data_parallel_ranks_wait_for_the_longest(void **state)
     arena_release(&arena);
 }
 
+/* Where none is drawn, as in a waterfall without stragglers, ranks are alike, and a step of halves and whole sequences
+ * is the mean of both. */
+static void none_is_drawn_where_all_have_the_mean(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct scenario_set set = {0};
+    struct scenario_result result;
+    const struct scenario_override list[] = {BASE, {"train.document_lengths", "512, 1024"}};
+    assert_int_equal(scenario_load(&set, SCENARIO, OVERRIDES(list), &arena, &diag), STATUS_OK);
+    set.points[0].options.exec.mean_documents = true;
+    assert_int_equal(scenario_simulate(&result, &set.points[0], &arena, &diag), STATUS_OK);
+    double whole_s = simulate(no_more, 0, &arena).exec.step_time_s,
+           half_s = SIMULATE(&arena, {"train.document_mean", "512"}).exec.step_time_s;
+    assert_int_equal(result.exec.ranks_simulated, 1);
+    assert_near(result.exec.step_time_s / ((whole_s + half_s) / 2), 1, 1e-4);
+    arena_release(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +191,7 @@ int main(void)
         cmocka_unit_test(the_seed_draws),
         cmocka_unit_test(ranks_of_one_sequence_draw_alike),
         cmocka_unit_test(data_parallel_ranks_wait_for_the_longest),
+        cmocka_unit_test(none_is_drawn_where_all_have_the_mean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

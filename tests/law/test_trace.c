@@ -62,7 +62,7 @@ static struct trace_check round_trip(const char *scenario, const struct scenario
     assert_int_equal(result.exec.status, EXEC_OK);
     assert_host(&result.exec);
     assert_int_equal(trace_write(path, &set.points[0], &result, &diag), STATUS_OK);
-    if (trace_check_load(&check, path, -1, &diag) != STATUS_OK)
+    if (trace_check_load(&check, path, -1, NULL, &diag) != STATUS_OK)
         fail_msg("%s", diag.text);
     unlink(path);
     assert_int_equal(scenario_load(&check.set, scenario, overrides, n, &check.arena, &diag), STATUS_OK);

@@ -67,7 +67,7 @@ static void record(struct trace *trace, struct hw *hw, const struct traced_job *
     assert_int_equal(scenario_simulate(&result, &set.points[0], arena, &diag), STATUS_OK);
     assert_int_equal(trace_write(path, &set.points[0], &result, &diag), STATUS_OK);
     *hw = set.points[0].hw;
-    enum status status = trace_load(trace, path, -1, arena, &diag);
+    enum status status = trace_load(trace, path, -1, NULL, arena, &diag);
     unlink(path);
     if (status != STATUS_OK)
         fail_msg("%s", diag.text);

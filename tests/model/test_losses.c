@@ -47,6 +47,10 @@ static void losses_keep_logits_in_their_format(void **state)
             assert_int_equal(exchanges(head->forward, head->n_forward, COLL_ALL_GATHER, gathered), te && ranks > 1);
             if (ranks == 1)
                 assert_int_equal(all_exchanges(head->forward, head->n_forward), 0);
+            double logits = (double)(BF16_BYTES * tokens * words);
+            if (te) /* its kernel reads what all ranks said of each token, and a loss each */
+                assert_near(kernel_named(head->forward, head->n_forward, "loss")->work.read_bytes,
+                    logits + gathered + (double)(FLOAT_BYTES * tokens), 0);
             arena_release(&r.arena);
         }
 }

@@ -109,6 +109,37 @@ static void chunks_are_sequences_to_attention(void **state)
     arena_release(&r.arena);
 }
 
+/* Nemotron-H: a block has one of the scan, attention (4 heads of 16, 2 for keys, no positions) and an MLP of two
+ * matrices and ReLU squared, and one norm; attention alone has keys and values to cache. */
+static void a_pattern_says_the_one_sublayer_of_a_block(void **state)
+{
+    (void)state;
+    struct model_shape shape = small_llama;
+    shape.pattern = "M*-", shape.gated_ffn = false, shape.squared_relu = true, shape.rotary_share = 0;
+    shape.mixer = (struct model_mixer){MIXER_MAMBA2, 4, 8, 2, 6, 4, 0, 0, 0};
+    struct run r = run_flash(&shape);
+    struct model_workload w = workload(&shape, DTYPE_BF16, ATTENTION_FLASH);
+    static const char *const kernels[] = {"self_attn.scan", "self_attn.flash", "mlp.act_fn.square"};
+    const int64_t params[] = {
+        64 * (2 * 32 + 24 + 4) + 5 * (32 + 24) + 32 + 3 * 4 + 32 * 64, 2 * 64 * 64 + 2 * 64 * 32, 2 * 64 * 160};
+    const double flop[] = {2.0 * TOKENS * 64 * (2 * 32 + 24 + 4 + 32), 2.0 * TOKENS * (2 * 64 * 64 + 2 * 64 * 32),
+        4.0 * TOKENS * 64 * 160};
+    for (int b = 1; b <= 3; b++) {
+        const struct model_program *p = block(&r, b);
+        double products = 0;
+        for (int k = 0; k < 3; k++)
+            assert_int_equal(count_named(p->forward, p->n_forward, kernels[k]), k == b - 1);
+        for (int k = 0; k < p->n_forward; k++)
+            products += p->forward[k].work.kind == KERNEL_GEMM ? p->forward[k].work.flop : 0;
+        assert_near(products, flop[b - 1], 0);
+        assert_int_equal(r.model.layers[b].params, params[b - 1] + 64);
+        assert_int_equal(count(p->forward, p->n_forward, "post_attention_layernorm"), 0);
+        assert_int_equal(model_cache_bytes(&r.model, &w, b), b == 2 ? 2 * TOKENS * 2 * 2 * 16 : 0);
+    }
+    assert_near(forward(&r, 3, "mlp.act_fn.square")->work.write_bytes, 2.0 * TOKENS * 160, 0);
+    arena_release(&r.arena);
+}
+
 /* gpt-oss: a window in blocks 1, 3, ... from 1 on; n_heads sinks, whose gradient is complete once. */
 static void sinks_and_windows_of_gpt_oss(void **state)
 {
@@ -133,6 +164,7 @@ int main(void)
         cmocka_unit_test(scans_have_their_closed_form),
         cmocka_unit_test(an_indexer_leaves_few_pairs),
         cmocka_unit_test(chunks_are_sequences_to_attention),
+        cmocka_unit_test(a_pattern_says_the_one_sublayer_of_a_block),
         cmocka_unit_test(sinks_and_windows_of_gpt_oss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,7 @@
 #define LLAMA "family: llama\nname: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\n"
 #define GPT "family: gpt\nname: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\n"
 #define LLAMA4 "{\"model_type\": \"llama4_text\", \"num_hidden_layers\": 4,\n "
+#define NEMOTRON "{\"model_type\": \"nemotron_h\", \"num_hidden_layers\": 4,\n \"hybrid_override_pattern\": "
 #define BERT "family: bert\nname: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\n"
 #define DHEN "family: dhen\nname: x\nsource: y\nn_layers: 2\nd_ff: 32\nd_model: 16\nn_heads: 4\n"
 #define VIT "family: vit\nname: x\nsource: y\nn_layers: 2\nd_ff: 32\nd_model: 16\n"
@@ -189,6 +190,15 @@ static void mistakes_are_reported_where_they_are(void **state)
             "m:9:6: error: ", "even qk_rope_head_dim"},
         {GPT "d_model: 16\nn_heads: 4\nmoe: {experts: 4, experts_per_token: 2, d_ff: 8}\n",
             "m:9:6: error: ", "family 'gpt' has no 'moe'"},
+        {GPT "d_model: 16\nn_heads: 4\nmtp_layers: 1\n", "m:9:13: error: ", "family 'gpt' has no 'mtp_layers'"},
+        {NEMOTRON "\"M-*E\"}", "m:2:29: error: ", "block 4 of the pattern is 'E'; modelled are M"},
+        {NEMOTRON "\"M-*-M\"}", "m:2:29: error: ", "the pattern has 5 blocks, and the model 4"},
+        {NEMOTRON "null}", "m:2:29: error: ", "hybrid_override_pattern"},
+        {LLAMA "d_model: 16\nn_heads: 4\npattern: 'M*'\n", "m:9:10: error: ", "'M' of a pattern need a mixer"},
+        {LLAMA "d_model: 16\nn_heads: 4\npattern: '*-'\nmtp_layers: 1\n", "m:9:10: error: ", "without experts"},
+        {LLAMA "d_model: 16\nn_heads: 4\ngated_ffn: false\n", "m:9:12: error: ", "squared_relu"},
+        {LLAMA "d_model: 16\nn_heads: 4\nsquared_relu: true\n", "m:1:1: error: ", "squared_relu"},
+        {GPT "d_model: 16\nn_heads: 4\npattern: '*-'\n", "m:9:10: error: ", "family 'gpt' has no 'pattern'"},
         {"{\"model_type\": \"bert\",\n \"is_decoder\": true}", "m:2:16: error: ", "causal mask is not modelled"},
         {"{\"model_type\": \"bert\",\n \"position_embedding_type\": \"relative_key\"}",
             "m:2:29: error: ", "'absolute' is"},
@@ -254,7 +264,7 @@ static void mistakes_are_reported_where_they_are(void **state)
 static void a_family_that_is_not_modelled_is_never_taken_for_another(void **state)
 {
     (void)state;
-    const char *const names[] = {"deepseek", "qwen3_vl", "nemotron_h", "gemma3", "phi", "gptj", "gpt_neo", "roberta",
+    const char *const names[] = {"deepseek", "qwen3_vl", "falcon_mamba", "gemma3", "phi", "gptj", "gpt_neo", "roberta",
         "mt5", "mllama", "mistral3", "Llama", "llama5"};
     struct arena arena = ARENA_INIT;
     static struct diag diag;

@@ -4,7 +4,7 @@
 
 #include "programs.h"
 
-enum { VARIANTS = 41 };
+enum { VARIANTS = 44 };
 
 /* Every shape with every variant that its family knows. */
 static inline int variants(struct model_shape out[VARIANTS])
@@ -61,6 +61,13 @@ static inline int variants(struct model_shape out[VARIANTS])
     out[n].rotary_share = 0, out[n++].mixer = (struct model_mixer){MIXER_MAMBA, 1, 32, 1, 4, 4, 3, 2, 1};
     out[n] = small_llama; /* Mamba 2 */
     out[n].d_ff = 0, out[n++].mixer = (struct model_mixer){MIXER_MAMBA2, 4, 8, 2, 6, 4, 0, 0, 0};
+    out[n] = small_llama; /* Nemotron-H */
+    out[n].gated_ffn = false, out[n].squared_relu = true, out[n].rotary_share = 0, out[n].pattern = "M*-";
+    out[n++].mixer = (struct model_mixer){MIXER_MAMBA2, 4, 8, 2, 6, 4, 0, 0, 0};
+    out[n] = small_deepseek; /* with multi-token prediction */
+    out[n++].mtp_layers = 2;
+    out[n] = small_moe;
+    out[n].tied_embeddings = true, out[n++].mtp_layers = 1;
     out[n++] = small_neox;
     out[n] = small_neox; /* Falcon 7B */
     out[n].biases = false, out[n].n_kv_heads = 1, out[n].rotary_share = 1, out[n++].shared_norm = true;

@@ -82,6 +82,7 @@ static void every_number_stands_under_its_name(void **state)
         {"comm_latency_s", &result->exec.breakdown.comm_latency_s},
         {"comm_wait_s", &result->exec.breakdown.comm_wait_s}, {"bubble_s", &result->exec.breakdown.bubble_s},
         {"stage_wait_s", &result->exec.breakdown.stage_wait_s}, {"step_time_sd_s", &result->exec.step_time_sd_s},
+        {"step_time_p05_s", &result->exec.step_time_p05_s}, {"step_time_p95_s", &result->exec.step_time_p95_s},
         {"model_tflops_per_gpu", &result->model_tflops_per_gpu}, {"mfu", &result->mfu}, {"hfu", &result->hfu},
         {"samples_per_s", &result->samples_per_s}, {"nvlink_utilisation", &result->exec.nvlink_utilisation},
         {"nic_utilisation", &result->exec.nic_utilisation}, {"events", &result->exec.events},

@@ -46,10 +46,11 @@ static void number_all(struct sample *sample, int i)
     bool ok = i != SAMPLE_OOM;
     double *const of_ok[] = {&result->tflops_per_gpu, &result->model_tflops_per_gpu, &result->hw_tflops_per_gpu,
         &result->mfu, &result->hfu, &result->tokens_per_s_per_gpu, &result->samples_per_s, &result->exec.step_time_s,
-        &result->exec.step_time_sd_s, &part->compute_s, &part->contention_s, &part->exposed_comm_s, &part->host_bound_s,
-        &part->other_idle_s, &part->comm_s, &part->comm_latency_s, &part->comm_wait_s, &memory->peak_allocated_bytes,
-        &memory->peak_reserved_bytes, &memory->alloc_retries, &memory->alloc_retries_a_step, &memory->alloc_stall_s,
-        &result->exec.nvlink_utilisation, &result->exec.nic_utilisation};
+        &result->exec.step_time_sd_s, &result->exec.step_time_p05_s, &result->exec.step_time_p95_s, &part->compute_s,
+        &part->contention_s, &part->exposed_comm_s, &part->host_bound_s, &part->other_idle_s, &part->comm_s,
+        &part->comm_latency_s, &part->comm_wait_s, &memory->peak_allocated_bytes, &memory->peak_reserved_bytes,
+        &memory->alloc_retries, &memory->alloc_retries_a_step, &memory->alloc_stall_s, &result->exec.nvlink_utilisation,
+        &result->exec.nic_utilisation};
     double *const of_all[] = {&result->exec.events, &result->plan_ops, &result->wall_s, &memory->capacity_bytes};
     for (size_t k = 0; k < sizeof of_ok / sizeof *of_ok && ok; k++)
         *of_ok[k] = 1000 * i + (double)k + 1.0 / 3;

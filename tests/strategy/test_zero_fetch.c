@@ -85,6 +85,19 @@ static void what_the_host_pays_a_rank(void **state)
     }
 }
 
+/* DeepSpeed's coordinator keeps an event of each gather, not of each use, and the host waits for the oldest where two
+ * others and that of now are kept. */
+static void each_gather_is_waited_for_once(void **state)
+{
+    (void)state;
+    struct strategy_options options = zero_3(FETCH_TRACE);
+    struct compiled compiled;
+    compile(&compiled, &options, &small_gpt, 8);
+    int gathers = count(&compiled.plan, COLL_ALL_GATHER) - VECTORS;
+    assert_int_equal(named(&compiled.plan, "ongoing_fetch_events"), gathers - 3);
+    drop(&compiled);
+}
+
 /* With a bucket of one element each use brings the next matrix along, which is one gather each as before, except for
  * the first; the bucket that holds a block's four (12 d^2 = 49,152) makes fewer. Nothing is gathered ahead while as
  * many are live as may be, be it none. */
@@ -171,6 +184,7 @@ int main(void)
         cmocka_unit_test(collectives_by_the_year),
         cmocka_unit_test(what_the_host_pays_a_rank),
         cmocka_unit_test(gradients_have_a_separate_stream),
+        cmocka_unit_test(each_gather_is_waited_for_once),
         cmocka_unit_test(prefetch_ends_at_the_bucket_or_the_live),
         cmocka_unit_test(released_parameters_are_not_live),
     };
