@@ -53,18 +53,55 @@ static bool is_tried(const struct tune_command *command, int v)
     return wanted && !again;
 }
 
-/* The scenario with a strategy and its stack, where none is given. */
-static void load_variant(
-    struct scenario_set *out, struct tune_command *command, const struct variant *variant, struct diag *diag)
+/* What the command line gives of a degree; 0: nothing, or no whole number. */
+static int64_t degree_of(const struct tune_command *command, const char *path)
+{
+    const char *text = given(command, path);
+    char *end = NULL;
+    long value = text ? strtol(text, &end, 10) : 0;
+    return end && *text && *end == '\0' && value > 0 ? value : 0;
+}
+
+static const char PIPELINE[] = "parallelism.pipeline", VIRTUAL[] = "parallelism.virtual";
+
+/* The scenario with a strategy and its stack, where none is given; variant: or NULL. split: without what splits blocks.
+ */
+static void load_with(struct scenario_set *out, struct tune_command *command, const struct variant *variant, bool split,
+    struct diag *diag)
 {
     VEC(struct scenario_override) all = {0};
-    for (int i = 0; i < command->overrides.list.n; i++)
-        vec_push(&all, command->overrides.list.at[i]);
-    vec_push(&all, ((struct scenario_override){"strategy", variant->strategy}));
-    if (variant->stack && !given(command, "stack"))
+    for (int i = 0; i < command->overrides.list.n; i++) {
+        struct scenario_override at = command->overrides.list.at[i];
+        if (split || (strcmp(at.key, PIPELINE) != 0 && strcmp(at.key, VIRTUAL) != 0))
+            vec_push(&all, at);
+    }
+    if (variant)
+        vec_push(&all, ((struct scenario_override){"strategy", variant->strategy}));
+    if (variant && variant->stack && !given(command, "stack"))
         vec_push(&all, ((struct scenario_override){"stack", variant->stack}));
     scenario_load(out, command->file, all.at, all.n, &command->arena, diag);
     vec_free(&all);
+}
+
+/* A search shares blocks and batch out over the stages that are given, where the scenario itself cannot. */
+static void load_variant(
+    struct scenario_set *out, struct tune_command *command, const struct variant *variant, struct diag *diag)
+{
+    struct tune_options *options = &command->options;
+    struct scenario_set plain = {0};
+    struct diag own = DIAG_INIT;
+    load_with(out, command, variant, true, diag);
+    int64_t stages = degree_of(command, PIPELINE), chunks = degree_of(command, VIRTUAL);
+    if (diag->worst == STATUS_OK || (stages == 0 && chunks == 0))
+        return;
+    load_with(&plain, command, variant, false, &own);
+    if (own.worst != STATUS_OK ||
+        (plain.points[0].options.strategy.kind != STRATEGY_MEGATRON && (variant || !is_model(&plain))))
+        return;
+    options->pipeline = stages;
+    options->virtual_stages = chunks;
+    *out = plain;
+    *diag = own;
 }
 
 /* All strategies that the job can be run with, one after the other; none: why the first cannot. */
@@ -106,7 +143,7 @@ static void tune_load(struct scenario_set *set, struct tune_command *command, st
     bool all = command->strategy && strcmp(command->strategy, "all") == 0;
     if (!all && command->strategy)
         vec_push(&command->overrides.list, ((struct scenario_override){"strategy", command->strategy}));
-    scenario_load(set, command->file, command->overrides.list.at, command->overrides.list.n, &command->arena, diag);
+    load_variant(set, command, NULL, diag);
     if (diag->worst != STATUS_OK)
         return;
     *diag = DIAG_INIT; /* what the scenario's own strategy does not read, another one of the search may */

@@ -64,6 +64,7 @@ struct tune_options {
     int variants; /* the points come as that number of runs of equal length: those at one place of them are one job by
                      several strategies and stacks, of which the best are wanted. Prefetch is as in PyTorch's defaults
                      then. 0, 1: there is one */
+    int64_t pipeline, virtual_stages; /* layouts: these alone, though the scenario does not say so; 0: free */
 };
 
 /* What a candidate gives. */

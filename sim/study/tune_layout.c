@@ -195,6 +195,13 @@ static void add_tensors(const struct layouts *layouts, struct scenario_point poi
     }
 }
 
+/* of: a degree that the options give, 0: they do not. */
+static void keep_alone(struct layouts *layouts, int which, int64_t *degree, int64_t of)
+{
+    layouts->set[which] = layouts->set[which] || of > 0;
+    *degree = of > 0 ? of : *degree;
+}
+
 void layout_candidates(struct tune *out, const struct scenario_point *base, int base_index, int group,
     const struct tune_options *options, struct arena *arena)
 {
@@ -210,6 +217,8 @@ void layout_candidates(struct tune *out, const struct scenario_point *base, int 
     int64_t *context = &point.options.strategy.parallelism.model.context;
     for (int i = 0; i < LAYOUT_COUNT; i++)
         layouts.set[i] = tune_is_set(base, layout_paths[i]);
+    keep_alone(&layouts, LAYOUT_PIPELINE, &point.options.strategy.parallelism.pipeline, options->pipeline);
+    keep_alone(&layouts, LAYOUT_VIRTUAL, &point.options.strategy.parallelism.virtual_stages, options->virtual_stages);
     if (options->global_batch > 0 && options->global_batch != base->options.strategy.train.global_batch)
         return; /* --set says another */
     if (layouts.set[LAYOUT_CONTEXT]) {

@@ -52,3 +52,8 @@ says out "nothing fits: take more or larger GPUs" "cannot fit"
 # Beside strategies of data parallelism alone, all without noise.
 expect 0 "$FLOPCAST" tune a.yaml --max-batch 1 --top 50 --global-batch 32 --set "strategy=[ddp, megatron]" --set train.activation_checkpointing=none
 says out "Megatron distributed optimizer" "DDP"
+
+# Stages that are given stand, though the scenario's own split has no place for 32 blocks on 5 of them, or its batch for chunks of 2.
+expect 0 "$FLOPCAST" tune llama3.1-8b --topology h100-8x400g --gpus 40 --seq-len 4096 --global-batch 40 --strategy megatron --pipeline 5 --virtual 2 \
+    --tensor 8 --limit 1 --top 1 --format csv
+[[ $(tail -n +2 out | cut -d, -f16,18,19 | sort -u) == 8,5,2 ]] || fail "other degrees than --tensor 8 --pipeline 5 --virtual 2"

@@ -7,7 +7,7 @@ static int count(const char *text, int64_t max_batch, int64_t global_batch)
 {
     struct loaded *loaded = load_text(text, NULL, 0);
     assert_string_equal(loaded->diag.text, "");
-    struct tune tune = candidates_of(loaded, (struct tune_options){max_batch, global_batch, 0, 0, 0});
+    struct tune tune = candidates_of(loaded, (struct tune_options){max_batch, global_batch, 0, 0, 0, 0, 0});
     int n = tune.candidates.n;
     drop(&tune, loaded);
     return n;
@@ -37,7 +37,7 @@ static void candidates(void **state)
 static int count_set(const struct scenario_override *set, int n, int64_t max_batch, int *refused)
 {
     struct loaded *loaded = load_text(BASE, set, n); /* the file's strategy does not read all of set: a warning */
-    struct tune tune = candidates_of(loaded, (struct tune_options){max_batch, 0, 0, 0, 0});
+    struct tune tune = candidates_of(loaded, (struct tune_options){max_batch, 0, 0, 0, 0, 0, 0});
     int candidates = tune.candidates.n;
     const struct fsdp_options *given = &loaded->set.points[0].options.strategy.fsdp;
     for (int i = 0; i < n; i++)
@@ -84,7 +84,7 @@ static void global_batch_is_kept(void **state)
 {
     (void)state;
     struct loaded *loaded = load_text(BASE, NULL, 0);
-    struct tune tune = candidates_of(loaded, (struct tune_options){8, 32, 0, 0, 0});
+    struct tune tune = candidates_of(loaded, (struct tune_options){8, 32, 0, 0, 0, 0, 0});
     for (int i = 0; i < tune.candidates.n; i++) {
         const struct train_options *train = &tune.candidates.at[i].point.options.strategy.train;
         assert_int_equal(train->micro_batch * train->grad_accum * 8, 32);
@@ -98,7 +98,7 @@ static void accumulation_of_the_scenario_is_kept(void **state)
     (void)state;
     struct loaded *loaded = load_text(BASE "sweep: [{train.grad_accum: [3]}]\n", NULL, 0);
     assert_string_equal(loaded->diag.text, "");
-    struct tune tune = candidates_of(loaded, (struct tune_options){4, 0, 0, 0, 0});
+    struct tune tune = candidates_of(loaded, (struct tune_options){4, 0, 0, 0, 0, 0, 0});
     assert_int_equal(tune.candidates.n, 90);
     for (int i = 0; i < tune.candidates.n; i++)
         assert_int_equal(tune.candidates.at[i].point.options.strategy.train.grad_accum, 3);
@@ -110,7 +110,7 @@ static void accumulation_of_the_scenario_is_kept(void **state)
 static void assert_sound(const char *text, const struct scenario_override *overrides, int n)
 {
     struct loaded *loaded = load_text(text, overrides, n);
-    struct tune tune = search(loaded, (struct tune_options){1 << 14, 0, 1000, 0, 0});
+    struct tune tune = search(loaded, (struct tune_options){1 << 14, 0, 1000, 0, 0, 0, 0});
     assert_true(tune.count[TUNE_RAN] > 0);
     for (int i = 0; i < tune.candidates.n; i++) {
         const struct tune_candidate *at = &tune.candidates.at[i];
@@ -141,7 +141,7 @@ static void settings_give_back_the_candidate(void **state)
 {
     (void)state;
     struct loaded *loaded = load_text(BASE QUIET "sweep: [{cluster.gpus: [16]}]\n", NULL, 0);
-    struct tune tune = search(loaded, (struct tune_options){2, 64, 1000, 0, 0});
+    struct tune tune = search(loaded, (struct tune_options){2, 64, 1000, 0, 0, 0, 0});
     assert_int_equal(tune.count[TUNE_RAN], 78); /* 13 x 3 x batches 1, 2 */
     assert_settings_give_back(&tune, 1, BASE QUIET);
     drop(&tune, loaded);
@@ -181,7 +181,7 @@ static void noise_decides(void **state)
     (void)state;
     struct loaded *loaded =
         load_text(BASE QUIET "sweep: [{noise.host_jitter: [0.5, 0]}, {train.micro_batch: [2]}]\n", NULL, 0);
-    struct tune tune = search(loaded, (struct tune_options){1, 0, 1000, 0, 0});
+    struct tune tune = search(loaded, (struct tune_options){1, 0, 1000, 0, 0, 0, 0});
     int order[60], first;
     assert_int_equal(tune.candidates.n, 60);
     assert_int_equal(tune_rank(order, &tune, TUNE_BY_SPEED), 60);
@@ -213,7 +213,7 @@ static void finalists_represent_those_alike(void **state)
     static const struct scenario_override set[] = {
         {"strategy", "fsdp"}, {"fsdp.sharding_strategy", "NO_SHARD"}, {"train.activation_checkpointing", "none"}};
     struct loaded *loaded = load_text(BASE, set, 3);
-    struct tune tune = search(loaded, (struct tune_options){1, 0, 1000, 0, 0});
+    struct tune tune = search(loaded, (struct tune_options){1, 0, 1000, 0, 0, 0, 0});
     int order[3];
     assert_int_equal(tune.count[TUNE_RAN], 3);
     finals(&tune, TUNE_BY_SPEED, 3, &loaded->diag);
@@ -232,13 +232,13 @@ static void nccl_takes_nothing_on_one_gpu(void **state)
         struct hw *hw = &loaded->set.points[0].hw;
         struct tune tune;
         assert_true(hw->node.nccl_bytes.value > 0);
-        tune_candidates(&tune, &loaded->set, &(struct tune_options){1, 0, 0, 0, 0}, &loaded->arena);
+        tune_candidates(&tune, &loaded->set, &(struct tune_options){1, 0, 0, 0, 0, 0, 0}, &loaded->arena);
         double most = 0;
         for (int i = 0; i < tune.candidates.n; i++)
             most = most < tune.candidates.at[i].least_bytes ? tune.candidates.at[i].least_bytes : most;
         vec_free(&tune.candidates);
         hw->gpu.hbm_capacity.value = hw->gpu.context_bytes.value + most + hw->node.nccl_bytes.value / 2;
-        tune_candidates(&tune, &loaded->set, &(struct tune_options){1, 0, 0, 0, 0}, &loaded->arena);
+        tune_candidates(&tune, &loaded->set, &(struct tune_options){1, 0, 0, 0, 0, 0, 0}, &loaded->arena);
         int pruned = 0;
         for (int i = 0; i < tune.candidates.n; i++)
             pruned += tune.candidates.at[i].state == TUNE_PRUNED;
@@ -259,7 +259,7 @@ static void cost(void **state)
     hw->node.host_power = (struct quantity){1200, 0, QUANTITY_ASSUMED, "test", NULL};
     hw->node.nic_power = hw->cluster.switch_port_power = (struct quantity){0, 0, QUANTITY_ASSUMED, "test", NULL};
     hw->cluster.pue = (struct quantity){2, 0, QUANTITY_ASSUMED, "test", NULL};
-    struct tune tune = search(loaded, (struct tune_options){1, 0, 1, 0, 0});
+    struct tune tune = search(loaded, (struct tune_options){1, 0, 1, 0, 0, 0, 0});
     assert_int_equal(tune.count[TUNE_RAN], 1);
     assert_int_equal(tune.count[TUNE_LEFT_OUT], 29);
     const struct tune_candidate *first = &tune.candidates.at[0];
