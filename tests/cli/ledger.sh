@@ -58,7 +58,7 @@ claim "vTrain's runs" "source LIKE 'vTrain%' AND NOT $fitted"
 claim "nanotron's sweep" "source LIKE 'Ultra-Scale%' AND NOT $fitted"
 claim "mixtures of experts on H100 and GB200" "(source LIKE 'MoE Parallel Folding%' OR source LIKE 'Megatron MoE%') AND NOT $fitted"
 claim "GPT-2 and Llama by Hugging Face, one H100, measured by us" "source LIKE 'Hugging Face transformers%' AND NOT $fitted"
-claim "B200 and GB200, all sources" "(gpu LIKE 'B200%' OR gpu LIKE 'GB200%') AND NOT $fitted"
+claim "B200, GB200, B300 and GB300, all sources" "(gpu LIKE 'B_00%' OR gpu LIKE 'GB_00%') AND NOT $fitted"
 [[ $(grep -cE '^\| .* \| ([0-9.]+ % \| [0-9.]+ %|- \| - \| -) \|$' "$readme") == "$claims" ]] || fail "README has other rows than these $claims"
 
 # What its text says of them, and of all.
