@@ -150,7 +150,7 @@ static bool gathers_fp8(const struct megatron *self)
     return self->options->fp8_param_gather && (w->fp4 || w->fp8_recipe != FP8_MXFP8);
 }
 
-/* Bytes of so many elements of weights that multiply in FP8 or NVFP4: of one copy; as they are gathered; beside what is
+/* Bytes of elements of weights that multiply in FP8 or NVFP4: of one copy; as they are gathered; beside what is
  * made of them for the step. */
 static double narrow_bytes(const struct megatron *self, double elements)
 {
