@@ -289,9 +289,4 @@ static inline int exec_simulated_rank(const struct exec_result *result, int rank
 void exec_run(struct exec_result *out, const struct plan *plan, const struct hw *hw, const struct exec_options *options,
     struct arena *arena);
 
-/* How many ranks exec_run() simulates; of FOLD_SLOWEST at most. */
-int exec_ranks_at_most(const struct plan *plan, const struct hw *hw, const struct exec_options *options);
-/* Whether each rank then has a separate ledger, where GPUs vary: the folded run without noise says so. */
-bool exec_has_ledgers(const struct plan *plan, const struct hw *hw, const struct exec_options *options);
-
 #endif
