@@ -14,6 +14,12 @@ struct exec_options exec_default_options(void)
     return (struct exec_options){.steps = 2, .warmup_steps = 2, .seed = 1, .fold = FOLD_AUTO};
 }
 
+void exec_be_quiet(struct exec_options *options)
+{
+    options->noise = (struct noise_options){0};
+    options->mean_documents = true;
+}
+
 bool exec_noise_is_on(const struct noise_options *noise)
 {
     return noise->gpu_speed_spread > 0 || noise->kernel_jitter > 0 || noise->network_jitter > 0 ||

@@ -130,6 +130,8 @@ struct exec_options {
 };
 
 struct exec_options exec_default_options(void);
+/* Nothing varies: no noise, no documents drawn. Slow GPUs stay slow. */
+void exec_be_quiet(struct exec_options *options);
 
 enum exec_status { EXEC_OK, EXEC_OOM };
 extern const char *const exec_status_names[]; /* "ok", "oom" */
