@@ -118,7 +118,8 @@ static void bad_documents_are_refused(void **state)
         {{.lengths = "4097"}, "1 to seq_len, 4096"}, {{.lengths = "0"}, "'0' is no"},
         {{.lengths = "8=0"}, "'8=0' is no"}, {{.lengths = "8=-1"}, "'8=-1' is no"},
         {{.lengths = "8.5"}, "whole tokens"}, {{.lengths = ""}, "'' is no"}, {{.lengths = "8,"}, "'' is no"},
-        {{.lengths = "8 16"}, "'8 16' is no"}, {{.lengths = "8=nan"}, "is no length"}};
+        {{.lengths = "8 16"}, "'8 16' is no"}, {{.lengths = "8=nan"}, "is no length"},
+        {{.lengths = "8=1e308, 9=1e308"}, "'8=1e308, 9=1e308' is no"}};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         struct documents documents;
         char why[DOCUMENTS_WHY] = "";
