@@ -14,6 +14,12 @@ struct exec_options exec_default_options(void)
     return (struct exec_options){.steps = 2, .warmup_steps = 2, .seed = 1, .fold = FOLD_AUTO};
 }
 
+void exec_be_quiet(struct exec_options *options)
+{
+    options->noise = (struct noise_options){0};
+    options->mean_documents = true;
+}
+
 bool exec_noise_is_on(const struct noise_options *noise)
 {
     return noise->gpu_speed_spread > 0 || noise->kernel_jitter > 0 || noise->network_jitter > 0 ||
@@ -472,37 +478,4 @@ void exec_run(struct exec_result *out, const struct plan *plan, const struct hw 
         simulate_ranks(sim);
     sim_close(sim);
     machine_close(&machine);
-}
-
-/* ---- before a run ---- */
-
-int exec_ranks_at_most(const struct plan *plan, const struct hw *hw, const struct exec_options *options)
-{
-    struct exec_result none;
-    struct machine machine;
-    struct arena arena = ARENA_INIT;
-    machine_open(&machine);
-    struct sim *sim = sim_open(&none, plan, hw, options, NULL, &machine, &arena);
-    int ranks = folds(sim) ? plan->n_programs : plan->mesh.ranks;
-    sim_close(sim);
-    machine_close(&machine);
-    arena_release(&arena);
-    return ranks;
-}
-
-bool exec_has_ledgers(const struct plan *plan, const struct hw *hw, const struct exec_options *options)
-{
-    struct exec_result none;
-    struct exec_options quiet;
-    struct machine machine;
-    struct arena arena = ARENA_INIT;
-    machine_open(&machine);
-    struct sim *sim = sim_open(&none, plan, hw, options, NULL, &machine, &arena);
-    struct sim *one = sim_reference(sim, &quiet, &none);
-    bool drained = !one->memory.out_of_memory && !one->result->overlong && ever_drained(one);
-    sim_close(one);
-    sim_close(sim);
-    machine_close(&machine);
-    arena_release(&arena);
-    return drained;
 }

@@ -130,6 +130,8 @@ struct exec_options {
 };
 
 struct exec_options exec_default_options(void);
+/* Nothing varies: no noise, no documents drawn. Slow GPUs stay slow. */
+void exec_be_quiet(struct exec_options *options);
 
 enum exec_status { EXEC_OK, EXEC_OOM };
 extern const char *const exec_status_names[]; /* "ok", "oom" */
@@ -288,10 +290,5 @@ static inline int exec_simulated_rank(const struct exec_result *result, int rank
 /* BUG on a plan that plan_check refuses. The result's arrays live in the arena. */
 void exec_run(struct exec_result *out, const struct plan *plan, const struct hw *hw, const struct exec_options *options,
     struct arena *arena);
-
-/* How many ranks exec_run() simulates; of FOLD_SLOWEST at most. */
-int exec_ranks_at_most(const struct plan *plan, const struct hw *hw, const struct exec_options *options);
-/* Whether each rank then has a separate ledger, where GPUs vary: the folded run without noise says so. */
-bool exec_has_ledgers(const struct plan *plan, const struct hw *hw, const struct exec_options *options);
 
 #endif

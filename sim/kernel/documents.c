@@ -52,6 +52,8 @@ static const char *after_spaces(const char *text)
     return text;
 }
 
+static const double MOST_WEIGHT = 1e9; /* sums stay finite */
+
 /* "512=3", up to a comma or the end. False: it is none. */
 static bool read_length(length_list *list, const char **text, int64_t seq_len)
 {
@@ -66,7 +68,7 @@ static bool read_length(length_list *list, const char **text, int64_t seq_len)
         *text = after_spaces(end);
     }
     if (!is_number || !(tokens >= 1 && tokens <= (double)seq_len && tokens == floor(tokens)) ||
-        !(weight > 0 && weight < HUGE_VAL) || (**text && **text != ','))
+        !(weight > 0 && weight <= MOST_WEIGHT) || (**text && **text != ','))
         return false;
     add(list, (int64_t)tokens, weight);
     return true;

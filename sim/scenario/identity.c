@@ -53,6 +53,8 @@ static uint64_t digest_point(uint64_t digest, const struct scenario_point *point
     cluster.node_path = node.gpu_path = second.gpu_path = NULL;
     cluster.extends = node.extends = second.extends = gpu.extends = second_gpu.extends = NULL; /* read, it is there */
     digest = fold(digest, &scenario_table, &options);
+    if (options.exec.mean_documents && document_options_vary(&options.strategy.train.documents)) /* no setting */
+        digest = digest_word(digest, 1);
     digest = fold(digest, &model_shape_table, &point->model.shape);
     digest = fold(digest, &hw_cluster_table, &cluster);
     digest = fold(digest, &hw_node_table, &node);

@@ -3,12 +3,18 @@
 #include <math.h>
 #include <stdlib.h>
 
+bool scenario_varies(const struct scenario_point *point)
+{
+    const struct exec_options *exec = &point->options.exec;
+    bool documents = document_options_vary(&point->options.strategy.train.documents);
+    return exec_noise_is_on(&exec->noise) || (documents && !exec->mean_documents);
+}
+
 double scenario_weight(const struct scenario_point *point)
 {
     const struct exec_options *exec = &point->options.exec;
     const struct model_shape *shape = &point->model.shape;
-    bool one_by_one = exec_noise_is_on(&exec->noise) || exec->fold == FOLD_OFF ||
-                      document_options_vary(&point->options.strategy.train.documents);
+    bool one_by_one = scenario_varies(point) || exec->fold == FOLD_OFF;
     double stages = (double)point->options.strategy.parallelism.pipeline;
     double ranks = one_by_one ? (double)point->options.cluster.gpus : fmax(stages, 1);
     double blocks = 1 + (double)(shape->n_layers + shape->n_decoder_layers); /* images: alike */

@@ -225,7 +225,7 @@ static enum status quiet_sample(
     struct scenario_sample *out, const struct scenario_point *of, bool no_memory, struct diag *diag)
 {
     struct scenario_point point = *of;
-    point.options.exec.noise = (struct noise_options){0};
+    exec_be_quiet(&point.options.exec);
     point.options.exec.no_memory = no_memory;
     return sample(out, &point, diag);
 }

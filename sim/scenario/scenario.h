@@ -197,6 +197,8 @@ double scenario_waiting_share(const struct scenario_result *result);
 /* Called after each finished point, from one thread at a time, in the order of finishing. */
 typedef void (*scenario_progress)(void *self, int done, int total);
 
+/* Whether its steps and ranks vary by what is drawn: noise, or documents of packed sequences. */
+bool scenario_varies(const struct scenario_point *point);
 /* About what a point costs to simulate, in no unit: ranks that are simulated one by one, times the blocks that each
  * goes through. Loops over points begin with the largest. */
 double scenario_weight(const struct scenario_point *point);

@@ -147,19 +147,27 @@ static bool multiplies_in_16_bits(const struct train_options *train)
     return train->precision == PRECISION_BF16_MIXED || train->precision == PRECISION_FP16_MIXED;
 }
 
+/* A window, a chunk or an indexer leaves a position fewer keys than those before it. */
+static bool sees_less(const struct model *model, int64_t seq_len)
+{
+    bool less = model->shape.mla.index_heads > 0;
+    for (int layer = 0; layer < model->n_layers; layer++) {
+        int64_t window = model_window(&model->shape, layer), chunk = model_chunk(&model->shape, layer);
+        less |= (window > 0 && window < seq_len) || (chunk > 0 && chunk < seq_len);
+    }
+    return less;
+}
+
 static void check_documents_of(const struct job_check *job, struct source_pos place)
 {
     const struct model_shape *shape = &job->model->shape;
-    bool window = false;
-    for (int layer = 0; layer < job->model->n_layers; layer++)
-        window |= model_window(shape, layer) > 0 && model_window(shape, layer) < job->options->train.seq_len;
     if (shape->n_decoder_layers > 0 || model_sample_tokens(shape) > 0)
         diag_input(job->diag, place,
             "documents are packed for models with one stack of tokens, not for '%s'; leave it out", shape->name);
-    if (window)
+    if (sees_less(job->model, job->options->train.seq_len))
         diag_input(job->diag, place,
-            "'%s' has windows within documents, which is not simulated; leave it out, or take sequences that are no "
-            "longer than the window",
+            "'%s' attends by windows, chunks or an indexer, which is not simulated within documents; leave it out, or "
+            "take sequences that are no longer than a window",
             shape->name);
 }
 

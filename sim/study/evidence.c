@@ -13,7 +13,7 @@ static double quiet_speed(const struct scenario_point *of, const struct hw *hw, 
     struct scenario_result result;
     struct arena arena = ARENA_INIT;
     point.hw = *hw;
-    point.options.exec.noise = (struct noise_options){0};
+    exec_be_quiet(&point.options.exec);
     point.options.exec.no_memory = true;
     point.options.exec.n_trace_ranks = 0;
     enum status status = scenario_simulate(&result, &point, &arena, diag);

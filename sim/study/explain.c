@@ -23,9 +23,8 @@ void scenario_remove_cause(struct scenario_point *point, enum scenario_cause cau
         exec->no_memory = true;
         return;
     case CAUSE_STRAGGLERS:
-        exec->noise = (struct noise_options){0};
+        exec_be_quiet(exec);
         exec->gpu_events.n = 0;
-        exec->mean_documents = true;
         return;
     case CAUSE_LATENCY:
         exec->no_latency = true;

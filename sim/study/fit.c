@@ -23,7 +23,7 @@ static enum fit_verdict simulate(const struct scenario_point *point)
 static enum fit_verdict quiet_verdict(const struct scenario_point *point)
 {
     struct scenario_point quiet = *point;
-    quiet.options.exec.noise = (struct noise_options){0};
+    exec_be_quiet(&quiet.options.exec);
     return simulate(&quiet);
 }
 

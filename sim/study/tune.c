@@ -114,7 +114,7 @@ static enum status run_finals(
         struct tune_candidate *candidate = &tune->candidates.at[chosen[i]];
         candidate->noisy = candidate->quiet;
         candidate->finalist = true;
-        if (!tune->quiet_only && exec_noise_is_on(&candidate->point.options.exec.noise))
+        if (!tune->quiet_only && scenario_varies(&candidate->point))
             vec_push(&noisy, chosen[i]);
     }
     enum status status = tune_simulate(tune, noisy.at, noisy.n, true, true, progress, self, diag);

@@ -105,7 +105,7 @@ enum status tune_simulate(struct tune *tune, const int *chosen, int n, bool nois
     for (int i = 0; i < n; i++) {
         all.set.points[i] = tune->candidates.at[chosen[i]].point;
         if (!noise)
-            all.set.points[i].options.exec.noise = (struct noise_options){0};
+            exec_be_quiet(&all.set.points[i].options.exec);
     }
     find_known(&all);
     if (divided && all.share->shards > 0)

@@ -61,11 +61,14 @@ static void holes_are_mapped_again(void **state)
     start(&hbm, 100 * MIB, true);
     int32_t first = take(&hbm, 40 * MIB);
     take(&hbm, 20 * MIB);
-    take(&hbm, 40 * MIB);
+    int32_t last = take(&hbm, 40 * MIB);
     give(&hbm, first);
     assert_true(take_on(&hbm, 20 * MIB, STREAM_UNSHARD) >= 0);
     assert_int_equal(hbm.retries, 1);
     assert_int_equal(hbm.reserved, 80 * MIB);
+    for (int32_t i = last; i >= 0;
+         i = hbm.blocks.at[i].previous) /* whole pages were unmapped: nothing is left beside */
+        assert_true(hbm.blocks.at[i].bytes > 0);
     assert_true(take(&hbm, 20 * MIB) >= 0);
     assert_int_equal(hbm.reserved, 100 * MIB);
     assert_int_equal(take(&hbm, 20 * MIB), -1);

@@ -118,7 +118,8 @@ static void bad_documents_are_refused(void **state)
         {{.lengths = "4097"}, "1 to seq_len, 4096"}, {{.lengths = "0"}, "'0' is no"},
         {{.lengths = "8=0"}, "'8=0' is no"}, {{.lengths = "8=-1"}, "'8=-1' is no"},
         {{.lengths = "8.5"}, "whole tokens"}, {{.lengths = ""}, "'' is no"}, {{.lengths = "8,"}, "'' is no"},
-        {{.lengths = "8 16"}, "'8 16' is no"}, {{.lengths = "8=nan"}, "is no length"}};
+        {{.lengths = "8 16"}, "'8 16' is no"}, {{.lengths = "8=nan"}, "is no length"},
+        {{.lengths = "8=1e308, 9=1e308"}, "'8=1e308, 9=1e308' is no"}};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         struct documents documents;
         char why[DOCUMENTS_WHY] = "";
@@ -175,9 +176,9 @@ static void compute_goes_with_the_pairs(void **state)
     struct kernel_work mean = attention(4096, 8, 0.5);
     double share = attention_pairs_share(&mean, &gpu), mean_s = attention_compute_s(&mean, &gpu, 10);
     assert_near(share, 2048.0 / (2048 + 128 + 200), 1e-12);
-    for (double pairs = 0.25; pairs < 1; pairs += 0.5) {
-        struct kernel_work other = attention(4096, 8, pairs);
-        assert_near(attention_compute_s(&other, &gpu, 10) / mean_s, 1 + share * (pairs / mean.pairs - 1), 1e-12);
+    for (int quarters = 1; quarters < 4; quarters += 2) {
+        struct kernel_work other = attention(4096, 8, quarters / 4.0);
+        assert_near(attention_compute_s(&other, &gpu, 10) / mean_s, 1 + share * (other.pairs / mean.pairs - 1), 1e-12);
     }
     struct kernel_work whole = attention(4096, 8, 0);
     assert_true(attention_pairs_share(&whole, &gpu) == 0);

@@ -81,6 +81,29 @@ static void flop_go_with_the_length(void **state)
     arena_release(&arena);
 }
 
+/* The same by two ranks of context parallelism, half of it each, and the products that are executed: forward 2,
+ * backward 5 of kernels that compute the scores again. */
+static void flop_go_with_the_length_on_parts_of_a_sequence(void **state)
+{
+    (void)state;
+    const char *const kinds[] = {"p2p", "all_gather", "a2a"}, *const tokens[] = {"1024", "512"};
+    const double of_a_product = 12.0 * 4 * 1024 * 2 * 768 / 2 / 2;
+    for (int k = 0; k < 3; k++) {
+        struct arena arena = ARENA_INIT;
+        double model[2], hardware[2];
+        for (int i = 0; i < 2; i++) {
+            struct scenario_result result =
+                SIMULATE(&arena, {"train.document_mean", tokens[i]}, {"strategy", "megatron"}, {"cluster.gpus", "2"},
+                    {"parallelism.context", "2"}, {"parallelism.context_kind", kinds[k]});
+            model[i] = result.model_tflops_per_gpu * 1e12 * result.exec.step_time_s;
+            hardware[i] = result.hw_tflops_per_gpu * 1e12 * result.exec.step_time_s;
+        }
+        assert_near((model[0] - model[1]) / (512 * 6 * of_a_product), 1, 1e-9);
+        assert_near((hardware[0] - hardware[1]) / (512 * 7 * of_a_product), 1, 1e-9);
+        arena_release(&arena);
+    }
+}
+
 /* One rank stands for all where documents are alike, to the bit; where they are drawn none does, whatever is asked. */
 static void only_documents_alike_are_folded(void **state)
 {
@@ -187,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_document_that_fills_the_sequence_changes_nothing),
         cmocka_unit_test(flop_go_with_the_length),
+        cmocka_unit_test(flop_go_with_the_length_on_parts_of_a_sequence),
         cmocka_unit_test(only_documents_alike_are_folded),
         cmocka_unit_test(the_seed_draws),
         cmocka_unit_test(ranks_of_one_sequence_draw_alike),

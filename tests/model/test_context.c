@@ -295,6 +295,21 @@ static void ranks_do_the_models_flop_together(void **state)
             }
 }
 
+/* Whatever the ranks do with keys and values: what only copies has no floating-point operation. */
+static void copies_compute_nothing(void **state)
+{
+    (void)state;
+    for (int kind = CONTEXT_P2P; kind < CONTEXT_PARALLEL_COUNT; kind++) {
+        struct run r = part(&small_llama, (struct model_parallel){.context = 2, .context_kind = kind});
+        const struct model_program *p = block(&r, 1);
+        for (int i = 0; i < p->n_forward + p->n_backward; i++) {
+            const struct model_op *op = i < p->n_forward ? &p->forward[i] : &p->backward[i - p->n_forward];
+            assert_true(op->kind != MODEL_KERNEL || op->work.kind != KERNEL_COPY || op->work.flop == 0);
+        }
+        arena_release(&r.arena);
+    }
+}
+
 static void assert_wrong(const struct model_shape *shape, struct model_workload w, const char *sentence)
 {
     struct arena arena = ARENA_INIT;
@@ -336,6 +351,7 @@ int main(void)
         cmocka_unit_test(merging_moves_fp32),
         cmocka_unit_test(the_last_rank_has_most_of_the_mask),
         cmocka_unit_test(ranks_do_the_models_flop_together),
+        cmocka_unit_test(copies_compute_nothing),
         cmocka_unit_test(what_cannot_be_cut_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

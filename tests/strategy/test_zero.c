@@ -147,6 +147,29 @@ static void where_the_host_of_zero_waits(void **state)
         }
 }
 
+/* On one GPU nothing is reduced: gradients go to the host when the kernels that made them have ended. */
+static void gradients_leave_when_they_are_made(void **state)
+{
+    (void)state;
+    struct strategy_options options = zero_of(2);
+    options.zero.offload_optimizer = true;
+    struct compiled compiled;
+    compile(&compiled, &options, &small_gpt, 1);
+    const struct plan_program *program = &compiled.plan.programs[0];
+    int last = -1, copies = 0;
+    for (int i = 0; i < program->ops.n; i++) {
+        const struct plan_op *op = &program->ops.at[i];
+        if (strstr(op->name, "owned_grads/device_to_host")) {
+            assert_int_equal(op->n_waits, 1);
+            assert_int_equal(program->waits.at[op->first_wait], last);
+            copies++;
+        }
+        last = op->kind == OP_KERNEL && op->stream == STREAM_COMPUTE ? i : last;
+    }
+    assert_true(copies > 0);
+    drop(&compiled);
+}
+
 /* Bytes that kernels whose name ends so move. */
 static double moved_by(const struct plan *plan, const char *end)
 {
@@ -205,6 +228,7 @@ int main(void)
         cmocka_unit_test(large_gradients_are_not_copied),
         cmocka_unit_test(gradients_are_given_up_for_the_bucket),
         cmocka_unit_test(where_the_host_of_zero_waits),
+        cmocka_unit_test(gradients_leave_when_they_are_made),
         cmocka_unit_test(gradients_add_up),
         cmocka_unit_test(zero_3_gathers_what_is_used),
     };

@@ -175,6 +175,29 @@ static void finals(struct tune *tune, enum tune_order by, int rows, struct diag 
     assert_int_equal(tune_finals(tune, by, rows, NULL, NULL, diag), STATUS_OK);
 }
 
+/* Packed sequences have the mean of their documents at first; finalists take what `flopcast run` draws. */
+static void documents_are_drawn_for_finalists(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {{"train.attention", "flash"}, {"train.seq_len", "4096"},
+        {"max_positions", "4096"}, {"train.document_lengths", "64, 4096"}, {"host.kernel_issue", "0 s"},
+        {"host.backward_issue", "0 s"}, {"host.unit_hook", "0 s"}, {"host.collective_issue", "0 s"},
+        {"host.step", "0 s"}};
+    struct loaded *loaded = load_text(BASE QUIET, set, sizeof set / sizeof *set);
+    struct tune tune = search(loaded, (struct tune_options){1, 0, 1000, 0, 0});
+    struct scenario_result result;
+    struct arena scratch = ARENA_INIT;
+    int order[60];
+    finals(&tune, TUNE_BY_SPEED, 1, &loaded->diag);
+    assert_true(tune_rank(order, &tune, TUNE_BY_SPEED) > 0);
+    const struct tune_candidate *best = &tune.candidates.at[order[0]];
+    assert_int_equal(scenario_simulate(&result, &best->point, &scratch, &loaded->diag), STATUS_OK);
+    assert_near(best->noisy.step_time_s, result.exec.step_time_s, 0);
+    assert_true(best->noisy.step_time_s < best->quiet.step_time_s || best->noisy.step_time_s > best->quiet.step_time_s);
+    arena_release(&scratch);
+    drop(&tune, loaded);
+}
+
 /* Two of each candidate, alike without noise; the host of the first one jitters. With noise the other is ahead. */
 static void noise_decides(void **state)
 {
@@ -282,6 +305,7 @@ int main(void)
         cmocka_unit_test(settings_give_back_the_candidate),
         cmocka_unit_test(ranks),
         cmocka_unit_test(noise_decides),
+        cmocka_unit_test(documents_are_drawn_for_finalists),
         cmocka_unit_test(finalists_represent_those_alike),
         cmocka_unit_test(nccl_takes_nothing_on_one_gpu),
         cmocka_unit_test(cost),
