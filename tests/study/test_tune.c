@@ -184,7 +184,7 @@ static void documents_are_drawn_for_finalists(void **state)
         {"host.backward_issue", "0 s"}, {"host.unit_hook", "0 s"}, {"host.collective_issue", "0 s"},
         {"host.step", "0 s"}};
     struct loaded *loaded = load_text(BASE QUIET, set, sizeof set / sizeof *set);
-    struct tune tune = search(loaded, (struct tune_options){1, 0, 1000, 0, 0});
+    struct tune tune = search(loaded, (struct tune_options){1, 0, 1000, 0, 0, 0, 0});
     struct scenario_result result;
     struct arena scratch = ARENA_INIT;
     int order[60];
