@@ -13,11 +13,24 @@ static void mark_ops(unsigned *ends, const struct model_op *ops, int n, unsigned
     }
 }
 
+/* As if all of the root were trained: of what is frozen no kernel says that it is used. */
+static struct model root_trained(const struct model *model, struct arena *arena)
+{
+    struct model out = *model;
+    out.tensors = ARENA_ARRAY(arena, struct model_tensor, model->n_tensors);
+    for (int t = 0; t < model->n_tensors; t++) {
+        out.tensors[t] = model->tensors[t];
+        out.tensors[t].frozen = out.tensors[t].frozen && out.tensors[t].layer != 0;
+    }
+    return out;
+}
+
 static unsigned *find_ends(const struct model *model, const struct model_workload *workload, struct arena *arena)
 {
     unsigned *ends = ARENA_ARRAY(arena, unsigned, model->layers[0].n_tensors);
+    struct model whole = root_trained(model, arena);
     struct model_segments segments;
-    model_segments(&segments, model, workload, arena);
+    model_segments(&segments, &whole, workload, arena);
     for (int s = 0; s < segments.n; s++) {
         const struct model_program *program = segments.at[s].program;
         if (segments.at[s].kind == SEGMENT_BLOCK)

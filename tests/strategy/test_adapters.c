@@ -44,19 +44,24 @@ static void a_frozen_matrix_takes_two_products_of_three(void **state)
     drop(&compiled);
 }
 
-static double kept(const struct plan *plan, enum hbm_category category)
+static double kept_by(const struct plan_program *program, enum hbm_category category)
 {
     double bytes = 0;
-    for (int i = 0; i < plan->programs[0].setup.n; i++) {
-        const struct plan_buffer *buffer = &plan->programs[0].buffers.at[plan->programs[0].setup.at[i]];
+    for (int i = 0; i < program->setup.n; i++) {
+        const struct plan_buffer *buffer = &program->buffers.at[program->setup.at[i]];
         bytes += buffer->category == category ? (double)buffer->bytes : 0;
     }
-    for (int i = 0; i < plan->programs[0].ops.n; i++) {
-        const struct plan_op *op = &plan->programs[0].ops.at[i];
-        if (op->kind == OP_KEEP && plan->programs[0].buffers.at[op->index].category == category)
-            bytes += (double)plan->programs[0].buffers.at[op->index].bytes;
+    for (int i = 0; i < program->ops.n; i++) {
+        const struct plan_op *op = &program->ops.at[i];
+        if (op->kind == OP_KEEP && program->buffers.at[op->index].category == category)
+            bytes += (double)program->buffers.at[op->index].bytes;
     }
     return bytes;
+}
+
+static double kept(const struct plan *plan, enum hbm_category category)
+{
+    return kept_by(&plan->programs[0], category);
 }
 
 struct traffic {
@@ -208,6 +213,43 @@ static void a_frozen_matrix_lies_in_fp8_once(void **state)
     drop(&compiled);
 }
 
+/* Three stages of a block keep together what one GPU keeps, what is frozen and what is trained; as many FLOP are done,
+ * and as many messages go as in full training. */
+static void stages_share_base_and_adapters(void **state)
+{
+    (void)state;
+    struct strategy_options options = adapting(STRATEGY_MEGATRON, false);
+    options.train.attention = ATTENTION_FLASH;
+    options.train.grad_accum = BLOCKS;
+    double sums[2][3] = {{0}}, flop[2] = {0};
+    int messages[2] = {0};
+    for (int i = 0; i < 3; i++) {
+        struct compiled compiled;
+        options.parallelism.pipeline = i > 0 ? BLOCKS : 1;
+        options.train.lora_rank = i < 2 ? RANK : 0;
+        compile(&compiled, &options, &small_llama, i > 0 ? BLOCKS : 1);
+        for (int p = 0; p < compiled.plan.n_programs; p++) {
+            const struct plan_program *program = &compiled.plan.programs[p];
+            for (int k = 0; k < program->ops.n && i > 0; k++)
+                messages[i - 1] += program->ops.at[k].kind == OP_SEND;
+            for (int c = 0; c < 3 && i < 2; c++)
+                sums[i][c] += kept_by(program, (enum hbm_category[]){HBM_PARAMETERS, HBM_GRADIENTS, HBM_OPTIMIZER}[c]);
+            if (i < 2)
+                flop[i] += program->model_flop;
+        }
+        drop(&compiled);
+    }
+    for (int c = 0; c < 3; c++)
+        assert_true(sums[0][c] > 0 && sums[0][c] == sums[1][c]);
+    assert_near(flop[1] / flop[0], 1, 1e-12);
+    assert_true(messages[0] > 0 && messages[0] == messages[1]);
+    options.kind = STRATEGY_FSDP;
+    options.fsdp.version = 2;
+    options.parallelism.pipeline = 2;
+    options.train.lora_rank = RANK;
+    refuse_model(&small_llama, test_hw(), &options, "adapters in a pipeline are simulated with strategy: megatron");
+}
+
 /* Over two tensor ranks as over two parts of the sequence. Tensor: of q, k, v, gate and up lora_B is cut as the matrix
  * is, of o and down lora_A; the others are whole, and their gradients are summed over the ranks. A rank has RANK x (96
  * + 2 x 80 + 96 + 2 x 144 + 144) elements of a block's adapters. Context: all, on each half. */
@@ -311,6 +353,7 @@ int main(void)
         cmocka_unit_test(frozen_t5_is_spared_a_third),
         cmocka_unit_test(zero_owns_adapters_alone),
         cmocka_unit_test(a_frozen_matrix_lies_in_fp8_once),
+        cmocka_unit_test(stages_share_base_and_adapters),
         cmocka_unit_test(adapters_are_cut_as_their_matrices),
         cmocka_unit_test(every_combination_is_lawful),
         cmocka_unit_test(frozen_embeddings_of_images_have_no_gradient),
