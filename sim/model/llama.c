@@ -59,11 +59,11 @@ static void feed_forward_tensors(struct model_builder *b)
     build_tensor(b, "mlp.down_proj.weight", d, s->d_ff);
 }
 
-/* Mamba 2 has none, nor have some blocks of a pattern. */
+/* Dense or of experts. Mamba 2 has none, nor have some blocks of a pattern. */
 static bool has_feed_forward(const struct model_shape *s, int64_t block)
 {
     if (s->pattern)
-        return s->pattern[block] == '-';
+        return s->pattern[block] == '-' || s->pattern[block] == 'E';
     return s->d_ff > 0 || model_local_experts(s, block) > 0;
 }
 
@@ -187,18 +187,11 @@ static int attention(struct tape *t, const struct segment_context *c, int x)
     return tape_linear_row(t, "o_proj", context);
 }
 
-/* down(relu(up(x))^2) */
-static int squared_relu(struct tape *t, int x)
-{
-    int hidden = tape_map(t, "act_fn.relu", TAPE_RELU, tape_linear(t, "up_proj", x));
-    return tape_linear_row(t, "down_proj", tape_map(t, "act_fn.square", TAPE_POWER, hidden));
-}
-
-/* down(f(gate(x)) up(x)) */
+/* down(f(gate(x)) up(x)), or down(relu(up(x))^2) */
 static int feed_forward(struct tape *t, const struct model_shape *s, int x)
 {
     if (s->squared_relu)
-        return squared_relu(t, x);
+        return tape_linear_row(t, "down_proj", tape_squared_relu(t, "act_fn", tape_linear(t, "up_proj", x)));
     enum tape_function function = s->gelu_gate ? TAPE_GELU : TAPE_SILU;
     if (s->fused_projections) {
         const int64_t widths[2] = {s->d_ff, s->d_ff};
@@ -293,8 +286,8 @@ static const char *check(const struct model_shape *s, size_t *offset)
         MODEL_RULE(gated_ffn, s->gated_ffn == s->squared_relu,
             "Llama's feed-forward layer is gated, or (gated_ffn: false) has squared_relu; for others take the family "
             "gpt"),
-        MODEL_RULE(squared_relu, s->squared_relu && (s->gelu_gate || s->fused_projections || s->moe.experts > 0),
-            "squared_relu is of a feed-forward layer of two matrices; leave the gate and experts out"),
+        MODEL_RULE(squared_relu, s->squared_relu && (s->gelu_gate || s->fused_projections),
+            "squared_relu is of a feed-forward layer of two matrices; leave the gate out"),
         MODEL_RULE(composed_gelu, s->composed_gelu, "Llama has no GELU"),
         MODEL_RULE(max_window_layers, s->max_window_layers > 0 && s->sliding_window == 0,
             "max_window_layers is of a sliding_window, which is not given"),

@@ -6,8 +6,8 @@
  *   mamba2    Mamba2Mixer: a gate, x with B and C, and time steps by one matrix, a filter, SSD, a norm, a projection
  * The scans and their rates: model/tape_scan.c.
  *
- * A pattern (Nemotron-H, arXiv 2504.03624) says block by block which one sub-layer it has: the mixer, attention or the
- * feed-forward layer, with a norm before it.
+ * A pattern (Nemotron-H, arXiv 2504.03624) says block by block which one sub-layer it has: the mixer, attention, the
+ * feed-forward layer or (Nemotron 3) experts, with a norm before it.
  *
  * Ignored: norms of DeltaNet's queries and keys, which its kernel does; softplus and the like of numbers a head; that
  * Mamba 2's norm is a gated one over groups. */
@@ -159,8 +159,8 @@ const char *mixer_check(const struct model_shape *s, size_t *offset)
         MODEL_RULE(pattern, s->pattern && strchr(s->pattern, '-') && s->d_ff == 0, "blocks '-' of a pattern need d_ff"),
         MODEL_RULE(pattern, s->pattern && (m->attention_every > 0 || s->full_attention_every > 0),
             "a pattern says which blocks attend; leave attention_every and full_attention_every out"),
-        MODEL_RULE(pattern, s->pattern && (s->moe.experts > 0 || s->post_norms || s->mtp_layers > 0),
-            "a pattern is modelled without experts, norms behind sub-layers and multi-token prediction"),
+        MODEL_RULE(pattern, s->pattern && (s->post_norms || s->mtp_layers > 0),
+            "a pattern is modelled without norms behind sub-layers and multi-token prediction"),
     };
     return model_first_wrong(rules, sizeof rules / sizeof *rules, offset);
 }

@@ -81,8 +81,8 @@ enum bert_head { BERT_PRETRAINING, BERT_MASKED_LM, BERT_CLASSIFICATION, BERT_NO_
 extern const char
     *const bert_head_names[BERT_HEAD_COUNT + 1]; /* "pretraining", "masked_lm", "classification", "none" */
 
-/* Mixture of experts (Llama): of a block's experts, each a gated feed-forward layer, every token goes through those
- * that its router scores highest, and through the shared expert. */
+/* Mixture of experts (Llama): of a block's experts, each a feed-forward layer, gated or (model_shape.squared_relu)
+ * of two matrices, every token goes through those that its router scores highest, and through the shared expert. */
 enum router { ROUTER_SOFTMAX, ROUTER_SIGMOID, ROUTER_PLAIN_SIGMOID, ROUTER_COUNT };
 /* "softmax"; "sigmoid", with a bias that no gradient moves; "plain_sigmoid", without */
 extern const char *const router_names[ROUTER_COUNT + 1];
@@ -191,7 +191,8 @@ struct model_shape {
                           * full_attention_every; 0: all before it. As sliding_window, where attention is fused */
     struct model_mixer mixer;
     const char *pattern; /* Llama: the one sub-layer of each block, a character each, "M-M*-" (Nemotron-H): M the mixer,
-                          * * attention, - the feed-forward layer; NULL: blocks have a feed-forward layer behind it */
+                          * * attention, - the feed-forward layer, E experts; NULL: blocks have a feed-forward layer
+                          * behind it */
     bool squared_relu;   /* Llama: two matrices and ReLU squared in place of the gate (Nemotron-H) */
     int64_t mtp_layers;  /* Llama: layers of multi-token prediction behind the last block (model/mtp.c) */
     int64_t mtp_width;   /* columns of their projections that this rank has; 0: all. In no file, as moe.local */

@@ -4,7 +4,8 @@
  *
  * Names and layout are those of transformers 5: mlp.gate, mlp.experts.gate_up_proj and .down_proj with the matrices of
  * a block's experts one upon another, mlp.shared_expert (Qwen2-MoE, with mlp.shared_expert_gate) or mlp.shared_experts
- * (DeepSeek, several shared ones as one of their width).
+ * (DeepSeek, several shared ones as one of their width). With squared_relu (Nemotron-H) all of them have two matrices,
+ * .up_proj in the place of .gate_up_proj, and one kernel squares and multiplies by the probabilities in SwiGLU's place.
  *
  * expert_kernels grouped is Megatron-LM with TransformerEngine: rows in the order of experts, products of all of a
  * rank's experts in one kernel, one kernel for SwiGLU and the probabilities, rows summed again. The host waits for the
@@ -38,6 +39,7 @@
 #include "base/rng.h"
 
 #include <math.h>
+#include <string.h>
 
 const char *const router_names[ROUTER_COUNT + 1] = {
     [ROUTER_SOFTMAX] = "softmax", [ROUTER_SIGMOID] = "sigmoid", [ROUTER_PLAIN_SIGMOID] = "plain_sigmoid"};
@@ -47,7 +49,7 @@ const char *const token_dispatcher_names[DISPATCHER_COUNT + 1] = {
     [DISPATCHER_ALLTOALL] = "alltoall", [DISPATCHER_ALLGATHER] = "allgather", [DISPATCHER_FLEX] = "flex"};
 const char *const flex_backend_names[FLEX_BACKEND_COUNT + 1] = {[FLEX_DEEPEP] = "deepep", [FLEX_HYBRIDEP] = "hybridep"};
 
-enum { GATED_MATRICES = 3, FLOAT_BYTES = 4 };
+enum { FLOAT_BYTES = 4 };
 
 /* What PyTorch's kernels for permutation take over those that read and write each row once. Kind: measured, A100, of
  * which permutation reaches 0.1879 of the HBM's rate and plain streams 0.91 (github MooreThreads/SimuMax, a100_pcie).
@@ -58,17 +60,30 @@ int64_t model_local_experts(const struct model_shape *shape, int64_t block)
 {
     const struct model_moe *moe = &shape->moe;
     block = model_kind_of(shape, block + 1) - 1;
-    bool routed = block >= moe->dense_layers && (moe->every <= 1 || (block + 1) % moe->every == 0);
+    bool routed = shape->pattern ? shape->pattern[block] == 'E'
+                                 : block >= moe->dense_layers && (moe->every <= 1 || (block + 1) % moe->every == 0);
     return !routed ? 0 : moe->local > 0 ? moe->local : moe->experts;
+}
+
+/* Columns of what an expert's first product gives, over its width. */
+static int64_t first_widths(const struct model_shape *s)
+{
+    return s->squared_relu ? 1 : 2;
+}
+
+static const char *first_name(const struct model_shape *s)
+{
+    return s->squared_relu ? "up_proj" : "gate_up_proj";
 }
 
 int64_t model_active_params(const struct model_shape *shape, int64_t params)
 {
     const struct model_moe *moe = &shape->moe;
+    const int64_t first = first_widths(shape) * moe->d_ff;
     for (int64_t block = 0; block < shape->n_layers + shape->mtp_layers; block++)
         if (model_local_experts(shape, block) > 0)
-            params -= (moe->experts - moe->per_token) * (GATED_MATRICES * shape->d_model * moe->d_ff +
-                                                            (moe->biases ? 2 * moe->d_ff + shape->d_model : 0));
+            params -= (moe->experts - moe->per_token) *
+                      ((first + moe->d_ff) * shape->d_model + (moe->biases ? first + shape->d_model : 0));
     return params;
 }
 
@@ -81,26 +96,27 @@ void moe_tensors(struct model_builder *b)
 {
     const struct model_shape *s = b->shape;
     const struct model_moe *moe = &s->moe;
-    int64_t local = moe->local > 0 ? moe->local : moe->experts, d = s->d_model;
+    int64_t local = moe->local > 0 ? moe->local : moe->experts, d = s->d_model, first = first_widths(s) * moe->d_ff;
     unsigned split = local < moe->experts ? 1U << AXIS_EP : 0;
     build_tensor(b, "mlp.gate.weight", moe->experts, d);
     if (moe->router == ROUTER_SIGMOID)
         build_buffer(b, "mlp.gate.e_score_correction_bias", moe->experts);
     if (moe->biases)
         build_tensor(b, "mlp.gate.bias", moe->experts, 1);
-    build_tensor(b, "mlp.experts.gate_up_proj", local * 2 * moe->d_ff, d);
+    build_tensor(b, arena_printf(b->arena, "mlp.experts.%s", first_name(s)), local * first, d);
     build_split(b, split);
     build_tensor(b, "mlp.experts.down_proj", local * d, moe->d_ff);
     build_split(b, split);
     if (moe->biases) {
-        build_tensor(b, "mlp.experts.gate_up_proj_bias", local * 2 * moe->d_ff, 1);
+        build_tensor(b, arena_printf(b->arena, "mlp.experts.%s_bias", first_name(s)), local * first, 1);
         build_split(b, split);
         build_tensor(b, "mlp.experts.down_proj_bias", local * d, 1);
         build_split(b, split);
     }
     if (moe->shared_d_ff == 0)
         return;
-    build_tensor(b, arena_printf(b->arena, "%s.gate_proj.weight", shared_name(s)), moe->shared_d_ff, d);
+    if (!s->squared_relu)
+        build_tensor(b, arena_printf(b->arena, "%s.gate_proj.weight", shared_name(s)), moe->shared_d_ff, d);
     build_tensor(b, arena_printf(b->arena, "%s.up_proj.weight", shared_name(s)), moe->shared_d_ff, d);
     build_tensor(b, arena_printf(b->arena, "%s.down_proj.weight", shared_name(s)), d, moe->shared_d_ff);
     if (moe->shared_gate)
@@ -127,8 +143,13 @@ static void shared_up(struct moe_pass *p)
     if (p->moe->shared_d_ff == 0 || p->shared_hidden >= 0)
         return;
     tape_scope(t, shared_name(p->c->shape));
-    int x = tape_enter(t, "in", p->x), gate = tape_map(t, "act_fn", TAPE_SILU, tape_linear(t, "gate_proj", x));
-    p->shared_hidden = tape_mul(t, "mul", gate, tape_linear(t, "up_proj", x));
+    int x = tape_enter(t, "in", p->x);
+    if (p->c->shape->squared_relu) {
+        p->shared_hidden = tape_squared_relu(t, "act_fn", tape_linear(t, "up_proj", x));
+    } else {
+        int gate = tape_map(t, "act_fn", TAPE_SILU, tape_linear(t, "gate_proj", x));
+        p->shared_hidden = tape_mul(t, "mul", gate, tape_linear(t, "up_proj", x));
+    }
     tape_scope(t, "mlp");
 }
 
@@ -205,8 +226,10 @@ static int one_expert(const struct moe_pass *p, int x, int64_t expert)
     struct tape *t = p->t;
     const int64_t widths[2] = {p->moe->d_ff, p->moe->d_ff};
     struct tape_experts of = {1, p->experts, expert, (double)(p->tokens * p->moe->per_token)};
-    int parts[2];
-    tape_split(t, "experts.chunk", tape_experts(t, "experts", "gate_up_proj", x, of), widths, parts, 2);
+    int parts[2], first = tape_experts(t, "experts", first_name(p->c->shape), x, of);
+    if (p->c->shape->squared_relu)
+        return tape_experts(t, "experts", "down_proj", tape_squared_relu(t, "experts.act_fn", first), of);
+    tape_split(t, "experts.chunk", first, widths, parts, 2);
     int gate = tape_map(t, "experts.act_fn", TAPE_SILU, parts[0]);
     return tape_experts(t, "experts", "down_proj", tape_mul(t, "experts.mul", gate, parts[1]), of);
 }
@@ -238,9 +261,11 @@ struct routed {
 
 static int mlp(const struct moe_pass *p, struct routed in, struct tape_experts of)
 {
-    int both = tape_experts(p->t, "experts", "gate_up_proj", in.rows, of);
+    const struct model_shape *s = p->c->shape;
+    int first = tape_experts(p->t, "experts", first_name(s), in.rows, of);
     tape_begin_part(p->t, RECOMPUTE_MOE_ACT);
-    int activated = tape_weighted_swiglu(p->t, "experts.swiglu", both, in.probs);
+    int activated = s->squared_relu ? tape_weighted_squared_relu(p->t, "experts.squared_relu", first, in.probs)
+                                    : tape_weighted_swiglu(p->t, "experts.swiglu", first, in.probs);
     tape_end_part(p->t, RECOMPUTE_MOE_ACT);
     return tape_experts(p->t, "experts", "down_proj", activated, of);
 }
@@ -469,10 +494,15 @@ const char *moe_check(const struct model_shape *s, size_t *offset)
         MODEL_RULE(moe, routed && moe->per_token > moe->experts, "a token goes through more experts than there are"),
         MODEL_RULE(moe, routed && moe->groups > 1 && moe->experts % moe->groups != 0,
             "the number of experts must be a multiple of their groups"),
+        MODEL_RULE(pattern, !routed && s->pattern && strchr(s->pattern, 'E'),
+            "blocks 'E' of a pattern need a mixture of experts (moe)"),
+        MODEL_RULE(moe, routed && s->pattern && (moe->dense_layers > 0 || moe->every > 1),
+            "a pattern says which blocks have experts; leave dense_layers and every out"),
+        MODEL_RULE(moe, routed && !has_block && s->pattern, "no block of the pattern is 'E', which has experts"),
         MODEL_RULE(moe, routed && !has_block, "no block is left that has experts: all are dense"),
         MODEL_RULE(moe, routed && moe->shared_gate && moe->shared_d_ff == 0, "there is no shared expert to gate"),
         MODEL_RULE(moe, routed && (s->gelu_gate || s->fused_projections || s->post_norms),
-            "experts are modelled with SwiGLU, separate matrices and two norms a block"),
+            "experts are modelled with SwiGLU or squared_relu, separate matrices and norms before sub-layers alone"),
     };
     return model_first_wrong(rules, sizeof rules / sizeof *rules, offset);
 }

@@ -243,9 +243,11 @@ static const struct config_field fields[] = {
          "Llama: what blocks have in the place of attention (Mamba, DeltaNet)."),
         .section = &mixer_table},
     FIELD(pattern, .type = FIELD_STRING,
-        .help = "Llama: the one sub-layer of each block, M the mixer, * attention, - feed-forward (Nemotron-H)."),
+        .help = "Llama: the one sub-layer of each block, M the mixer, * attention, - feed-forward, E experts "
+                "(Nemotron-H)."),
     FIELD(squared_relu, .type = FIELD_BOOL,
-        .help = "Llama: without a gate (gated_ffn: false), ReLU squared (Nemotron-H); default false."),
+        .help = "Llama: without a gate (gated_ffn: false), ReLU squared, of experts, too (Nemotron-H); default "
+                "false."),
     FIELD(mtp_layers, COUNT(0, MODEL_MAX_LAYERS),
         .help = "Llama: layers of multi-token prediction (DeepSeek-V3, GLM-4.5); default 0."),
 };
@@ -349,11 +351,11 @@ static enum status check_pattern(
     const struct model_shape *s, struct config_node root, const struct config_table *table, struct diag *diag)
 {
     struct source_pos pos = field_pos(root, table, offsetof(struct model_shape, pattern));
-    size_t known = s->pattern ? strspn(s->pattern, "M*-") : 0, n = s->pattern ? strlen(s->pattern) : 0;
+    size_t known = s->pattern ? strspn(s->pattern, "M*-E") : 0, n = s->pattern ? strlen(s->pattern) : 0;
     if (known < n)
         return diag_input(diag, pos,
-            "block %zu of the pattern is '%c'; modelled are M (the mixer), * (attention) and - (the feed-forward "
-            "layer)",
+            "block %zu of the pattern is '%c'; modelled are M (the mixer), * (attention), - (the feed-forward layer) "
+            "and E (experts)",
             known + 1, s->pattern[known]);
     if (s->pattern && n != (size_t)s->n_layers)
         return diag_input(diag, pos, "the pattern has %zu blocks, and the model %ld; one character is one block", n,

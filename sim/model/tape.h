@@ -303,6 +303,11 @@ int tape_stack(struct tape *tape, const char *name, const int *parts, int64_t n)
 int tape_swiglu(struct tape *tape, const char *name, int x);
 /* silu(gate) x up x probability of x = (gate, up), one kernel each way (Megatron-LM's weighted_bias_swiglu). */
 int tape_weighted_swiglu(struct tape *tape, const char *name, int x, int probs);
+/* relu(x)^2: two kernels each way; with FUSION_TRANSFORMER_ENGINE one, which saves x alone (Megatron-Core's
+ * squared_relu is scripted). And relu(x)^2 x probability, one kernel each way (use_fused_weighted_squared_relu,
+ * recalled). */
+int tape_squared_relu(struct tape *tape, const char *name, int x);
+int tape_weighted_squared_relu(struct tape *tape, const char *name, int x, int probs);
 
 /* A collective of x's rows that gives `rows` of them: COLL_ALL_TO_ALL, or COLL_ALL_GATHER and COLL_REDUCE_SCATTER, each
  * of which is the other's gradient. Its message is the larger of both tensors. What runs between it and tape_arrive(),

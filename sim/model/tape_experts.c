@@ -6,9 +6,11 @@
 enum { BYTE = 1, LONG_BYTES = 8, FLOAT_BYTES = 4 };
 enum {
     FP8_BYTES = 1,
-    SWIGLU_OPS = 6,
-    SWIGLU_GRAD_OPS = 14
-}; /* SiLU is 4; two products; backward each factor's derivative, a sum */
+    SWIGLU_OPS = 6, /* SiLU is 4; two products; backward each factor's derivative, a sum */
+    SWIGLU_GRAD_OPS = 14,
+    RELU2_OPS = 3, /* a maximum, a square, a product; backward both again, each factor's derivative, a sum */
+    RELU2_GRAD_OPS = 8
+};
 
 static double bytes_of(const struct tape *tape, int buffer)
 {
@@ -292,33 +294,52 @@ int tape_experts(struct tape *tape, const char *name, const char *suffix, int x,
     return op.out;
 }
 
-static void weighted_swiglu_backward(struct tape *tape, const struct tape_op *op)
+/* f(x) times the probability of its row; choice: enum activation. */
+enum activation { SWIGLU, SQUARED_RELU };
+static const struct {
+    int64_t inputs;       /* of an element of the result */
+    double ops, grad_ops; /* of an element of the result; backward that of probabilities, too */
+} activations[] = {[SWIGLU] = {2, SWIGLU_OPS, SWIGLU_GRAD_OPS}, [SQUARED_RELU] = {1, RELU2_OPS, RELU2_GRAD_OPS}};
+
+static void weighted_backward(struct tape *tape, const struct tape_op *op)
 {
-    struct tape_value x = tape_at(tape, op->in[0]), probs = tape_at(tape, op->in[1]);
+    struct tape_value x = tape_at(tape, op->in[0]), probs = tape_at(tape, op->in[1]), out = tape_at(tape, op->out);
     int grad = tape_grad(tape, op), grad_x = tape_new_grad(tape, op->in[0]),
         grad_probs = tape_new_grad(tape, op->in[1]);
     double read = bytes_of(tape, grad) + bytes_of(tape, x.buffer) + bytes_of(tape, probs.buffer);
     tape_launch(tape, tape_suffix(tape, op->name, "dgrad"),
         kernel_stream(KERNEL_ELEMENTWISE, read, bytes_of(tape, grad_x) + bytes_of(tape, grad_probs),
-            SWIGLU_GRAD_OPS * (double)(x.rows * x.cols) / 2),
+            activations[op->choice].grad_ops * (double)(out.rows * out.cols)),
         0, BUFFERS(grad, x.buffer, probs.buffer, grad_x, grad_probs));
     tape_give(tape, op->in[0], grad_x);
     tape_give(tape, op->in[1], grad_probs);
 }
 
-int tape_weighted_swiglu(struct tape *tape, const char *name, int x, int probs)
+static int weighted(struct tape *tape, const char *name, enum activation function, int x, int probs)
 {
     struct tape_value in = tape_at(tape, x), by = tape_at(tape, probs);
     BUG_IF(by.rows != in.rows || by.cols != 1, "%s.%s: a probability a row", tape->scope, name);
-    struct tape_op op = {.backward = weighted_swiglu_backward, .name = tape_name(tape, name), .in = {x, probs}};
-    op.out = tape_value(tape, op.name, in.rows, in.cols / 2, in.element_bytes, in.needs_grad);
+    struct tape_op op = {
+        .backward = weighted_backward, .name = tape_name(tape, name), .in = {x, probs}, .choice = (int)function};
+    int64_t cols = in.cols / activations[function].inputs;
+    op.out = tape_value(tape, op.name, in.rows, cols, in.element_bytes, in.needs_grad);
     int out = tape_at(tape, op.out).buffer;
     tape_launch(tape, op.name,
         kernel_stream(KERNEL_ELEMENTWISE, bytes_of(tape, in.buffer) + bytes_of(tape, by.buffer), bytes_of(tape, out),
-            SWIGLU_OPS * (double)(in.rows * in.cols) / 2),
+            activations[function].ops * (double)(in.rows * cols)),
         0, BUFFERS(in.buffer, by.buffer, out));
     tape_push(tape, op);
     return op.out;
+}
+
+int tape_weighted_swiglu(struct tape *tape, const char *name, int x, int probs)
+{
+    return weighted(tape, name, SWIGLU, x, probs);
+}
+
+int tape_weighted_squared_relu(struct tape *tape, const char *name, int x, int probs)
+{
+    return weighted(tape, name, SQUARED_RELU, x, probs);
 }
 
 /* Element by element into another format, a buffer as x is. */
@@ -346,6 +367,21 @@ int tape_swiglu(struct tape *tape, const char *name, int x)
     op.saved[0] = tape->workload->swiglu_fp8_input ? convert(tape, &op, "input.fp8", out.buffer, FP8_BYTES) : NO_BUFFER;
     out.cols /= 2;
     return tape_apply(tape, op, KERNEL_ELEMENTWISE, out, SWIGLU_OPS / 2.0);
+}
+
+static void squared_relu_backward(struct tape *tape, const struct tape_op *op)
+{
+    tape_back(tape, op, KERNEL_ELEMENTWISE, RELU2_OPS, tape_at(tape, op->in[0]).buffer);
+}
+
+int tape_squared_relu(struct tape *tape, const char *name, int x)
+{
+    const char *square = arena_printf(tape->arena, "%s.square", name);
+    if (!tape_has_transformer_engine(tape))
+        return tape_map(
+            tape, square, TAPE_POWER, tape_map(tape, arena_printf(tape->arena, "%s.relu", name), TAPE_RELU, x));
+    struct tape_op op = {.backward = squared_relu_backward, .name = tape_name(tape, square), .in = {x, NO_VALUE}};
+    return tape_apply(tape, op, KERNEL_ELEMENTWISE, tape_at(tape, x), RELU2_OPS - 1);
 }
 
 /* ---- exchanges ---- */

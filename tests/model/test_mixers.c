@@ -140,6 +140,41 @@ static void a_pattern_says_the_one_sublayer_of_a_block(void **state)
     arena_release(&r.arena);
 }
 
+/* Nemotron 3: two experts of 8 and a shared one, two matrices each; a kernel each way of x (and, of experts, a number a
+ * row) gives as much. */
+static void experts_of_a_pattern_have_no_gate(void **state)
+{
+    (void)state;
+    struct model_shape shape = small_moe;
+    shape.pattern = "E*E", shape.gated_ffn = false, shape.squared_relu = true;
+    shape.moe.shared_gate = false, shape.moe.dense_layers = 0;
+    struct run r = run_as(&shape, FORMAT_BF16, ATTENTION_FLASH, FUSION_TRANSFORMER_ENGINE);
+    const struct model_program *p = block(&r, 1);
+    const double flop = 2.0 * TOKENS * 64 * (8 + 2 * 2 * 48 + 2 * 80), hidden = 2.0 * TOKENS * 2 * 48;
+    const double shared = 2.0 * TOKENS * 80, numbers = 4.0 * TOKENS * 2;
+    const struct model_op *act = forward(&r, 1, "mlp.experts.squared_relu"),
+                          *act_back = backward(&r, 1, "mlp.experts.squared_relu.dgrad"),
+                          *square = forward(&r, 1, "mlp.shared_experts.act_fn.square");
+    double products = 0, back = 0;
+    for (int k = 0; k < p->n_forward; k++)
+        products += p->forward[k].model_flop;
+    for (int k = 0; k < p->n_backward; k++)
+        back += p->backward[k].model_flop;
+    assert_near(products, flop, 0);
+    assert_near(back, 2 * flop, 0);
+    assert_int_equal(
+        r.model.layers[1].params, 8 * 64 + 8 * 2 * 64 * 48 + 2 * 64 * 80 + 64); /* and no norm behind attention */
+    assert_near(act->work.read_bytes, hidden + numbers, 0);
+    assert_near(act->work.write_bytes, hidden, 0);
+    assert_near(act_back->work.read_bytes, 2 * hidden + numbers, 0);
+    assert_near(act_back->work.write_bytes, hidden + numbers, 0);
+    assert_near(square->work.read_bytes + square->work.write_bytes, 2 * shared, 0);
+    assert_int_equal(count(p->forward, p->n_forward, "gate_"), 0);
+    assert_int_equal(count(p->forward, p->n_forward, "self_attn"), 0);
+    assert_int_equal(count(block(&r, 2)->forward, block(&r, 2)->n_forward, "mlp"), 0);
+    arena_release(&r.arena);
+}
+
 /* gpt-oss: a window in blocks 1, 3, ... from 1 on; n_heads sinks, whose gradient is complete once. */
 static void sinks_and_windows_of_gpt_oss(void **state)
 {
@@ -165,6 +200,7 @@ int main(void)
         cmocka_unit_test(an_indexer_leaves_few_pairs),
         cmocka_unit_test(chunks_are_sequences_to_attention),
         cmocka_unit_test(a_pattern_says_the_one_sublayer_of_a_block),
+        cmocka_unit_test(experts_of_a_pattern_have_no_gate),
         cmocka_unit_test(sinks_and_windows_of_gpt_oss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

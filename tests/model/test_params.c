@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "../near.h"
+
 static struct model load(const char *folder, const char *file, struct arena *arena)
 {
     static struct diag diag;
@@ -290,6 +292,42 @@ static void a_pattern_is_counted_by_its_blocks(void **state)
     arena_release(&arena);
 }
 
+/* Nemotron 3 Nano, published 31.6 B, 3.6 B active, 3.2 B without the embedding (model card, recalled): blocks of
+ * experts have E (d + 1) of the router, E times 2 d f, 2 d f of the shared one's own width, and d. */
+static void experts_of_a_pattern_are_counted_as_published(void **state)
+{
+    (void)state;
+    enum {
+        D = 2688,
+        F = 1856,
+        SHARED = 3712,
+        EXPERTS = 128,
+        TOP = 6,
+        INNER = 64 * 64,
+        KEYED = 2 * 8 * 128,
+        HEADS = 64,
+        ATTENTION = (2 * 32 + 2 * 2) * 128 * D + D,
+        VOCAB = 131072
+    };
+    const int64_t columns = INNER + KEYED, expert = 2 * D * F;
+    const int64_t scan = D * (INNER + columns + HEADS) + 5 * columns + 3 * HEADS + INNER + INNER * D + D;
+    const int64_t routed = EXPERTS * (D + 1 + expert) + 2 * D * SHARED + D, embedding = (int64_t)VOCAB * D;
+    struct arena arena = ARENA_INIT;
+    struct model ours = load(FLOPCAST_SOURCE_DIR "/scenarios/models", "nemotron-3-nano-30b-a3b.yaml", &arena);
+    struct model theirs = load(FLOPCAST_TEST_DIR "/data", "nemotron-3-nano-30b-a3b.json", &arena);
+    int64_t active = model_active_params(&ours.shape, ours.params);
+    assert_int_equal(ours.params, 23 * (scan + routed) + 6 * ATTENTION + 2 * embedding + D);
+    assert_int_equal(active, ours.params - 23 * (EXPERTS - TOP) * expert);
+    assert_near((double)ours.params, 31.6e9, 0.05e9);
+    assert_near((double)active, 3.6e9, 0.05e9);
+    assert_near((double)(active - embedding), 3.2e9, 0.05e9);
+    assert_int_equal(theirs.params, ours.params);
+    assert_int_equal(theirs.n_tensors, ours.n_tensors);
+    assert_string_equal(theirs.shape.pattern, ours.shape.pattern);
+    assert_memory_equal(&theirs.shape.moe, &ours.shape.moe, sizeof ours.shape.moe);
+    arena_release(&arena);
+}
+
 /* One scale for each 128 x 128 of a block's matrix that lies in FP8, of experts in each expert's: all but the router's
  * and eh_proj. */
 static int64_t scales(const struct model *model, int64_t experts)
@@ -420,6 +458,7 @@ int main(void)
         cmocka_unit_test(models_of_2025_are_counted_as_published),
         cmocka_unit_test(multi_token_prediction_is_counted_as_published),
         cmocka_unit_test(a_pattern_is_counted_by_its_blocks),
+        cmocka_unit_test(experts_of_a_pattern_are_counted_as_published),
         cmocka_unit_test(layers_cover_the_tensors),
         cmocka_unit_test(t5_blocks_are_laid_out_as_in_pytorch),
         cmocka_unit_test(print_tells_the_shape),
