@@ -78,12 +78,17 @@ static bool is_column(struct store *store, const char *name, struct arena *arena
 
 static enum status unknown(struct store *store, const char *name, struct arena *arena, struct diag *diag)
 {
-    enum { MOST = 400 };
-    const char **names = ARENA_ARRAY(arena, const char *, MOST);
-    int n = texts(names, MOST, store,
-        sqlite3_mprintf("SELECT DISTINCT path FROM shown_setting UNION SELECT name FROM main.pragma_table_info('point')"
-                        " UNION SELECT replace(path, rtrim(path, replace(path, '.', '')), '') FROM shown_setting"),
-        arena);
+    const char **names = NULL;
+    int n = 0, room = 256;
+    do { /* until all have room */
+        room *= 2;
+        names = ARENA_ARRAY(arena, const char *, room);
+        n = texts(names, room, store,
+            sqlite3_mprintf(
+                "SELECT DISTINCT path FROM shown_setting UNION SELECT name FROM main.pragma_table_info('point')"
+                " UNION SELECT replace(path, rtrim(path, replace(path, '.', '')), '') FROM shown_setting"),
+            arena);
+    } while (n == room);
     const char *near = nearest_name(name, names, (size_t)n);
     if (near)
         return diag_input(diag, at(), "there is no setting or column '%s'; did you mean '%s'?", name, near);
