@@ -60,8 +60,7 @@ static const struct config_field train_fields[] = {
         .min = 1, .max = MAX_TOKENS},
     {TRAIN("document_mean", FIELD_NUMBER, documents.mean,
          "sequences are packed of documents, attention goes on within each: their mean length, tokens; log-normal, "
-         "drawn "
-         "anew for each sequence"),
+         "drawn anew for each sequence"),
         .min = 1, .max = MAX_TOKENS},
     {TRAIN("document_sd", FIELD_NUMBER, documents.sd,
          "standard deviation of these lengths, tokens; 0: all documents are alike"),

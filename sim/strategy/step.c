@@ -193,12 +193,16 @@ const struct model *strategy_rank_model(const struct job *job, int stage, struct
     return share;
 }
 
-static void lay_out_documents(struct plan_packing *out, const struct job *job, struct arena *arena)
+/* What programs of attention are made with, and what exec draws. */
+static void lay_out_documents(struct emit *emit, const struct job *job)
 {
     const struct train_options *train = &job->options->train;
+    struct plan_packing *out = &emit->builder.program->packing;
     char why[DOCUMENTS_WHY];
-    bool known = documents_read(&out->documents, &train->documents, train->seq_len, arena, why);
+    bool known = documents_read(&out->documents, &train->documents, train->seq_len, emit->arena, why);
     BUG_IF(!known, "%s", why);
+    if (out->documents.n > 0)
+        emit->workload.document_pairs = documents_mean(&out->documents);
     out->micro_batches = (int32_t)job->batch.micro_batches;
     out->sequences = (int32_t)job->workload.micro_batch;
     out->last_sequences = (int32_t)job->batch.last;
@@ -228,7 +232,7 @@ static void emit_stage(struct emit *emit, const struct job *job, int stage)
         .comm_queue = STREAM_COMM,
         .norm_group = PLAN_NO_OP,
         .schedule = strategy_schedule(job, stage)};
-    lay_out_documents(&emit->builder.program->packing, job, emit->arena);
+    lay_out_documents(emit, job);
     stage_begins(emit, job);
     run(emit);
     stage_ends(emit);

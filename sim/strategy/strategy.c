@@ -126,18 +126,6 @@ static struct model_parallel parallel_of(const struct strategy_options *options,
     return parallel;
 }
 
-/* 0 where sequences are not packed, or by nothing that there is: strategy_check() refuses that. */
-static double document_pairs(const struct train_options *train)
-{
-    char why[DOCUMENTS_WHY];
-    struct arena scratch = ARENA_INIT;
-    struct documents documents;
-    bool packed = documents_read(&documents, &train->documents, train->seq_len, &scratch, why) && documents.n > 0;
-    double pairs = packed ? documents_mean(&documents) : 0;
-    arena_release(&scratch);
-    return pairs;
-}
-
 struct model_workload strategy_workload(const struct strategy_options *options, const struct model *model)
 {
     const struct train_options *train = &options->train;
@@ -149,7 +137,6 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
         .math = dtype,
         .storage = dtype == DTYPE_TF32 ? DTYPE_FP32 : dtype,
         .attention = train->attention,
-        .document_pairs = document_pairs(train),
         .cross_entropy = train->cross_entropy,
         .fusion = train->fusion,
         .rotary = train->rotary,
