@@ -94,9 +94,7 @@ static enum status read_row(void *self, const struct csv_table *csv, int row, st
     at.cudnn = strstr(csv_cell(csv, row, csv_column(csv, "software")), "cudnn") != NULL;
     at.held_out = is_held_out(v);
     at.measured_s = time_us * 1e-6;
-    if (at.kind == DIRECT_PRODUCT && at.math == DTYPE_FP4)
-        at.work = kernel_gemm_fp4((int64_t)v[M], (int64_t)v[N], (int64_t)v[K], 1, RESULT_BYTES);
-    else if (at.kind == DIRECT_PRODUCT)
+    if (at.kind == DIRECT_PRODUCT)
         at.work =
             kernel_gemm((int64_t)v[M], (int64_t)v[N], (int64_t)v[K], 1, at.math, dtype_bytes(at.math), RESULT_BYTES);
     else if (at.kind == DIRECT_ATTENTION)

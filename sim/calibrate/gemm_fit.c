@@ -141,8 +141,7 @@ enum { PER_FORMAT = 3 }; /* numbers */
 double gemm_balanced_load_Bps(const struct hw_gemm *gemm, enum dtype math)
 {
     const double side = 128; /* 2 side^2 flop and 2 side operands for every element of k */
-    enum { BYTE = 8 };
-    return gemm->peak.value * ((double)dtype_bits(math) / BYTE) / side;
+    return gemm->peak.value * dtype_size(math) / side;
 }
 
 static int formats(const struct gemm_case *which)

@@ -12,23 +12,22 @@ const char *const dtype_names[DTYPE_COUNT + 1] = {
     [DTYPE_FP4] = "fp4",
 };
 
-int64_t dtype_bits(enum dtype dtype)
+double dtype_size(enum dtype dtype)
 {
-    static const int64_t bits[DTYPE_COUNT] = {[DTYPE_FP32] = 32,
-        [DTYPE_TF32] = 32,
-        [DTYPE_BF16] = 16,
-        [DTYPE_FP16] = 16,
-        [DTYPE_FP8] = 8,
-        [DTYPE_INT8] = 8,
-        [DTYPE_FP4] = 4};
+    static const double bytes[DTYPE_COUNT] = {[DTYPE_FP32] = 4,
+        [DTYPE_TF32] = 4,
+        [DTYPE_BF16] = 2,
+        [DTYPE_FP16] = 2,
+        [DTYPE_FP8] = 1,
+        [DTYPE_INT8] = 1,
+        [DTYPE_FP4] = 0.5};
     BUG_IF(dtype < 0 || dtype >= DTYPE_COUNT, "number format %d", (int)dtype);
-    return bits[dtype];
+    return bytes[dtype];
 }
 
 int64_t dtype_bytes(enum dtype dtype)
 {
-    enum { BYTE = 8 };
-    return (dtype_bits(dtype) + BYTE - 1) / BYTE;
+    return dtype == DTYPE_FP4 ? 1 : (int64_t)dtype_size(dtype);
 }
 
 /* One number format. The first four are required as a group: see check_gemm(). */

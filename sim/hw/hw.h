@@ -25,7 +25,7 @@
 /* Number formats, spelled as PyTorch and CUDA spell them. TF32 is a way to multiply, stored as FP32. */
 enum dtype { DTYPE_FP32, DTYPE_TF32, DTYPE_BF16, DTYPE_FP16, DTYPE_FP8, DTYPE_INT8, DTYPE_FP4, DTYPE_COUNT };
 extern const char *const dtype_names[DTYPE_COUNT + 1]; /* "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", NULL */
-int64_t dtype_bits(enum dtype dtype);                  /* of an element in memory: 32, 32, 16, 16, 8, 8, 4 */
+double dtype_size(enum dtype dtype);                   /* bytes of an element in memory: 4, 4, 2, 2, 1, 1, 0.5 */
 int64_t dtype_bytes(enum dtype dtype);                 /* the same in whole bytes: of fp4 1 */
 
 /* Architectures that a GPU file may name. NCCL's constants and stack profiles are looked up by them. */

@@ -21,7 +21,6 @@ static const struct tile tiles[] = {
 };
 enum {
     N_TILES = sizeof tiles / sizeof *tiles,
-    BYTE = 8,                      /* bits */
     SPLIT_MAX = 64,                /* assumed: beyond, adding the partial results costs more than the split saves */
     SPLIT_MIN_K = 2 * GEMM_STEP_K, /* assumed: elements of k left to a slice, two steps of the main loop */
     SPLIT_WAVES = 2,               /* assumed: a split fills the SMs at most twice; beyond, the tiles alone fill them */
@@ -107,11 +106,11 @@ static int load_families(struct family out[FAMILIES], const struct kernel_work *
     const struct hw_gemm *gemm = &gpu->gemm[work->math];
     double sustained = quantity_is_set(gpu->gemm_sustained) ? gpu->gemm_sustained.value : 1;
     sustained *= work->gathers && quantity_is_set(gpu->conv_efficiency) ? gpu->conv_efficiency.value : 1;
-    double peak_sm = sustained * gemm->peak.value / gpu->sms.value, bytes = (double)dtype_bits(work->math) / BYTE;
+    double peak_sm = sustained * gemm->peak.value / gpu->sms.value;
     out[0] = (struct family){
         .flop_per_s_sm = gemm->efficiency.value * peak_sm,
         .flop_per_s_warps = quantity_is_set(gemm->tile_share) ? gemm->tile_share.value * peak_sm : HUGE_VAL,
-        .elements_per_s_sm = sustained * gemm->load_bandwidth.value / (gpu->sms.value * bytes),
+        .elements_per_s_sm = sustained * gemm->load_bandwidth.value / (gpu->sms.value * dtype_size(work->math)),
         .k_overhead = gemm->k_overhead.value,
         .hbm_Bps = gpu->hbm_bandwidth.value * gpu->hbm_efficiency.value,
         .floor_s = gpu->kernel_floor.value,

@@ -36,24 +36,18 @@ struct kernel_work kernel_gemm(
     BUG_IF(m <= 0 || n <= 0 || k <= 0 || batch <= 0, "a GEMM of %ld x %ld x %ld, %ld times", (long)m, (long)n, (long)k,
         (long)batch);
     double products = (double)m * (double)n * (double)batch;
+    double operand = math == DTYPE_FP4 ? KERNEL_FP4_BYTES : (double)operand_bytes;
     return (struct kernel_work){
         .kind = KERNEL_GEMM,
         .math = math,
         .flop = 2.0 * products * (double)k,
-        .read_bytes = ((double)m + (double)n) * (double)k * (double)batch * (double)operand_bytes,
+        .read_bytes = ((double)m + (double)n) * (double)k * (double)batch * operand,
         .write_bytes = products * (double)result_bytes,
         .m = m,
         .n = n,
         .k = k,
         .batch = batch,
     };
-}
-
-struct kernel_work kernel_gemm_fp4(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t result_bytes)
-{
-    struct kernel_work work = kernel_gemm(m, n, k, batch, DTYPE_FP4, 1, result_bytes);
-    work.read_bytes *= KERNEL_FP4_BYTES;
-    return work;
 }
 
 struct kernel_work kernel_stream(enum kernel_kind kind, double read_bytes, double write_bytes, double flop)

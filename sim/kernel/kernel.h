@@ -88,13 +88,12 @@ struct kernel_work {
     bool causal, backward; /* attention: flop counts half of the pairs of queries and keys; the gradient's kernel */
 };
 
-/* A GEMM's work, with operands read and the result written once; dtypes of operands and result may differ. */
+/* A GEMM's work, with operands read and the result written once; dtypes of operands and result may differ. Operands of
+ * math fp4 are NVFP4's, whatever operand_bytes is: half a byte an element, and a scale of a byte for each 16. */
 struct kernel_work kernel_gemm(
     int64_t m, int64_t n, int64_t k, int64_t batch, enum dtype math, int64_t operand_bytes, int64_t result_bytes);
 
-/* The same of operands in NVFP4: half a byte an element, and a scale of a byte for each 16. */
-struct kernel_work kernel_gemm_fp4(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t result_bytes);
-static const double KERNEL_FP4_BYTES = 9.0 / 16; /* of an element */
+static const double KERNEL_FP4_BYTES = 9.0 / 16; /* of an element in NVFP4 */
 
 /* Columns of a thread block that sums over rows. */
 enum { KERNEL_COLUMNS_OF_BLOCK = 32 };

@@ -176,10 +176,8 @@ int64_t tape_matrices(const struct tape_op *op)
 void tape_fp8_multiply(
     struct tape *tape, const struct tape_op *op, const char *name, int64_t m, int64_t n, int64_t k, const int *buffers)
 {
-    int64_t batch = tape_matrices(op);
-    struct kernel_work work = tape->workload->fp4
-                                  ? kernel_gemm_fp4(m, n, k, batch, tape->storage_bytes)
-                                  : kernel_gemm(m, n, k, batch, DTYPE_FP8, FP8_BYTES, tape->storage_bytes);
+    enum dtype math = tape->workload->fp4 ? DTYPE_FP4 : DTYPE_FP8;
+    struct kernel_work work = kernel_gemm(m, n, k, tape_matrices(op), math, FP8_BYTES, tape->storage_bytes);
     tape_launch(
         tape, name, work, op->model_flop > 0 ? op->model_flop : work.flop * tape_counted(tape, op->weight), buffers);
     tape_of_experts(tape, op->batch);

@@ -54,7 +54,7 @@ static void test_bits_of_operands(void **state)
     narrow.gemm[DTYPE_FP8] = narrow.gemm[DTYPE_FP4] = narrow.gemm[DTYPE_BF16];
     struct kernel_work wide = kernel_gemm(512, 512, 96, 1, DTYPE_BF16, 2, 2), eight = wide;
     eight.math = DTYPE_FP8;
-    struct kernel_work four = kernel_gemm_fp4(512, 512, 96, 1, 2);
+    struct kernel_work four = kernel_gemm(512, 512, 96, 1, DTYPE_FP4, 1, 2);
     double wide_s = gemm_compute_s(&wide, &narrow, 4);
     assert_near(gemm_compute_s(&eight, &narrow, 4) / wide_s, 0.5, 1e-12);
     assert_near(gemm_compute_s(&four, &narrow, 4) / wide_s, 0.25, 1e-12);
