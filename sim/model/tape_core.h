@@ -203,6 +203,11 @@ bool tape_quantizes(const struct tape *tape, int64_t rows);
 int tape_quantize(struct tape *tape, const char *name, int x);
 int tape_quantized_buffer(struct tape *tape, const char *name, int from, int64_t rows, int64_t cols);
 bool tape_is_quantized(const struct tape *tape, int buffer);
+/* The kernel just launched does not become one with its neighbours. */
+void tape_set_apart(struct tape *tape);
+/* The pass name.amax for the largest absolute value of a tensor, which its scale is made of; more_ops: what it does
+ * beside that, an element. Returns the scale. from: NO_BUFFER: a weight. */
+int tape_find_scale(struct tape *tape, const char *name, int from, double elements, double more_ops);
 int64_t tape_matrices(const struct tape_op *op);           /* that lie side by side in a layer's weight */
 int tape_fp8_linear(struct tape *tape, struct tape_op op); /* op.batch matrices side by side; 0: one */
 void tape_fp8_multiply(

@@ -3,9 +3,7 @@
 
 enum {
     FP8_BYTES = 1,
-    SCALE_BYTES = 4, /* FP32 */
-    AMAX_OPS = 2,    /* abs, max */
-    CAST_OPS = 3,    /* multiply, clamp, convert */
+    CAST_OPS = 3, /* multiply, clamp, convert */
 };
 
 static bool by_row(const struct tape *tape)
@@ -21,15 +19,9 @@ static double elements_of(int64_t rows, int64_t cols)
 /* The largest absolute value of the whole tensor, of those of all ranks of AXIS_TP. from: NO_BUFFER: a weight. */
 static void find_scale(struct tape *tape, const char *name, int from, double elements)
 {
-    int64_t bytes = tape->storage_bytes;
-    const char *amax = tape_suffix(tape, name, "amax");
-    int scale = tape_buffer(tape, amax, 1, 1, SCALE_BYTES);
-    tape_launch(tape, amax,
-        kernel_stream(KERNEL_ELEMENTWISE, elements * (double)bytes, SCALE_BYTES, AMAX_OPS * elements), 0,
-        BUFFERS(scale, from));
-    tape->program[tape->pass].at[tape->program[tape->pass].n - 1].apart = true;
+    int scale = tape_find_scale(tape, name, from, elements, 0);
     if (model_tensor_ranks(&tape->workload->parallel) > 1 && from != NO_BUFFER && !by_row(tape))
-        tape_exchange(tape, amax, COLL_ALL_REDUCE, 1U << AXIS_TP, scale, scale);
+        tape_exchange(tape, tape_suffix(tape, name, "amax"), COLL_ALL_REDUCE, 1U << AXIS_TP, scale, scale);
 }
 
 /* One kernel that reads and writes every element once, alone. */
@@ -40,7 +32,7 @@ static int pass_over(struct tape *tape, enum kernel_kind kind, const char *name,
     int to = tape_buffer(tape, name, rows, cols, FP8_BYTES);
     tape_launch(tape, name, kernel_stream(kind, elements * (double)from_bytes, elements * FP8_BYTES, ops * elements), 0,
         BUFFERS(to, from));
-    tape->program[tape->pass].at[tape->program[tape->pass].n - 1].apart = true;
+    tape_set_apart(tape);
     return to;
 }
 

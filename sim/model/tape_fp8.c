@@ -7,7 +7,7 @@ enum {
     FP8_BYTES = 1,
     FP8_STEP = TAPE_FP8_STEP, /* TransformerEngine refuses other products (cuBLASLt's alignment) */
     CAST_OPS = 3,             /* scale, convert, largest absolute value */
-    SCALE_BYTES = 4,          /* FP32, of a whole tensor */
+    SCALE_BYTES = 4,          /* FP32 */
     AMAX_OPS = 2,             /* abs, max */
     HADAMARD_OPS = 32,        /* a product with a matrix of 16 x 16, an element */
 };
@@ -64,21 +64,26 @@ bool tape_quantizes(const struct tape *tape, int64_t rows)
     return true;
 }
 
-/* TorchScript does not make one kernel of it and its neighbours. */
-static void set_apart(struct tape *tape)
+void tape_set_apart(struct tape *tape)
 {
     tape->program[tape->pass].at[tape->program[tape->pass].n - 1].apart = true;
 }
 
-/* NVFP4 has a scale of the whole tensor beside those of blocks: its largest value is found first. */
-static void find_scale(struct tape *tape, const char *name, int from, double elements, double ops)
+int tape_find_scale(struct tape *tape, const char *name, int from, double elements, double more_ops)
 {
     const char *amax = tape_suffix(tape, name, "amax");
+    double wide = elements * (double)tape->storage_bytes;
     int scale = tape_buffer(tape, amax, 1, 1, SCALE_BYTES);
-    tape_launch(tape, amax,
-        kernel_stream(KERNEL_ELEMENTWISE, elements * (double)tape->storage_bytes, SCALE_BYTES, ops * elements), 0,
+    tape_launch(tape, amax, kernel_stream(KERNEL_ELEMENTWISE, wide, SCALE_BYTES, (AMAX_OPS + more_ops) * elements), 0,
         BUFFERS(scale, from));
-    set_apart(tape);
+    tape_set_apart(tape);
+    return scale;
+}
+
+/* Linear layers of FP8 are torchao's. */
+static bool by_torchao(const struct tape *tape)
+{
+    return !by_block(tape) && tape->workload->fp8_recipe != FP8_DELAYED;
 }
 
 /* A kernel that reads an operand and writes it in the narrow format. */
@@ -90,18 +95,16 @@ static int cast(struct tape *tape, const char *name, int from, int64_t rows, int
         kernel_stream(KERNEL_ELEMENTWISE, wide, elements * model_narrow_bytes(tape->workload), ops * elements), 0,
         BUFFERS(to, from));
     if (tape->workload->fp4)
-        set_apart(tape);
+        tape_set_apart(tape);
     return to;
 }
 
 int tape_quantized_buffer(struct tape *tape, const char *name, int from, int64_t rows, int64_t cols)
 {
-    bool torchao =
-        !tape->workload->fp4 && tape->workload->fp8_recipe != FP8_DELAYED && tape->workload->fp8_recipe != FP8_MXFP8;
-    if (torchao)
+    if (by_torchao(tape))
         return tape_float8_cast(tape, name, from, rows, cols);
     if (tape->workload->fp4)
-        find_scale(tape, name, from, (double)rows * (double)cols, AMAX_OPS);
+        tape_find_scale(tape, name, from, (double)rows * (double)cols, 0);
     return cast(tape, tape_suffix(tape, name, "cast"), from, rows, cols, CAST_OPS);
 }
 
@@ -154,7 +157,7 @@ static int cast_transpose(struct tape *tape, const char *name, int from, int64_t
     const char *turned = tape_suffix(tape, name, "transpose");
     double elements = (double)rows * (double)cols;
     if (tape->workload->fp4) {
-        find_scale(tape, name, from, elements, AMAX_OPS + HADAMARD_OPS);
+        tape_find_scale(tape, name, from, elements, HADAMARD_OPS);
         int plain = cast(tape, name, from, rows, cols, CAST_OPS);
         *transposed = cast(tape, turned, from, cols, rows, CAST_OPS + HADAMARD_OPS);
         return plain;
@@ -235,7 +238,7 @@ static void fp8_backward(struct tape *tape, const struct tape_op *op)
 
 int tape_fp8_linear(struct tape *tape, struct tape_op op)
 {
-    if (!by_block(tape) && tape->workload->fp8_recipe != FP8_DELAYED)
+    if (by_torchao(tape))
         return tape_float8_linear(tape, op);
     bool trains = tape_trains(tape, op.weight);
     op.backward = trains ? fp8_backward : frozen_backward;

@@ -245,8 +245,7 @@ static void check_precision(const struct job_check *job)
     if (mxfp8 && (!by_engine || strcmp(job->hw->gpu.arch, "Blackwell") != 0))
         diag_input(job->diag, job_at(job, "train.fp8_recipe"),
             "mxfp8 is TransformerEngine's on Blackwell; take train.fusion: transformer_engine and such GPUs, or "
-            "another "
-            "recipe");
+            "another recipe");
     if (train->fp8_recipe != FP8_DELAYED && !fp8)
         diag_input(job->diag, job_at(job, "train.fp8_recipe"), "%s is a recipe of FP8; take train.precision: fp8_mixed",
             fp8_recipe_names[train->fp8_recipe]);

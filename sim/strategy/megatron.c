@@ -168,14 +168,13 @@ static double kept_bytes(const struct megatron *self, double elements)
     return in_copies ? 0 : gathered_bytes(self, elements);
 }
 
-/* That are made for the step. */
-static int copies(const struct megatron *self)
+/* Copies that are made for the step, and elements of which they are. */
+static int n_copies(const struct megatron *self)
 {
     return gathers_fp8(self) ? 1 : 2;
 }
 
-/* Elements of which they are. */
-static double copied(const struct megatron *self)
+static double copied_elements(const struct megatron *self)
 {
     return (double)(self->fp8 + (self->options->fp8_param_gather ? 0 : self->frozen_fp8));
 }
@@ -416,10 +415,11 @@ static void step_ends(struct emit *emit)
 static void copy_weights(struct megatron *self)
 {
     struct emit *emit = self->emit;
-    double read = gathered_bytes(self, copied(self)), written = narrow_bytes(self, copied(self) * copies(self));
-    if (copied(self) > 0 && emit->workload.fp4 && !gathers_fp8(self))
+    double elements = copied_elements(self);
+    double read = gathered_bytes(self, elements), written = narrow_bytes(self, elements * n_copies(self));
+    if (elements > 0 && emit->workload.fp4 && !gathers_fp8(self))
         emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "fp4_weights.amax", read, FLOAT_BYTES);
-    if (copied(self) > 0)
+    if (elements > 0)
         emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "fp8_weights", read, written);
 }
 
@@ -480,7 +480,7 @@ static void setup_memory(struct megatron *self)
     struct plan_builder *builder = &emit->builder;
     int64_t all = self->elements[DENSE] + self->elements[EXPERT];
     int64_t wide = (all - self->fp8) * emit->param_bytes;
-    double made = (double)(self->fp8 + (gathers_fp8(self) ? 0 : self->frozen_fp8)) * copies(self);
+    double made = (double)(self->fp8 + (gathers_fp8(self) ? 0 : self->frozen_fp8)) * n_copies(self);
     plan_keep(builder, "param_buffer", wide + (int64_t)kept_bytes(self, (double)self->fp8), HBM_PARAMETERS);
     plan_keep(builder, "fp8_weights", (int64_t)narrow_bytes(self, made), HBM_PARAMETERS);
     plan_keep(builder, "frozen_params",
