@@ -54,7 +54,7 @@ if (most / least < 30) { # decades are too far apart: 1, 2, 3, 5, 7 of each
   }
 }
 set xlabel 'measured tokens/s per GPU  (dashed: 10 % off)'
-set ylabel 'predicted tokens/s per GPU'
+set ylabel 'simulated tokens/s per GPU'
 set logscale xy
 set format '%.0s%c' # 1k, 100k, 1M
 unset key
@@ -71,7 +71,7 @@ set ytics autofreq
 set yrange [-1.15 * (off > 0 ? off : 1) : 1.15 * (off > 0 ? off : 1)]
 set format '%g'
 set xlabel 'GPUs'
-set ylabel 'predicted / measured - 1  (%)'
+set ylabel 'simulated / measured - 1  (%)'
 set logscale x 2
 set xrange [gpus_min / 1.3 : gpus_max * 1.3]
 set key at screen 0.5,(0.03 + 0.02 * rows) center top maxrows 11 reverse Left font ',10' samplen 1

@@ -18,8 +18,9 @@ set lmargin 7
 set rmargin 1.5
 set tmargin 3
 set bmargin 3.2
-set multiplot layout lines,4 title 'Published runs: predicted / measured - 1, %' font ',18' margins 0.05,0.985,55.0 / height,1 - 105.0 / height spacing 0.04,80.0 / height
-set label 1 word($heading[2], 1).'. Left: over GPUs; right: over exposed communication and bubble, % of the step.' at screen 0.5,1 - 45.0 / height center textcolor rgb grey
+set multiplot layout lines,4 title 'Published runs: simulated / measured - 1, %' font ',18' margins 0.05,0.985,55.0 / height,1 - 105.0 / height spacing 0.04,80.0 / height
+set label 1 word($heading[2], 1) at screen 0.5,1 - 42.0 / height center font ',12' textcolor rgb grey
+set label 4 'Left: over GPUs; right: over exposed communication and bubble, % of the step' at screen 0.5,1 - 62.0 / height center font ',12' textcolor rgb grey
 do for [s = 1 : sources] {
   do for [panel = 1 : 2] {
     if (panel == 1) {
@@ -37,7 +38,7 @@ do for [s = 1 : sources] {
       unset label 2
       unset label 3
     }
-    if (s > 1 || panel > 1) { unset label 1 }
+    if (s > 1 || panel > 1) { unset label 1; unset label 4 }
     plot 0 with lines linecolor rgb grey, 10 with lines dashtype 2 linecolor rgb '#aaaaaa', -10 with lines dashtype 2 linecolor rgb '#aaaaaa', \
       for [f = 0 : 1] $runs using (of(s, f, 0, across)):"error" with points pointtype 7 pointsize 0.5 linecolor rgb (f ? fitted : unseen), \
       for [f = 0 : 1] $runs using (of(s, f, 1, across)):"error" with points pointtype 9 pointsize 0.7 linecolor rgb (f ? fitted : orange)

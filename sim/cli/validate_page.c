@@ -366,7 +366,7 @@ static void put_sources(FILE *out, const struct validate_table *rows)
     struct validate_classes sources = validate_classes(rows, BY_SOURCE, &arena);
     fputs(
         "### By source\n\n"
-        "Errors of the speed of a GPU in percent: predicted / measured - 1. Rows that a fit rests on stand apart. "
+        "Errors of the speed of a GPU in percent: simulated / measured - 1. Rows that a fit rests on stand apart. "
         "*not run*: no\nscenario, or not simulated, each with its reason. *first sight*: predictions that were "
         "committed before the\nmeasurements, number and median; *missed* were predicted to run out of memory, or not "
         "at all. "
