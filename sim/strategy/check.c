@@ -62,7 +62,8 @@ static void check_stage(const struct job_check *job)
 static bool gathers_by_block(const struct strategy_options *options)
 {
     return options->kind == STRATEGY_FSDP || options->kind == STRATEGY_INTERNEVO ||
-           (options->kind == STRATEGY_DEEPSPEED && options->zero.stage == 3);
+           (options->kind == STRATEGY_DEEPSPEED && options->zero.stage == 3) ||
+           (options->kind == STRATEGY_MEGATRON && options->megatron.use_megatron_fsdp);
 }
 
 static void check_recompute_method(const struct job_check *job)
@@ -84,7 +85,7 @@ static void check_recompute_method(const struct job_check *job)
     if (gathers_by_block(job->options))
         diag_input(job->diag, place,
             "units of several blocks are not simulated where parameters are gathered block by block; take 1, or "
-            "strategy megatron, nanotron, ddp or deepspeed up to stage 2");
+            "strategy megatron (without use_megatron_fsdp), nanotron, ddp or deepspeed up to stage 2");
     if (job->model && job->model->shape.mtp_layers > 0)
         diag_input(job->diag, place,
             "the layers of multi-token prediction of '%s' run again each by itself (Megatron-LM demands it); take 1",
@@ -119,6 +120,32 @@ static void check_lomo(const struct job_check *job)
         diag_input(job->diag, optimizer, "LOMO is there to train all parameters; take adamw");
 }
 
+/* What Megatron-FSDP is not simulated with. */
+static void check_megatron_fsdp(const struct job_check *job)
+{
+    const struct strategy_options *options = job->options;
+    const struct megatron_options *megatron = &options->megatron;
+    struct source_pos place = job_at(job, "megatron.use_megatron_fsdp");
+    if (options->kind != STRATEGY_MEGATRON)
+        return;
+    bool cuts = megatron->use_megatron_fsdp && megatron->data_parallel_sharding_strategy >= SHARD_OPTIM_GRADS;
+    if (megatron->num_distributed_optimizer_instances > 1 && !cuts)
+        diag_input(job->diag, job_at(job, "megatron.num_distributed_optimizer_instances"),
+            "several instances are simulated of Megatron-FSDP; take megatron.use_megatron_fsdp: true and "
+            "data_parallel_sharding_strategy optim_grads or optim_grads_params, or 1");
+    if (!megatron->use_megatron_fsdp)
+        return;
+    if (options->parallelism.pipeline > 1)
+        diag_input(job->diag, place,
+            "Megatron-FSDP is not simulated in a pipeline; leave out 'parallelism.pipeline', or this");
+    if (options->train.lora_rank > 0)
+        diag_input(job->diag, job_at(job, "train.lora_rank"),
+            "adapters are not simulated with Megatron-FSDP; leave out one of them");
+    if (options->train.precision == PRECISION_FP4_MIXED && megatron->fp8_param_gather)
+        diag_input(job->diag, job_at(job, "megatron.fp8_param_gather"),
+            "Megatron-FSDP keeps weights of NVFP4 in 16 bits; leave it out");
+}
+
 /* Matrices that a rank has whole, or can gather. */
 static void check_muon(const struct job_check *job)
 {
@@ -131,7 +158,10 @@ static void check_muon(const struct job_check *job)
         diag_input(job->diag, optimizer,
             "muon is simulated with strategy ddp, fsdp, megatron and single_device; take one of them, or another "
             "optimizer");
-    if (kind == STRATEGY_MEGATRON && options->megatron.use_distributed_optimizer)
+    if (kind == STRATEGY_MEGATRON && options->megatron.use_megatron_fsdp)
+        diag_input(job->diag, job_at(job, "megatron.use_megatron_fsdp"),
+            "muon is not simulated with Megatron-FSDP; take train.muon_distributed: true in its place");
+    else if (kind == STRATEGY_MEGATRON && options->megatron.use_distributed_optimizer)
         diag_input(job->diag, job_at(job, "megatron.use_distributed_optimizer"),
             "Megatron-LM's distributed optimizer cuts matrices, which muon needs whole; take train.muon_distributed: "
             "true in its place");
@@ -391,6 +421,7 @@ enum status strategy_check(const struct strategy_options *options, const struct 
     check_stage(&job);
     check_recompute_method(&job);
     check_lomo(&job);
+    check_megatron_fsdp(&job);
     check_muon(&job);
     check_batch(&job);
     check_documents(&job);

@@ -281,6 +281,27 @@ static bool check_shards(const struct job_check *check, int data)
     return false;
 }
 
+/* Instances of what is sharded have as many ranks each, of experts, too. */
+static bool check_instances(const struct job_check *check, int data)
+{
+    const struct parallelism_options *parallel = &check->options->parallelism;
+    int64_t instances = check->options->megatron.num_distributed_optimizer_instances;
+    struct model_parallel cut = strategy_workload(check->options, check->model).parallel;
+    int copies = data / strategy_expert_axis(parallel), before = check->diag->n_errors;
+    if (check->options->kind != STRATEGY_MEGATRON || instances == 1)
+        return true;
+    struct source_pos place = job_at(check, "megatron.num_distributed_optimizer_instances");
+    if (copies % instances != 0)
+        diag_input(check->diag, place,
+            "%lld instances do not divide the %d ranks that hold the same parameters; take one of %s",
+            (long long)instances, copies, divisors(copies).text);
+    else if (model_expert_folds(&cut))
+        diag_input(check->diag, place,
+            "several instances are not simulated where experts are cut otherwise than the rest; take 1, or "
+            "parallelism.expert_tensor as parallelism.tensor");
+    return check->diag->n_errors == before;
+}
+
 bool strategy_check_parallelism(const struct strategy_options *options, const struct model *model, const struct hw *hw,
     int gpus, const struct strategy_places *places, struct diag *diag)
 {
@@ -289,6 +310,8 @@ bool strategy_check_parallelism(const struct strategy_options *options, const st
     if (!check_ranks(&check))
         return false;
     int data = (int)strategy_data_ranks(&options->parallelism, gpus);
+    if (!check_instances(&check, data))
+        return false;
     int shard = strategy_shard_ranks(options, hw, data);
     if (shard < 1 || data % shard != 0) /* strategy_check() says so */
         return true;

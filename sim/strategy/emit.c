@@ -459,13 +459,13 @@ void emit_drop_outputs(struct emit *emit)
 
 enum backward_part { BACKWARD_ALL, BACKWARD_INPUT, BACKWARD_WEIGHT };
 
-/* gradient_accumulation_fusion: the GEMM reads and writes main_grad in place of writing a gradient. */
+/* gradient_accumulation_fusion: the GEMM reads and writes main_grad (or writes it) in place of writing a gradient. */
 static struct model_op accumulating(const struct emit *emit, const struct model_segment *at, struct model_op op)
 {
     if (emit->main_grad_bytes == 0 || !model_op_is_weight_gradient(&op) || op.param_grad < 0)
         return op;
     double numel = (double)emit->model->tensors[at->tensor_base + op.param_grad].numel;
-    op.work.read_bytes += numel * (double)emit->main_grad_bytes;
+    op.work.read_bytes += emit->overwrites_main_grad ? 0 : numel * (double)emit->main_grad_bytes;
     op.work.write_bytes += numel * (double)(emit->main_grad_bytes - emit->param_bytes);
     return op;
 }

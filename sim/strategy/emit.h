@@ -80,6 +80,7 @@ struct emit {
     int64_t step_bytes;        /* a parameter as the optimizer steps on it: master_bytes, or 4 where it has a copy */
     int64_t param_bytes;       /* a parameter as kernels see it: master_bytes, or 2 in mixed precision */
     int64_t main_grad_bytes;   /* GEMMs add matrices' gradients to buffers of such elements; 0: they make a tensor */
+    bool overwrites_main_grad; /* they write them and add nothing */
     unsigned recomputed_parts; /* of blocks, see strategy_recomputed_parts() */
     bool replays;              /* cuda_graphs: of the ops of a block that follow its first one */
     int comm_queue;            /* of the model's communications: STREAM_COMM, unless the strategy sets another */

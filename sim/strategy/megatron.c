@@ -36,45 +36,19 @@
  * same input are one there: q, k and v, gate and up.
  *
  * Ignored: padding of buckets, the first step (whose reductions do not overlap), several instances of the distributed
- * optimizer, align_param_gather. Without the distributed optimizer the norm is added up over TP and PP groups in turn.
+ * optimizer (but Megatron-FSDP's), align_param_gather. Without the distributed optimizer the norm is added up over TP
+ * and PP groups in turn.
  */
+#include "strategy/megatron.h"
 #include "strategy/muon.h"
 
 #include <string.h>
 
-enum { DENSE, EXPERT, N_CLASSES };
-enum { FLOAT_BYTES = 4, NO_BUCKET = -1 };
-
-/* Megatron-LM/megatron/training: elements of a bucket, at least and for each rank of data parallelism. */
 /* Of a matrix: input, weight and output forward; gradients of output and input backward; values kept of each. */
 enum { FORWARD_SCALES = 3, BACKWARD_SCALES = 2, AMAX_HISTORY = 1024 };
 
+/* Megatron-LM/megatron/training: elements of a bucket, at least and for each rank of data parallelism. */
 enum { LEAST_BUCKET = 40000000, BUCKET_A_RANK = 1000000 };
-
-struct bucket {
-    int class;
-    int64_t elements, fp8; /* fp8: of weights that multiply in FP8 */
-    int left;              /* gradients that are not ready yet */
-    plan_wait reduced;
-    bool gathering;
-    plan_wait gathered; /* PLAN_NO_OP: not yet, or waited for */
-};
-
-struct megatron {
-    struct emit *emit;
-    const struct megatron_options *options;
-    int64_t grad_bytes; /* of main_grad's elements */
-    int group[N_CLASSES], ranks[N_CLASSES];
-    int64_t elements[N_CLASSES];      /* on this rank, that are trained */
-    struct optimizer_tensor *tensors; /* that this rank steps on */
-    int n_tensors;
-    int64_t fp8;                /* those of weights that multiply in FP8 */
-    int64_t frozen_fp8;         /* the same of what is not trained */
-    int64_t scaled;             /* matrices whose largest values are all-reduced */
-    VEC(struct bucket) buckets; /* in the order in which they are reduced */
-    int *bucket, *segment; /* by tensor, NO_BUCKET: frozen; the segment whose backward pass completes its gradient */
-    bool *fused;           /* by tensor: its gradient comes from a GEMM */
-};
 
 static int class_of(const struct model_tensor *tensor)
 {
@@ -102,22 +76,37 @@ static int64_t bucket_limit(const struct megatron *self, int class, int chunk)
                                           : LEAST_BUCKET;
 }
 
+/* Megatron-FSDP: a unit is one bucket; what belongs to none goes to buckets of the limit. */
+static bool is_full(
+    const struct megatron *self, const struct bucket *bucket, const struct model_tensor *next, int segment)
+{
+    int64_t limit = bucket_limit(self, bucket->class, chunk_of(self->emit, segment));
+    if (!self->by_unit)
+        return bucket->elements >= limit;
+    return bucket->layer != next->layer || (next->layer == 0 && bucket->elements >= limit);
+}
+
 /* The tensor joins the bucket that is filling. */
 static void join(struct megatron *self, int tensor, int segment, int filling[N_CLASSES])
 {
     const struct model_tensor *at = &self->emit->model->tensors[tensor];
     int class = class_of(at);
-    int64_t limit = bucket_limit(self, class, chunk_of(self->emit, segment));
-    if (filling[class] >= 0 && self->buckets.at[filling[class]].elements >= limit)
+    if (filling[class] >= 0 && is_full(self, &self->buckets.at[filling[class]], at, segment))
         filling[class] = -1;
     if (filling[class] < 0) {
-        vec_push(&self->buckets, ((struct bucket){.class = class, .reduced = PLAN_NO_OP, .gathered = PLAN_NO_OP}));
+        vec_push(&self->buckets, ((struct bucket){.class = class,
+                                     .layer = at->layer,
+                                     .reduced = PLAN_NO_OP,
+                                     .gathered = PLAN_NO_OP,
+                                     .weights = PLAN_NO_OP,
+                                     .copies = PLAN_NO_OP,
+                                     .grads = PLAN_NO_OP}));
         filling[class] = self->buckets.n - 1;
     }
-    self->buckets.at[filling[class]].elements += at->numel;
-    self->buckets.at[filling[class]].fp8 +=
-        model_keeps_fp8(self->emit->model, &self->emit->workload, at) ? at->numel : 0;
-    self->buckets.at[filling[class]].left++;
+    struct bucket *bucket = &self->buckets.at[filling[class]];
+    bucket->elements += at->numel;
+    bucket->fp8 += model_keeps_fp8(self->emit->model, &self->emit->workload, at) ? at->numel : 0;
+    bucket->left = ++bucket->tensors;
     self->bucket[tensor] = filling[class];
     self->segment[tensor] = segment;
 }
@@ -152,14 +141,14 @@ static bool gathers_fp8(const struct megatron *self)
 
 /* Bytes of elements of weights that multiply in FP8 or NVFP4: of one copy; as they are gathered; beside what is
  * made of them for the step. */
-static double narrow_bytes(const struct megatron *self, double elements)
+double megatron_narrow_bytes(const struct megatron *self, double elements)
 {
     return elements * model_narrow_bytes(&self->emit->workload);
 }
 
 static double gathered_bytes(const struct megatron *self, double elements)
 {
-    return gathers_fp8(self) ? narrow_bytes(self, elements) : elements * (double)self->emit->param_bytes;
+    return gathers_fp8(self) ? megatron_narrow_bytes(self, elements) : elements * (double)self->emit->param_bytes;
 }
 
 static double kept_bytes(const struct megatron *self, double elements)
@@ -215,7 +204,7 @@ static void need_bucket(struct megatron *self, int b)
 
 static bool gathers(const struct megatron *self)
 {
-    return self->options->use_distributed_optimizer;
+    return self->scatters;
 }
 
 static void before_forward(struct emit *emit, int segment)
@@ -243,7 +232,7 @@ static void reduce_amax(struct emit *emit, int scales, const char *name)
         values * AMAX_HISTORY * FLOAT_BYTES);
 }
 
-static void after_forward(struct emit *emit, int segment)
+void megatron_reduce_amax_forward(struct emit *emit, int segment)
 {
     int end = emit->chunk_begin[emit->cell.chunk + 1], next = segment + 1;
     while (next < end && emit->segments.at[next].kind == SEGMENT_BORDER)
@@ -252,7 +241,7 @@ static void after_forward(struct emit *emit, int segment)
         reduce_amax(emit, FORWARD_SCALES, "amax.forward/all_reduce");
 }
 
-static void backward_ends(struct emit *emit)
+void megatron_reduce_amax_backward(struct emit *emit)
 {
     if (emit->cell.kind != CELL_BACKWARD_WEIGHT)
         reduce_amax(emit, BACKWARD_SCALES, "amax.backward/all_reduce");
@@ -262,10 +251,10 @@ static void backward_ends(struct emit *emit)
 
 /* gradient_scaling_factor is not 1: gradients are divided by the dense ranks; with average_in_collective NCCL divides
  * by those of the group, which of experts are fewer. */
-static bool is_scaled(const struct megatron *self, int class)
+bool megatron_is_scaled(const struct megatron *self, int class)
 {
-    int divided = self->options->average_in_collective ? self->ranks[class] : 1;
-    return divided != self->ranks[DENSE];
+    int divided = self->options->average_in_collective ? self->ranks[class] * self->replicas : 1;
+    return divided != self->ranks[DENSE] * self->replicas;
 }
 
 static void reduce(struct megatron *self, int b)
@@ -278,24 +267,24 @@ static void reduce(struct megatron *self, int b)
     if (self->options->check_for_nan_in_grad)
         plan_kernel(builder, STREAM_COMPUTE, arena_printf(emit->arena, "bucket.%d/check_for_nan", b),
             kernel_stream(KERNEL_NORM, bytes, 0, 0), issue_s);
-    if (is_scaled(self, bucket->class))
+    if (megatron_is_scaled(self, bucket->class))
         plan_kernel(builder, STREAM_COMPUTE, arena_printf(emit->arena, "bucket.%d/scale", b),
             kernel_stream(KERNEL_ELEMENTWISE, bytes, bytes, 0), issue_s);
-    bool scatters = self->options->use_distributed_optimizer;
+    bool scatters = self->scatters;
     bucket->reduced = emit_collective(emit, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE),
         arena_printf(emit->arena, scatters ? "bucket.%d/reduce_scatter" : "bucket.%d/all_reduce", b),
         scatters ? COLL_REDUCE_SCATTER : COLL_ALL_REDUCE, bytes, self->group[bucket->class]);
 }
 
 /* A gradient that no GEMM adds to main_grad has a separate buffer until a kernel has added it. */
-static void grad_begins(struct emit *emit, int tensor)
+void megatron_grad_begins(struct emit *emit, int tensor)
 {
     struct megatron *self = emit->state;
     if (!self->fused[tensor])
         emit_begin_grad(emit, tensor);
 }
 
-static void grad_ready(struct emit *emit, int tensor)
+void megatron_grad_ready(struct emit *emit, int tensor)
 {
     struct megatron *self = emit->state;
     if (!self->fused[tensor]) {
@@ -316,6 +305,8 @@ static void add_up_partial(struct megatron *self)
 {
     struct emit *emit = self->emit;
     double bytes = (double)(emit_partial_elements(emit) * self->grad_bytes);
+    if (self->cuts_grads)
+        bytes = ceil(bytes / self->ranks[DENSE]);
     if (bytes <= 0)
         return;
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "partial.grads/flatten", bytes, bytes);
@@ -328,7 +319,7 @@ static void clip(struct megatron *self, double owned_bytes)
 {
     struct emit *emit = self->emit;
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_NORM, "grad_norm/norm", owned_bytes, 0);
-    if (self->options->use_distributed_optimizer || muon_distributes(emit->options)) {
+    if (self->scatters || muon_distributes(emit->options)) {
         emit_all_reduce(emit, "grad_norm/all_reduce", FLOAT_BYTES, emit_group(emit, "world", AXES_ALL), PARALLEL_DATA);
     } else {
         emit_add_over_model(emit, "grad_norm", FLOAT_BYTES);
@@ -340,7 +331,7 @@ static void clip(struct megatron *self, double owned_bytes)
 static void own(struct megatron *self, int class)
 {
     const struct emit *emit = self->emit;
-    bool deals = muon_distributes(emit->options), shards = deals || self->options->use_distributed_optimizer;
+    bool deals = muon_distributes(emit->options), shards = deals || self->scatters;
     int64_t rest = self->elements[class], ranks = shards ? self->ranks[class] : 1;
     struct optimizer_tensor *tensors = self->tensors + self->n_tensors;
     int n = 0;
@@ -386,11 +377,11 @@ static void optimizer_step(struct megatron *self)
             elements * (double)emit->param_bytes);
 }
 
-static void step_ends(struct emit *emit)
+void megatron_step_ends(struct emit *emit)
 {
     struct megatron *self = emit->state;
     struct plan_builder *builder = &emit->builder;
-    for (int b = 0; b < self->buckets.n; b++) {
+    for (int b = 0; b < self->buckets.n && !self->cuts_grads; b++) {
         if (!self->options->overlap_grad_reduce)
             reduce(self, b);
         plan_stream_wait(builder, STREAM_COMPUTE, self->buckets.at[b].reduced);
@@ -403,11 +394,13 @@ static void step_ends(struct emit *emit)
         if (self->elements[c] > 0)
             muon_gather(emit, (double)(self->elements[c] * emit->param_bytes), self->group[c]);
     plan_wait stepped = plan_last_op(builder, STREAM_COMPUTE);
-    for (int b = 0; b < self->buckets.n && gathers(self) && !self->options->overlap_param_gather; b++) {
+    bool gathers_now = gathers(self) && !self->cuts_weights && !self->options->overlap_param_gather;
+    for (int b = 0; b < self->buckets.n && gathers_now; b++) {
         gather(self, b, stepped);
         plan_stream_wait(builder, STREAM_COMPUTE, self->buckets.at[b].gathered);
     }
     emit_link_steps(emit, stepped);
+    vec_free(&self->reducing);
     vec_free(&self->buckets);
 }
 
@@ -416,23 +409,33 @@ static void copy_weights(struct megatron *self)
 {
     struct emit *emit = self->emit;
     double elements = copied_elements(self);
-    double read = gathered_bytes(self, elements), written = narrow_bytes(self, elements * n_copies(self));
+    double read = gathered_bytes(self, elements), written = megatron_narrow_bytes(self, elements * n_copies(self));
     if (elements > 0 && emit->workload.fp4 && !gathers_fp8(self))
         emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "fp4_weights.amax", read, FLOAT_BYTES);
     if (elements > 0)
         emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "fp8_weights", read, written);
 }
 
+/* Elements of gradients that a rank keeps. */
+static int64_t kept_gradients(const struct megatron *self)
+{
+    int64_t elements = 0;
+    for (int c = 0; c < N_CLASSES; c++)
+        elements += self->cuts_grads ? (self->elements[c] + self->ranks[c] - 1) / self->ranks[c] : self->elements[c];
+    return elements;
+}
+
 /* zero_grad_buffer(), then the weights. */
-static void step_begins(struct emit *emit)
+void megatron_step_begins(struct emit *emit)
 {
     struct megatron *self = emit->state;
-    double bytes = (double)((self->elements[DENSE] + self->elements[EXPERT]) * self->grad_bytes);
+    double bytes = (double)(kept_gradients(self) * self->grad_bytes);
     emit->builder.phase = PHASE_FORWARD;
-    if (gathers(self) && !self->options->overlap_param_gather && self->ranks[DENSE] > 1)
+    if (gathers(self) && !self->cuts_weights && !self->options->overlap_param_gather && self->ranks[DENSE] > 1)
         plan_stream_wait(&emit->builder, STREAM_COMPUTE, EMIT_LAST_STEP);
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "grad_buffer.zero_", 0, bytes);
-    copy_weights(self);
+    if (!self->cuts_weights)
+        copy_weights(self);
 }
 
 /* A layer's matrix, wherever it is in the model. */
@@ -474,7 +477,8 @@ static int64_t dummy_gradients(const struct megatron *self)
     return sum;
 }
 
-static void setup_memory(struct megatron *self)
+/* What a rank has of the weights for the whole run. */
+static void keep_weights(struct megatron *self)
 {
     struct emit *emit = self->emit;
     struct plan_builder *builder = &emit->builder;
@@ -482,12 +486,27 @@ static void setup_memory(struct megatron *self)
     int64_t wide = (all - self->fp8) * emit->param_bytes;
     double made = (double)(self->fp8 + (gathers_fp8(self) ? 0 : self->frozen_fp8)) * n_copies(self);
     plan_keep(builder, "param_buffer", wide + (int64_t)kept_bytes(self, (double)self->fp8), HBM_PARAMETERS);
-    plan_keep(builder, "fp8_weights", (int64_t)narrow_bytes(self, made), HBM_PARAMETERS);
+    plan_keep(builder, "fp8_weights", (int64_t)megatron_narrow_bytes(self, made), HBM_PARAMETERS);
     plan_keep(builder, "frozen_params",
         (emit->model->params - all - self->frozen_fp8) * emit->param_bytes +
             (int64_t)kept_bytes(self, (double)self->frozen_fp8),
         HBM_PARAMETERS);
-    plan_keep(builder, "grad_buffer", all * self->grad_bytes, HBM_GRADIENTS);
+}
+
+static void keep_shards(struct megatron *self)
+{
+    double bytes = 0;
+    for (int b = 0; b < self->buckets.n; b++)
+        bytes += megatron_fsdp_shard_bytes(self, &self->buckets.at[b]);
+    plan_keep(&self->emit->builder, "param_shards", (int64_t)bytes, HBM_PARAMETERS);
+}
+
+static void setup_memory(struct megatron *self)
+{
+    struct emit *emit = self->emit;
+    struct plan_builder *builder = &emit->builder;
+    (self->cuts_weights ? keep_shards : keep_weights)(self);
+    plan_keep(builder, "grad_buffer", kept_gradients(self) * self->grad_bytes, HBM_GRADIENTS);
     plan_keep(builder, "dummy_wgrads", dummy_gradients(self) * emit->param_bytes, HBM_GRADIENTS);
     for (int i = 0; i < self->n_tensors; i++) {
         bool copied = emit->param_bytes != emit->master_bytes;
@@ -497,21 +516,38 @@ static void setup_memory(struct megatron *self)
     }
 }
 
-static void setup(struct emit *emit)
+/* Over which ranks the state of a class is sharded, and those that have the same shard; one instance: none. */
+static void setup_groups(struct megatron *self, int class, unsigned axes, unsigned grid)
+{
+    struct emit *emit = self->emit;
+    bool apart = self->options->num_distributed_optimizer_instances > 1;
+    unsigned copies = (apart ? 1U << AXIS_DP_REPLICATE : 0) | grid;
+    self->group[class] = emit_group(emit, class == EXPERT ? "expert_dp" : "dp", (axes & ~copies) | grid);
+    self->ranks[class] = emit_degree(emit, (axes & ~copies) | grid);
+    self->replicas = apart ? emit_degree(emit, 1U << AXIS_DP_REPLICATE) : 1;
+    self->replicate_group[class] =
+        apart ? emit_group(emit, class == EXPERT ? "expert_instances" : "instances", copies) : PLAN_NO_OP;
+}
+
+void megatron_setup(struct emit *emit)
 {
     struct megatron *self = emit->state;
-    int n = emit->model->n_tensors;
+    const struct megatron_options *options = &emit->options->megatron;
+    int n = emit->model->n_tensors, sharding = options->data_parallel_sharding_strategy;
     *self = (struct megatron){.emit = emit,
-        .options = &emit->options->megatron,
-        .grad_bytes = emit->options->megatron.grad_reduce_in_fp32 ? FLOAT_BYTES : emit->param_bytes,
-        .group = {[DENSE] = emit_group(emit, "dp", AXES_DENSE),
-            [EXPERT] = emit_group(emit, "expert_dp", AXES_EXPERT | AXES_OF_EXPERT_GRID)},
-        .ranks =
-            {[DENSE] = emit_degree(emit, AXES_DENSE), [EXPERT] = emit_degree(emit, AXES_EXPERT | AXES_OF_EXPERT_GRID)},
+        .options = options,
+        .scatters = options->use_megatron_fsdp ? sharding >= SHARD_OPTIM : options->use_distributed_optimizer,
+        .by_unit = options->use_megatron_fsdp,
+        .cuts_grads = options->use_megatron_fsdp && sharding >= SHARD_OPTIM_GRADS,
+        .cuts_weights = options->use_megatron_fsdp && sharding >= SHARD_OPTIM_GRADS_PARAMS,
+        .grad_bytes = options->grad_reduce_in_fp32 ? FLOAT_BYTES : emit->param_bytes,
         .tensors = ARENA_ARRAY(emit->arena, struct optimizer_tensor, n + N_CLASSES),
         .bucket = ARENA_ARRAY(emit->arena, int, n),
         .segment = ARENA_ARRAY(emit->arena, int, n),
         .fused = ARENA_ARRAY(emit->arena, bool, n)};
+    setup_groups(self, DENSE, AXES_DENSE, 0);
+    setup_groups(self, EXPERT, AXES_EXPERT, AXES_OF_EXPERT_GRID);
+    emit->overwrites_main_grad = self->cuts_grads;
     emit->main_grad_bytes = self->grad_bytes;
     for (int t = 0; t < n; t++) {
         const struct model_tensor *at = &emit->model->tensors[t];
@@ -532,6 +568,8 @@ static void setup(struct emit *emit)
 
 /* ---- settings ---- */
 
+const char *const megatron_sharding_names[] = {"no_shard", "optim", "optim_grads", "optim_grads_params", NULL};
+
 #define MEGATRON(key_, type_, help_) CONFIG_FIELD(#key_, type_, struct megatron_options, key_, help_)
 static const struct config_field megatron_fields[] = {
     {MEGATRON(use_distributed_optimizer, FIELD_BOOL,
@@ -550,10 +588,23 @@ static const struct config_field megatron_fields[] = {
         "micro-batch through a chunk (TransformerEngine's delayed scaling with Megatron-Core, 2023 to 2025)")},
     {MEGATRON(bucket_size, FIELD_INT, "elements of a bucket; 0: 40 million, or a million for each rank of a group"),
         .min = 0, .max = 0x1p50},
+    {MEGATRON(use_megatron_fsdp, FIELD_BOOL, "Megatron-FSDP in place of DistributedDataParallel")},
+    {MEGATRON(data_parallel_sharding_strategy, FIELD_ENUM,
+         "Megatron-FSDP: what is sharded; optim: the optimizer's state, grads: gradients, params: weights"),
+        .names = megatron_sharding_names},
+    {MEGATRON(suggested_communication_unit_size, FIELD_INT,
+         "Megatron-FSDP: elements that are gathered at once, or whose gradients are reduced; 0: two units, and 10^9 at "
+         "least"),
+        .min = 0, .max = 0x1p50},
+    {MEGATRON(fsdp_double_buffer, FIELD_BOOL, "Megatron-FSDP: buffers of two units for the whole run")},
+    {MEGATRON(num_distributed_optimizer_instances, FIELD_INT,
+         "Megatron-FSDP: copies of what is sharded, between which gradients are all-reduced once a step (HSDP)"),
+        .min = 1, .max = STRATEGY_MAX_GPUS},
 };
 const struct config_table megatron_table = CONFIG_TABLE("'megatron'", megatron_fields);
 
-const struct megatron_options megatron_defaults = {.grad_reduce_in_fp32 = true, .check_for_nan_in_grad = true};
+const struct megatron_options megatron_defaults = {
+    .grad_reduce_in_fp32 = true, .check_for_nan_in_grad = true, .num_distributed_optimizer_instances = 1};
 
 static bool multiplies_in_fp8(const struct strategy_options *options)
 {
@@ -565,15 +616,52 @@ static bool multiplies_narrow(const struct strategy_options *options)
     return multiplies_in_fp8(options) || options->train.precision == PRECISION_FP4_MIXED;
 }
 
+static bool is_fsdp(const struct strategy_options *options)
+{
+    return options->megatron.use_megatron_fsdp;
+}
+
+static bool is_ddp(const struct strategy_options *options)
+{
+    return !is_fsdp(options);
+}
+
+static bool cuts_weights(const struct strategy_options *options)
+{
+    return is_fsdp(options) && options->megatron.data_parallel_sharding_strategy == SHARD_OPTIM_GRADS_PARAMS;
+}
+
+#define SHARDING_PATH "megatron.data_parallel_sharding_strategy"
 static const struct strategy_reads reads[] = {
     {"megatron.fp8_param_gather", multiplies_narrow, "train.precision", "fp8_mixed or fp4_mixed"},
     {"megatron.fp8_amax_reduce", multiplies_in_fp8, "train.precision", "fp8_mixed"},
+    {"megatron.use_distributed_optimizer", is_ddp, "megatron.use_megatron_fsdp", "false"},
+    {"megatron.data_parallel_sharding_strategy", is_fsdp, "megatron.use_megatron_fsdp", "true"},
+    {"megatron.suggested_communication_unit_size", is_fsdp, "megatron.use_megatron_fsdp", "true"},
+    {"megatron.fsdp_double_buffer", cuts_weights, SHARDING_PATH, "optim_grads_params"},
     {0},
 };
 
 static const char *label_of(const struct strategy_options *options)
 {
+    static const char *const units[] = {"Megatron-FSDP no_shard", "Megatron-FSDP optim", "Megatron-FSDP optim_grads",
+        "Megatron-FSDP optim_grads_params"};
+    if (is_fsdp(options))
+        return units[options->megatron.data_parallel_sharding_strategy];
     return options->megatron.use_distributed_optimizer ? "Megatron distributed optimizer" : "Megatron DDP";
+}
+
+static const struct data_parallel *variant(const struct strategy_options *options)
+{
+    return is_fsdp(options) ? &megatron_fsdp_hooks : &megatron_hooks;
+}
+
+/* Of an instance; 0: they do not divide. What shards over all ranks needs no axis. */
+static int shard_ranks(const struct strategy_options *options, const struct hw *hw, int ranks)
+{
+    int64_t instances = options->megatron.num_distributed_optimizer_instances;
+    (void)hw;
+    return !is_fsdp(options) ? 1 : ranks % instances == 0 ? ranks / (int)instances : 0;
 }
 
 const struct data_parallel megatron_hooks = {.state_size = sizeof(struct megatron),
@@ -582,11 +670,13 @@ const struct data_parallel megatron_hooks = {.state_size = sizeof(struct megatro
     .reads = reads,
     .takes = 1U << PARALLEL_TENSOR | 1U << PARALLEL_CONTEXT | 1U << PARALLEL_PIPELINE | 1U << PARALLEL_EXPERT,
     .copies_as = "Megatron",
-    .setup = setup,
-    .step_begins = step_begins,
+    .variant = variant,
+    .shard_ranks = shard_ranks,
+    .setup = megatron_setup,
+    .step_begins = megatron_step_begins,
     .before_forward = before_forward,
-    .after_forward = after_forward,
-    .backward_ends = backward_ends,
-    .step_ends = step_ends,
-    .grad_begins = grad_begins,
-    .grad_ready = grad_ready};
+    .after_forward = megatron_reduce_amax_forward,
+    .backward_ends = megatron_reduce_amax_backward,
+    .step_ends = megatron_step_ends,
+    .grad_begins = megatron_grad_begins,
+    .grad_ready = megatron_grad_ready};

@@ -33,7 +33,11 @@ struct states states_of(int64_t params, const struct strategy_options *options, 
     const struct element_bytes one_byte = {1, 1, 1};
     struct element_bytes element = int8 ? one_byte : strategy_element_bytes(options->train.precision);
     bool deepspeed = options->kind == STRATEGY_DEEPSPEED, lomo = options->train.optimizer == OPTIMIZER_LOMO;
-    int64_t stage = options->kind == STRATEGY_FSDP ? 3 : deepspeed ? options->zero.stage : 0;
+    bool units = options->kind == STRATEGY_MEGATRON && options->megatron.use_megatron_fsdp;
+    int64_t stage = options->kind == STRATEGY_FSDP ? 3
+                    : deepspeed                    ? options->zero.stage
+                    : units                        ? options->megatron.data_parallel_sharding_strategy
+                                                   : 0;
     bool bf16 = deepspeed && stage == 0 && options->train.precision == PRECISION_BF16_MIXED && !int8; /* zero_off.c */
     int64_t shard = (params + gpus - 1) / gpus, stepped = stage >= 1 || bf16 ? shard : params;
     int64_t kept = deepspeed ? element.param : element.master, copy = kept == element.step ? 0 : element.step;

@@ -1,9 +1,9 @@
 /* Bytes of weights, gradients and optimizer state on one GPU, for a model of which only the number of parameters is
  * known. Of a model with a shape, its plan says more (exec/peak.h), and tests hold one to the other.
  *
- * Modelled: bytes an element by number format and optimizer, shared out as DDP, ZeRO 1-3 and FSDP share them
- * (Rajbhandari et al., arXiv 1910.02054); offloading. Ignored, as they depend on the shape: activations, gathered and
- * cast copies, buckets, a step's temporaries; also that shards are padded unit by unit. */
+ * Modelled: bytes an element by number format and optimizer, shared out as DDP, ZeRO 1-3, FSDP and Megatron-FSDP share
+ * them (Rajbhandari et al., arXiv 1910.02054); offloading. Ignored, as they depend on the shape: activations, gathered
+ * and cast copies, buckets, a step's temporaries; also that shards are padded unit by unit. */
 #ifndef FLOPCAST_STRATEGY_STATES_H
 #define FLOPCAST_STRATEGY_STATES_H
 

@@ -198,7 +198,15 @@ struct megatron_options {
     bool fp8_param_gather;      /* weights that multiply in FP8 are kept and gathered in it; false */
     bool fp8_amax_reduce;       /* the largest values of FP8 tensors are all-reduced in each pass of a chunk; false */
     int64_t bucket_size;        /* ddp_bucket_size, elements; 0: 40 million, or a million for each rank of a group */
+    /* Megatron-FSDP, see megatron_fsdp.c: */
+    bool use_megatron_fsdp, fsdp_double_buffer;
+    int data_parallel_sharding_strategy;         /* enum megatron_sharding */
+    int64_t suggested_communication_unit_size;   /* elements; 0: two units, and 10^9 at least */
+    int64_t num_distributed_optimizer_instances; /* copies of what is sharded; 1 */
 };
+/* Each shards what those before it do, too. */
+enum megatron_sharding { SHARD_NOTHING, SHARD_OPTIM, SHARD_OPTIM_GRADS, SHARD_OPTIM_GRADS_PARAMS };
+extern const char *const megatron_sharding_names[]; /* "no_shard", "optim", "optim_grads", "optim_grads_params" */
 
 /* nanotron's configuration of data parallelism and optimizer; see nanotron.c. */
 struct nanotron_options {

@@ -119,10 +119,21 @@ static double shared_bytes(const struct plan *plan, const struct plan_program *p
     return plan->messages.at[program->ops.at[sent].index].bytes * parts;
 }
 
-static void count_states(struct bound_block *block, const struct plan_program *program)
+/* Whether every rank has all of what is in the category: Megatron-FSDP may shard weights and gradients, too. */
+static bool is_whole(const struct megatron_options *options, int category)
+{
+    int sharding = options->use_megatron_fsdp ? options->data_parallel_sharding_strategy : SHARD_NOTHING;
+    return !(category == HBM_PARAMETERS && sharding >= SHARD_OPTIM_GRADS_PARAMS) &&
+           !(category == HBM_GRADIENTS && sharding >= SHARD_OPTIM_GRADS);
+}
+
+static void count_states(
+    struct bound_block *block, const struct plan_program *program, const struct megatron_options *options)
 {
     for (int i = 0; i < program->setup.n; i++) {
         const struct plan_buffer *buffer = &program->buffers.at[program->setup.at[i]];
+        if (!is_whole(options, buffer->category))
+            continue;
         *(buffer->category == HBM_OPTIMIZER ? &block->optimizer_bytes : &block->state_bytes) += (double)buffer->bytes;
     }
     for (int i = 0; i < program->ops.n; i++)
@@ -176,7 +187,16 @@ static struct standing find_standing(const struct scenario_point *point, struct 
     return standing;
 }
 
-/* The cut model as a pipeline of a block a stage. */
+/* The optimizer's state is sharded over data parallelism. */
+static bool shares_optimizer(const struct strategy_options *options)
+{
+    const struct megatron_options *megatron = &options->megatron;
+    bool shards = megatron->use_megatron_fsdp ? megatron->data_parallel_sharding_strategy >= SHARD_OPTIM
+                                              : megatron->use_distributed_optimizer;
+    return shards || options->train.muon_distributed;
+}
+
+/* The cut model as a pipeline of a block a stage, which Megatron-FSDP has none of: what it adds is left out. */
 static struct scenario_point block_by_block(
     const struct scenario_point *point, const struct model *model, int micro_batches)
 {
@@ -191,6 +211,9 @@ static struct scenario_point block_by_block(
     strategy->train.global_batch = 0;
     strategy->train.device_batch = 0;
     strategy->train.grad_accum = micro_batches;
+    strategy->megatron.use_distributed_optimizer = shares_optimizer(strategy) && !strategy->train.muon_distributed;
+    strategy->megatron.use_megatron_fsdp = false;
+    strategy->megatron.num_distributed_optimizer_instances = 1;
     cut.options.cluster.gpus = parallel->pipeline * model_tensor_ranks(&parallel->model) *
                                model_context_ranks(&parallel->model) * strategy_expert_axis(parallel);
     return cut;
@@ -217,7 +240,7 @@ static enum status add_passes(struct bound_block *blocks, const struct scenario_
             continue;
         block->held_bytes = held_bytes(&plan, program);
         block->shared_bytes = shared_bytes(&plan, program, &job);
-        count_states(block, program);
+        count_states(block, program, &point->options.strategy.megatron);
     }
     free(coll_s);
     free(kernel_s);
@@ -235,7 +258,7 @@ enum status bound_costs(
     struct standing standing = find_standing(point, &scratch);
     struct bound_block *found = xcalloc((size_t)standing.model.n_layers, sizeof *found);
     *out = (struct bound_costs){.blocks = ARENA_ARRAY(arena, struct bound_block, blocks), .n = blocks};
-    if (point->options.strategy.megatron.use_distributed_optimizer || point->options.strategy.train.muon_distributed)
+    if (shares_optimizer(&point->options.strategy))
         out->optimizer_ranks = (double)(model_context_ranks(&parallel->model) * strategy_expert_axis(parallel));
     enum status status = add_passes(found, point, &standing.model, 1, -1, diag);
     if (status == STATUS_OK)

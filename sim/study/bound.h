@@ -16,8 +16,8 @@
  *
  * Bytes at least: parameters, gradients, optimizer states, and what forward cells leave for backward at the fullest
  * moment of the schedule, of the fullest stage, beside the CUDA context. Left out: what lives within a cell only,
- * NCCL's buffers, the rounding of the allocator, and the states of the last block where a tied embedding is on a stage
- * that is first and last. */
+ * NCCL's buffers, the rounding of the allocator, weights and gradients that Megatron-FSDP shards, and the states of the
+ * last block where a tied embedding is on a stage that is first and last. */
 #ifndef FLOPCAST_STUDY_BOUND_H
 #define FLOPCAST_STUDY_BOUND_H
 
