@@ -41,6 +41,7 @@ static const struct {
     {"parallelism.expert_tensor", "--expert-tensor"},
     {"train.grad_accum", "--grad-accum"},
     {"megatron.use_distributed_optimizer", "--use-distributed-optimizer"},
+    {"megatron.use_megatron_fsdp", "--megatron-fsdp"},
     {"fsdp.cpu_offload", "--offload"},
     {"deepspeed.zero_optimization.offload_optimizer", "--offload"},
 };
@@ -125,6 +126,13 @@ static void take_qlora(void *self, const struct argument *argument)
     job->point.options.strategy.train.activation_checkpointing = CHECKPOINT_FULL;
 }
 
+static void take_megatron_fsdp(void *self, const struct argument *argument)
+{
+    struct megatron_options *megatron = &((struct memory_request *)self)->job.point.options.strategy.megatron;
+    megatron->use_megatron_fsdp = true;
+    megatron->data_parallel_sharding_strategy = argument_name(argument, megatron_sharding_names);
+}
+
 static void complete(void *self, struct argp_state *state)
 {
     struct memory_request *request = self;
@@ -181,6 +189,9 @@ static const struct command_option options[] = {
         OPTION_COUNT64, PARALLEL(model.expert_tensor), .most = MOST_RANKS},
     {"use-distributed-optimizer", NULL, "megatron: optimizer state shared out over data parallelism", OPTION_FLAG,
         AT(job.point.options.strategy.megatron.use_distributed_optimizer)},
+    {"megatron-fsdp", "S",
+        "megatron: Megatron-FSDP, which shards by no_shard, optim, optim_grads or optim_grads_params", OPTION_TAKE,
+        .take = take_megatron_fsdp},
     {"offload", NULL, "fsdp: shards and optimizer in host memory; zero1 to zero3: the optimizer", OPTION_FLAG,
         AT(job.offload)},
     {"lora", "RANK", "train FP32 adapters of this rank on a frozen 16-bit model", OPTION_COUNT64, TRAIN(lora_rank),

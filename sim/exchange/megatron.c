@@ -134,13 +134,24 @@ const struct rule megatron_rules[] = {
     {"--check-for-nan-in-loss-and-grad", RULE_SET, MEG "check_for_nan_in_grad", "true"},
     {"--ddp-average-in-collective", RULE_SET, MEG "average_in_collective", "true"},
     {"--ddp-bucket-size", RULE_INT, MEG "bucket_size", NULL},
-    {"--num-distributed-optimizer-instances --ddp-num-buckets", RULE_HELD, NULL, "1"},
-    {"--use-megatron-fsdp --use-custom-fsdp --use-torch-fsdp2 --data-parallel-sharding-strategy --outer-dp-sharding-* "
-     "--overlap-param-gather-with-optimizer-step --use-nccl-ub --nccl-ub --use-sharp --sharp-enabled-group "
-     "--suggested-communication-unit-size --no-gradient-reduce-div-fusion --init-model-with-meta-device "
-     "--megatron-fsdp-* --fsdp-double-buffer",
+    {"--num-distributed-optimizer-instances", RULE_INT, MEG "num_distributed_optimizer_instances", NULL},
+    {"--ddp-num-buckets", RULE_HELD, NULL, "1"},
+    {"--use-megatron-fsdp --use-custom-fsdp", RULE_SET, MEG "use_megatron_fsdp", "true"},
+    {"--data-parallel-sharding-strategy", RULE_WORDS, MEG "data_parallel_sharding_strategy",
+        "no_shard=no_shard optim=optim optim_grads=optim_grads optim_grads_params=optim_grads_params"},
+    {"--suggested-communication-unit-size", RULE_INT, MEG "suggested_communication_unit_size", NULL},
+    {"--fsdp-double-buffer", RULE_SET, MEG "fsdp_double_buffer", "true"},
+    {"--outer-dp-sharding-strategy", RULE_HELD, NULL, "no_shard"},
+    {"--megatron-fsdp-main-params-dtype", RULE_HELD, NULL, "fp32"},
+    {"--megatron-fsdp-main-grads-dtype", RULE_FACT, NULL, "fp32 bf16"},
+    {"--megatron-fsdp-grad-comm-dtype", RULE_WORDS, MEG "grad_reduce_in_fp32", "fp32=true bf16=false"},
+    {"--init-model-with-meta-device", RULE_ASIDE, NULL, "of the start"},
+    {"--use-nccl-ub --nccl-ub --fsdp-manual-registration", RULE_SLIGHT, NULL,
+        "NCCL copies into and out of its buffers, and holds the SMs that it takes for that"},
+    {"--use-torch-fsdp2 --overlap-param-gather-with-optimizer-step --use-sharp --sharp-enabled-group "
+     "--no-gradient-reduce-div-fusion --megatron-fsdp-* --create-all-gather-group",
         RULE_REFUSED, NULL,
-        "Megatron's DDP and its distributed optimizer are simulated; PyTorch's FSDP is strategy: fsdp"},
+        "Megatron's DDP, its distributed optimizer and Megatron-FSDP are simulated; PyTorch's FSDP is strategy: fsdp"},
     {"--ddp-pad-buckets-for-high-nccl-busbw --gradient-reduce-div-fusion --keep-fp8-transpose-cache "
      "--keep-fp8-transpose-cache-when-using-custom-fsdp",
         RULE_SLIGHT, NULL, "Megatron-LM's default is simulated"},
@@ -433,6 +444,20 @@ static void finish_softmax(struct configuration *config, bool gpt)
         setting_aside(wide, "flash attention and the fused softmax have it in FP32");
 }
 
+/* Megatron-FSDP's gradients, as they are kept and as they travel. */
+static void finish_gradients(struct configuration *config)
+{
+    struct configuration_setting *kept = setting_find(config, "--megatron-fsdp-main-grads-dtype");
+    const char *wide = put_find(config, MEG "grad_reduce_in_fp32");
+    if (!kept)
+        return;
+    const char *own = setting_is(config, "--megatron-fsdp-main-grads-dtype", "fp32") ? "true" : "false";
+    if (wide && strcmp(wide, own) != 0)
+        setting_refuse(kept, "gradients are kept in the format that they travel in");
+    else
+        put_setting(config, MEG "grad_reduce_in_fp32", own, kept);
+}
+
 /* What Megatron-LM does only when it is asked to; stacks have it the other way. */
 static void finish_switches(struct configuration *config)
 {
@@ -441,6 +466,7 @@ static void finish_switches(struct configuration *config)
     for (size_t i = 0; i < sizeof off / sizeof *off; i++)
         if (!put_find(config, off[i]))
             put_assumed(config, off[i], "false", NULL);
+    finish_gradients(config);
     if (!put_find(config, MEG "grad_reduce_in_fp32"))
         put_assumed(config, MEG "grad_reduce_in_fp32", setting_find(config, "--bf16") ? "true" : "false",
             "Megatron-LM's default with this precision");

@@ -61,6 +61,7 @@ static void megatron(void **state)
 #define GPT "p --num-layers 4 --hidden-size 512 --num-attention-heads 8 --vocab-size 1000 --bf16 "
 #define LLAMA GPT "--swiglu --position-embedding-type rope --normalization RMSNorm --disable-bias-linear "
 #define MOE LLAMA "--num-experts 8 "
+#define FSDP GPT "--use-megatron-fsdp "
     static const struct expected list[] = {
         {GPT "--no-masked-softmax-fusion --attention-backend unfused", "--no-masked-softmax-fusion", TAKEN},
         {LLAMA "--no-masked-softmax-fusion", "--no-masked-softmax-fusion", ASIDE},
@@ -127,7 +128,21 @@ static void megatron_model(void **state)
         {GPT "--no-position-embedding", "--no-position-embedding", TAKEN},
         {GPT "--sequence-parallel", "--sequence-parallel", ASIDE},
         {GPT "--tensor-model-parallel-size 2 --sequence-parallel", "--sequence-parallel", TAKEN},
-        {GPT "--use-megatron-fsdp", "--use-megatron-fsdp", REFUSED},
+        {GPT "--use-torch-fsdp2", "--use-torch-fsdp2", REFUSED},
+        {GPT "--use-megatron-fsdp", "--use-megatron-fsdp", TAKEN},
+        {FSDP "--data-parallel-sharding-strategy optim_grads", "--data-parallel-sharding-strategy", TAKEN},
+        {FSDP "--data-parallel-sharding-strategy full", "--data-parallel-sharding-strategy", REFUSED},
+        {FSDP "--fsdp-double-buffer", "--fsdp-double-buffer", TAKEN},
+        {FSDP "--suggested-communication-unit-size 1000", "--suggested-communication-unit-size", TAKEN},
+        {FSDP "--num-distributed-optimizer-instances 2", "--num-distributed-optimizer-instances", TAKEN},
+        {FSDP "--outer-dp-sharding-strategy optim", "--outer-dp-sharding-strategy", REFUSED},
+        {FSDP "--nccl-ub", "--nccl-ub", ASIDE},
+        {FSDP "--init-model-with-meta-device", "--init-model-with-meta-device", ASIDE},
+        {FSDP "--megatron-fsdp-main-grads-dtype bf16", "--megatron-fsdp-main-grads-dtype", TAKEN},
+        {FSDP "--megatron-fsdp-grad-comm-dtype bf16 --megatron-fsdp-main-grads-dtype bf16",
+            "--megatron-fsdp-main-grads-dtype", TAKEN},
+        {FSDP "--megatron-fsdp-grad-comm-dtype bf16 --megatron-fsdp-main-grads-dtype fp32",
+            "--megatron-fsdp-main-grads-dtype", REFUSED},
     };
     CHECK_ALL(CONFIGURATION_MEGATRON, list, NULL);
 }
