@@ -82,9 +82,11 @@ const struct rule megatron_rules[] = {
     {"--muon-tp-mode", RULE_HELD, NULL, "blockwise"},
     {"--muon-num-ns-steps", RULE_HELD, NULL, "5"},
     {"--use-precision-aware-optimizer --main-grads-dtype --main-params-dtype --exp-avg-dtype --exp-avg-sq-dtype "
-     "--optimizer-cpu-offload --optimizer-offload-fraction --use-torch-optimizer-for-cpu-offload --cpu-offloading "
-     "--cpu-offloading-num-layers --fp16-lm-cross-entropy",
+     "--optimizer-cpu-offload --optimizer-offload-fraction --use-torch-optimizer-for-cpu-offload "
+     "--fp16-lm-cross-entropy",
         RULE_REFUSED, NULL, "states and gradients in FP32 on the GPU are simulated"},
+    {"--cpu-offloading", RULE_ASIDE, NULL, "--cpu-offloading-num-layers says how many"},
+    {"--cpu-offloading-num-layers", RULE_INT, "train.cpu_offloading_num_layers", NULL},
     /* Recomputation. */
     {"--recompute-activations", RULE_SET, "train.activation_checkpointing", "core_attn"},
     {"--checkpoint-activations", RULE_SET, "train.activation_checkpointing", "full"},

@@ -148,6 +148,10 @@ static const struct config_field train_fields[] = {
     {TRAIN("activation_func_fp8_input_store", FIELD_BOOL, activation_func_fp8_input_store,
         "TransformerEngine's SwiGLU keeps its input in FP8 for the backward pass, as Megatron-LM's option of that "
         "name")},
+    {TRAIN("cpu_offloading_num_layers", FIELD_INT, cpu_offloading_num_layers,
+         "activations of the first blocks, as many, are copied to host memory and back, as TransformerEngine does for "
+         "Megatron-LM's option of that name"),
+        .min = 0, .max = 1 << 20},
     {TRAIN("cuda_graphs", FIELD_BOOL, cuda_graphs,
         "each pass through a block is a CUDA graph, which costs the host one launch, as Megatron-LM's "
         "--enable-cuda-graph "

@@ -120,6 +120,32 @@ static void check_lomo(const struct job_check *job)
         diag_input(job->diag, optimizer, "LOMO is there to train all parameters; take adamw");
 }
 
+/* Activations in host memory. */
+static void check_offloading(const struct job_check *job)
+{
+    const struct strategy_options *options = job->options;
+    const struct train_options *train = &options->train;
+    struct source_pos place = job_at(job, "train.cpu_offloading_num_layers");
+    if (train->cpu_offloading_num_layers == 0)
+        return;
+    if (train->fusion != FUSION_TRANSFORMER_ENGINE || options->kind != STRATEGY_MEGATRON)
+        diag_input(job->diag, place,
+            "activations are offloaded by TransformerEngine in Megatron-LM; take strategy: megatron with train.fusion: "
+            "transformer_engine, or leave it out");
+    if (options->parallelism.pipeline > 1 || train->activation_checkpointing != CHECKPOINT_NONE ||
+        train->recompute_modules)
+        diag_input(job->diag, place,
+            "Megatron-LM does not offload activations in a pipeline or with recomputation; leave out one of them");
+    if (!quantity_is_set(job->hw->node.host_memory))
+        diag_input(
+            job->diag, place, "node '%s' has no host_memory, which offloading needs; give it", job->hw->node.name);
+    if (job->model && train->cpu_offloading_num_layers >= model_blocks(job->model))
+        diag_input(job->diag, place, "of the %d blocks of '%s' one at least stays on the GPU; take %d at most",
+            model_blocks(job->model), job->model->shape.name, model_blocks(job->model) - 1);
+    if (job->model && job->model->shape.mtp_layers > 0)
+        diag_input(job->diag, place, "multi-token prediction is not simulated with offloading; leave out one of them");
+}
+
 /* What Megatron-FSDP is not simulated with. */
 static void check_megatron_fsdp(const struct job_check *job)
 {
@@ -421,6 +447,7 @@ enum status strategy_check(const struct strategy_options *options, const struct 
     check_stage(&job);
     check_recompute_method(&job);
     check_lomo(&job);
+    check_offloading(&job);
     check_megatron_fsdp(&job);
     check_muon(&job);
     check_batch(&job);

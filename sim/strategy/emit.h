@@ -55,6 +55,11 @@ struct emit_name {
     const char *what, *name;
 };
 
+/* An activation in host memory, of this block. */
+struct offloaded {
+    int block, segment, activation;
+};
+
 /* A message that is on its way to a cell. */
 struct posted {
     bool is;
@@ -98,6 +103,8 @@ struct emit {
     VEC(int **) idle; /* those that ended */
     VEC(int) outputs; /* pipeline_keep_output()'s buffers, of output_bytes together */
     int64_t output_bytes;
+    VEC(struct offloaded) offloaded;
+    int n_away;       /* blocks whose activations have left HBM */
     int *chunk_begin; /* by model chunk: its first segment; then the end of all */
     struct schedule schedule;
     struct posted posted[2]; /* the next activations, the next gradients */
@@ -125,7 +132,11 @@ void emit_backward(struct emit *emit, int segment);
  * need gradients which the residual stream goes on with. */
 void emit_backward_input(struct emit *emit, int segment);
 void emit_backward_weight(struct emit *emit, int segment);
-/* An activation that another stage sends. */
+/* Activations of the first blocks go to host memory: behind a segment's forward pass, and back before the backward
+ * one. */
+void offload_behind_forward(struct emit *emit, int segment);
+void offload_before_backward(struct emit *emit, int segment);
+/* An activation that another stage, or the host, sends. */
 void emit_receive_into(struct emit *emit, int segment, int activation);
 
 /* The group of the ranks that differ in these axes, which lie side by side; how many differ in any axes. */

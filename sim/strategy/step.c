@@ -70,6 +70,7 @@ static void stage_ends(struct emit *emit)
     index_free(&emit->names);
     vec_free(&emit->made);
     vec_free(&emit->idle);
+    vec_free(&emit->offloaded);
     vec_free(&emit->group_queues);
 }
 
@@ -130,6 +131,7 @@ static void forward(struct emit *emit, struct cell cell)
         CALL(before_forward, emit, s);
         emit_forward(emit, s);
         CALL(after_forward, emit, s);
+        offload_behind_forward(emit, s);
     }
 }
 
@@ -144,6 +146,7 @@ static void backward(struct emit *emit, struct cell cell)
         if (is_border(emit, s))
             continue;
         CALL(before_backward, emit, s);
+        offload_before_backward(emit, s);
         parts[cell.kind](emit, s);
         CALL(after_backward, emit, s);
     }

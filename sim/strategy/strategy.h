@@ -74,6 +74,7 @@ struct train_options {
      * reduce-overhead). What a strategy adds beside the model's ops is launched as ever. Ignored: copies into the
      * graphs' inputs, their memory, kernels that follow each other 1.2 us sooner (results/measured/launch.csv). */
     bool cuda_graphs;
+    int64_t cpu_offloading_num_layers; /* the first blocks' activations go to host memory, see offload.c; 0 */
     /* Of a mixture of experts, see model_workload: enum expert_kernels, enum token_dispatcher. */
     int expert_kernels, moe_token_dispatcher_type;
     double expert_imbalance; /* 1: balanced */

@@ -211,6 +211,7 @@ static struct scenario_point block_by_block(
     strategy->train.global_batch = 0;
     strategy->train.device_batch = 0;
     strategy->train.grad_accum = micro_batches;
+    strategy->train.cpu_offloading_num_layers = 0;
     strategy->megatron.use_distributed_optimizer = shares_optimizer(strategy) && !strategy->train.muon_distributed;
     strategy->megatron.use_megatron_fsdp = false;
     strategy->megatron.num_distributed_optimizer_instances = 1;
@@ -238,7 +239,8 @@ static enum status add_passes(struct bound_block *blocks, const struct scenario_
         block->kernels_s += sign * passes.kernels_s;
         if (micro_batches > 1)
             continue;
-        block->held_bytes = held_bytes(&plan, program);
+        block->held_bytes =
+            point->options.strategy.train.cpu_offloading_num_layers > 0 ? 0 : held_bytes(&plan, program);
         block->shared_bytes = shared_bytes(&plan, program, &job);
         count_states(block, program, &point->options.strategy.megatron);
     }

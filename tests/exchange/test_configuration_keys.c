@@ -129,6 +129,7 @@ static void megatron_model(void **state)
         {GPT "--sequence-parallel", "--sequence-parallel", ASIDE},
         {GPT "--tensor-model-parallel-size 2 --sequence-parallel", "--sequence-parallel", TAKEN},
         {GPT "--use-torch-fsdp2", "--use-torch-fsdp2", REFUSED},
+        {GPT "--cpu-offloading-num-layers 2", "--cpu-offloading-num-layers", TAKEN},
         {GPT "--use-megatron-fsdp", "--use-megatron-fsdp", TAKEN},
         {FSDP "--data-parallel-sharding-strategy optim_grads", "--data-parallel-sharding-strategy", TAKEN},
         {FSDP "--data-parallel-sharding-strategy full", "--data-parallel-sharding-strategy", REFUSED},
