@@ -285,7 +285,7 @@ static bool check_shards(const struct job_check *check, int data)
 static bool check_instances(const struct job_check *check, int data)
 {
     const struct parallelism_options *parallel = &check->options->parallelism;
-    int64_t instances = check->options->megatron.num_distributed_optimizer_instances;
+    int instances = megatron_instances(check->options);
     struct model_parallel cut = strategy_workload(check->options, check->model).parallel;
     int copies = data / strategy_expert_axis(parallel), before = check->diag->n_errors;
     if (check->options->kind != STRATEGY_MEGATRON || instances == 1)
@@ -293,8 +293,8 @@ static bool check_instances(const struct job_check *check, int data)
     struct source_pos place = job_at(check, "megatron.num_distributed_optimizer_instances");
     if (copies % instances != 0)
         diag_input(check->diag, place,
-            "%lld instances do not divide the %d ranks that hold the same parameters; take one of %s",
-            (long long)instances, copies, divisors(copies).text);
+            "%d instances do not divide the %d ranks that hold the same parameters; take one of %s", instances, copies,
+            divisors(copies).text);
     else if (model_expert_folds(&cut))
         diag_input(check->diag, place,
             "several instances are not simulated where experts are cut otherwise than the rest; take 1, or "

@@ -520,7 +520,7 @@ static void setup_memory(struct megatron *self)
 static void setup_groups(struct megatron *self, int class, unsigned axes, unsigned grid)
 {
     struct emit *emit = self->emit;
-    bool apart = self->options->num_distributed_optimizer_instances > 1;
+    bool apart = megatron_instances(emit->options) > 1;
     unsigned copies = (apart ? 1U << AXIS_DP_REPLICATE : 0) | grid;
     self->group[class] = emit_group(emit, class == EXPERT ? "expert_dp" : "dp", (axes & ~copies) | grid);
     self->ranks[class] = emit_degree(emit, (axes & ~copies) | grid);
@@ -598,13 +598,13 @@ static const struct config_field megatron_fields[] = {
         .min = 0, .max = 0x1p50},
     {MEGATRON(fsdp_double_buffer, FIELD_BOOL, "Megatron-FSDP: buffers of two units for the whole run")},
     {MEGATRON(num_distributed_optimizer_instances, FIELD_INT,
-         "Megatron-FSDP: copies of what is sharded, between which gradients are all-reduced once a step (HSDP)"),
-        .min = 1, .max = STRATEGY_MAX_GPUS},
+         "Megatron-FSDP: copies of what is sharded, between which gradients are all-reduced once a step (HSDP); 0: "
+         "one"),
+        .min = 0, .max = STRATEGY_MAX_GPUS},
 };
 const struct config_table megatron_table = CONFIG_TABLE("'megatron'", megatron_fields);
 
-const struct megatron_options megatron_defaults = {
-    .grad_reduce_in_fp32 = true, .check_for_nan_in_grad = true, .num_distributed_optimizer_instances = 1};
+const struct megatron_options megatron_defaults = {.grad_reduce_in_fp32 = true, .check_for_nan_in_grad = true};
 
 static bool multiplies_in_fp8(const struct strategy_options *options)
 {
@@ -659,9 +659,9 @@ static const struct data_parallel *variant(const struct strategy_options *option
 /* Of an instance; 0: they do not divide. What shards over all ranks needs no axis. */
 static int shard_ranks(const struct strategy_options *options, const struct hw *hw, int ranks)
 {
-    int64_t instances = options->megatron.num_distributed_optimizer_instances;
+    int instances = megatron_instances(options);
     (void)hw;
-    return !is_fsdp(options) ? 1 : ranks % instances == 0 ? ranks / (int)instances : 0;
+    return !is_fsdp(options) ? 1 : ranks % instances == 0 ? ranks / instances : 0;
 }
 
 const struct data_parallel megatron_hooks = {.state_size = sizeof(struct megatron),

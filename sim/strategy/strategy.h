@@ -203,7 +203,7 @@ struct megatron_options {
     bool use_megatron_fsdp, fsdp_double_buffer;
     int data_parallel_sharding_strategy;         /* enum megatron_sharding */
     int64_t suggested_communication_unit_size;   /* elements; 0: two units, and 10^9 at least */
-    int64_t num_distributed_optimizer_instances; /* copies of what is sharded; 1 */
+    int64_t num_distributed_optimizer_instances; /* copies of what is sharded; 0: one */
 };
 /* Each shards what those before it do, too. */
 enum megatron_sharding { SHARD_NOTHING, SHARD_OPTIM, SHARD_OPTIM_GRADS, SHARD_OPTIM_GRADS_PARAMS };
@@ -362,6 +362,13 @@ struct batch_plan {
 struct batch_plan strategy_batch(const struct train_options *train);
 /* How many there may be: each is a part of the plan, some 10^4 ops for a large model. */
 enum { STRATEGY_MAX_MICRO_STEPS = 2048 };
+
+/* Copies of what Megatron-FSDP shards. */
+static inline int megatron_instances(const struct strategy_options *options)
+{
+    int64_t given = options->megatron.num_distributed_optimizer_instances;
+    return given > 1 ? (int)given : 1;
+}
 
 /* Ranks that train on different samples. */
 int64_t strategy_data_ranks(const struct parallelism_options *options, int64_t gpus);

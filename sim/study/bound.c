@@ -214,7 +214,7 @@ static struct scenario_point block_by_block(
     strategy->train.cpu_offloading_num_layers = 0;
     strategy->megatron.use_distributed_optimizer = shares_optimizer(strategy) && !strategy->train.muon_distributed;
     strategy->megatron.use_megatron_fsdp = false;
-    strategy->megatron.num_distributed_optimizer_instances = 1;
+    strategy->megatron.num_distributed_optimizer_instances = 0;
     cut.options.cluster.gpus = parallel->pipeline * model_tensor_ranks(&parallel->model) *
                                model_context_ranks(&parallel->model) * strategy_expert_axis(parallel);
     return cut;
