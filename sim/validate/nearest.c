@@ -4,6 +4,7 @@
 #include "hw/hw.h"
 #include "model/model.h"
 #include "scenario/discrepancy.h"
+#include "validate/lessons.h"
 #include "validate/regime.h"
 #include "validate/stored.h"
 
@@ -153,17 +154,19 @@ static void describe_row(struct nearest_runs *runs, int r)
         csv_cell(row->csv, row->csv_row, csv_column(row->csv, "precision")), -1, row->gpus, "", false};
     if (row->status != VALIDATE_OK)
         return;
-    int model = 0, gpu = 0; /* each is read once */
-    while (model < r && (runs->jobs[model].params < 0 || strcmp(runs->table.rows.at[model].model, row->model) != 0))
-        model++;
+    int model = r - 1, gpu = r - 1; /* each is read once; neighbours are mostly alike */
+    while (model >= 0 && (runs->jobs[model].params < 0 || strcmp(runs->table.rows.at[model].model, row->model) != 0))
+        model--;
     const char *cell = csv_cell(row->csv, row->csv_row, csv_column(row->csv, "model"));
-    if (model == r)
+    if (model < 0)
         read_model(job, model_path(row, cell, &runs->arena), &runs->arena);
-    job->params = runs->jobs[model].params;
-    job->experts = runs->jobs[model].experts;
-    while (gpu < r && (!*runs->jobs[gpu].arch || strcmp(runs->jobs[gpu].gpu, row->gpu) != 0))
-        gpu++;
-    job->arch = gpu < r ? runs->jobs[gpu].arch : nearest_arch(&runs->arena, row->gpu);
+    else {
+        job->params = runs->jobs[model].params;
+        job->experts = runs->jobs[model].experts;
+    }
+    while (gpu >= 0 && (!*runs->jobs[gpu].arch || strcmp(runs->jobs[gpu].gpu, row->gpu) != 0))
+        gpu--;
+    job->arch = gpu >= 0 ? runs->jobs[gpu].arch : nearest_arch(&runs->arena, row->gpu);
 }
 
 /* Precision as a row says it, the parameters of the model file that it names, and whether it has experts (0, false: the
@@ -173,6 +176,41 @@ static void nearest_describe(struct nearest_runs *runs)
     runs->jobs = ARENA_ARRAY(&runs->arena, struct nearest_job, runs->table.rows.n + 1);
     for (int r = 0; r < runs->table.rows.n; r++)
         describe_row(runs, r);
+}
+
+static bool same_source(const struct nearest_runs *runs, int a, int b)
+{
+    return strcmp(runs->table.rows.at[a].source, runs->table.rows.at[b].source) == 0;
+}
+
+static bool same_family(const struct nearest_runs *runs, int a, int b)
+{
+    return lessons_same_family(&runs->table.rows.at[a], &runs->table.rows.at[b]);
+}
+
+static bool same_regime(const struct nearest_runs *runs, int a, int b)
+{
+    return regime_rung_of(&runs->jobs[a], &runs->jobs[b]) == REGIME_ALIKE;
+}
+
+/* Of each row the first that is the same; neighbours mostly are. */
+static int *number(struct nearest_runs *runs, bool same(const struct nearest_runs *, int, int))
+{
+    int *numbers = ARENA_ARRAY(&runs->arena, int, runs->table.rows.n + 1);
+    for (int r = 0; r < runs->table.rows.n; r++) {
+        int before = r - 1;
+        while (before >= 0 && ((before < r - 1 && numbers[before] != before) || !same(runs, before, r)))
+            before--;
+        numbers[r] = before >= 0 ? numbers[before] : r;
+    }
+    return numbers;
+}
+
+void nearest_number(struct nearest_runs *runs)
+{
+    runs->sources = number(runs, same_source);
+    runs->families = number(runs, same_family);
+    runs->regimes = number(runs, same_regime);
 }
 
 bool nearest_load(struct nearest_runs *out, const char *path, struct diag *diag)
@@ -189,6 +227,7 @@ bool nearest_load(struct nearest_runs *out, const char *path, struct diag *diag)
         STATUS_OK)
         out->waiting = filed.waiting.value;
     nearest_describe(out);
+    nearest_number(out);
     regime_leave_out(out);
     return true;
 }

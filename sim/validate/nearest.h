@@ -64,15 +64,18 @@ enum regime_of { REGIME_OF_SPEED, REGIME_OF_PEAK, REGIME_OFS }; /* tokens/s per 
 /* The rows of a table with what distinguishes them. */
 struct nearest_runs {
     struct validate_table table;
-    struct nearest_job *jobs;         /* one a row of the table */
-    double waiting;                   /* discrepancy.h; 0: not known */
-    double new_source[REGIME_OFS][2]; /* regime.h: of regimes that are known, and poorly; 0: not known, 1 is taken */
+    struct nearest_job *jobs;          /* one a row of the table */
+    int *sources, *families, *regimes; /* of a row: the first of its source, its family (lessons.h), its regime */
+    double waiting;                    /* discrepancy.h; 0: not known */
+    double new_source[REGIME_OFS][2];  /* regime.h: of regimes that are known, and poorly; 0: not known, 1 is taken */
     struct arena arena;
 };
 
 /* From a file of validate_stored_write() and the project's discrepancy.yaml; what it warns of is left out: such rows
  * are not compared. */
 bool nearest_load(struct nearest_runs *out, const char *path, struct diag *diag);
+/* Sets sources, families and regimes by what rows and jobs say. */
+void nearest_number(struct nearest_runs *runs);
 void nearest_release(struct nearest_runs *runs);
 
 enum { NEAREST_RUNS = 20 };

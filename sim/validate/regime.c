@@ -87,25 +87,18 @@ static double ratio_of(const struct validate_row *row, enum regime_of of)
     return of == REGIME_OF_SPEED ? row->error + 1 : row->predicted_peak_bytes / row->measured_peak_bytes;
 }
 
-static bool counts(const struct validate_row *row, int r, enum regime_of of, const char *except)
+static bool counts(const struct validate_row *row, int r, enum regime_of of)
 {
     bool known = of == REGIME_OF_SPEED ? row->has_error : row->measured_peak_bytes > 0 && row->predicted_peak_bytes > 0;
-    return known && row->same == r && !*row->used_in_fit && !(except && strcmp(row->source, except) == 0);
+    return known && row->same == r && !*row->used_in_fit;
 }
 
-/* The number of the family and of the source: the first row before it that has the same. */
-static void number(struct found *found, int n, const struct validate_row *rows, const int *row_of)
+static int source_named(const struct nearest_runs *runs, const char *name)
 {
-    const struct validate_row *row = &rows[row_of[n]];
-    found[n].lesson.family = found[n].lesson.source = n;
-    for (int i = n - 1; i >= 0; i--)
-        if (strcmp(rows[row_of[i]].source, row->source) == 0) {
-            found[n].lesson.source = found[i].lesson.source;
-            if (lessons_same_family(&rows[row_of[i]], row)) {
-                found[n].lesson.family = found[i].lesson.family;
-                return;
-            }
-        }
+    int r = 0;
+    while (name && r < runs->table.rows.n && strcmp(runs->table.rows.at[r].source, name) != 0)
+        r++;
+    return name && r < runs->table.rows.n ? runs->sources[r] : -1;
 }
 
 static double scale_of(const struct nearest_runs *runs, enum regime_of of, double waiting)
@@ -117,19 +110,19 @@ static int find(struct found *found, const struct nearest_runs *runs, const stru
     const char *except)
 {
     const struct validate_row *rows = runs->table.rows.at;
-    int *row_of = xcalloc((size_t)runs->table.rows.n + 1, sizeof *row_of), n = 0;
+    enum regime_rung *rungs = xcalloc((size_t)runs->table.rows.n + 1, sizeof *rungs);
+    int n = 0, left_out = source_named(runs, except);
     for (int r = 0; r < runs->table.rows.n; r++) {
-        if (!counts(&rows[r], r, of, except))
-            continue;
-        row_of[n] = r;
-        found[n] =
-            (struct found){.lesson.need = -log(ratio_of(&rows[r], of)) / scale_of(runs, of, rows[r].waiting_share),
+        rungs[r] = runs->regimes[r] == r ? regime_rung_of(job, &runs->jobs[r]) : rungs[runs->regimes[r]];
+        if (counts(&rows[r], r, of) && runs->sources[r] != left_out)
+            found[n++] = (struct found){
+                .lesson = {.need = -log(ratio_of(&rows[r], of)) / scale_of(runs, of, rows[r].waiting_share),
+                    .family = runs->families[r],
+                    .source = runs->sources[r]},
                 .error = fabs(ratio_of(&rows[r], of) - 1),
-                .rung = regime_rung_of(job, &runs->jobs[r])};
-        number(found, n, rows, row_of);
-        n++;
+                .rung = rungs[r]};
     }
-    free(row_of);
+    free(rungs);
     return n;
 }
 
@@ -138,12 +131,13 @@ static int find(struct found *found, const struct nearest_runs *runs, const stru
 /* Rows of a family, families of a source, on one rung, by their numbers. */
 struct census {
     int *rows, *families;
+    size_t numbers;
 };
 
 static void census_rung(struct census *census, struct regime *out, const struct found *found, int n, int rung)
 {
-    memset(census->rows, 0, ((size_t)n + 1) * sizeof *census->rows);
-    memset(census->families, 0, ((size_t)n + 1) * sizeof *census->families);
+    memset(census->rows, 0, census->numbers * sizeof *census->rows);
+    memset(census->families, 0, census->numbers * sizeof *census->families);
     for (int i = 0; i < n; i++) {
         if (found[i].rung != (enum regime_rung)rung)
             continue;
@@ -156,10 +150,10 @@ static void census_rung(struct census *census, struct regime *out, const struct 
 }
 
 /* What a rung weighs is what those before it lack. */
-static void weigh(struct regime *out, struct found *found, int n)
+static void weigh(struct regime *out, struct found *found, int n, size_t numbers)
 {
     struct census census = {
-        .rows = xcalloc((size_t)n + 1, sizeof(int)), .families = xcalloc((size_t)n + 1, sizeof(int))};
+        .rows = xcalloc(numbers, sizeof(int)), .families = xcalloc(numbers, sizeof(int)), .numbers = numbers};
     double sum = 0;
     for (int rung = 0; rung < REGIME_RUNGS; rung++) {
         census_rung(&census, out, found, n, rung);
@@ -222,7 +216,7 @@ void regime_find(struct regime *out, const struct nearest_runs *runs, const stru
     int n = find(found, runs, job, of, except);
     *out = (struct regime){.known = n > 0, .of = of};
     if (n > 0) {
-        weigh(out, found, n);
+        weigh(out, found, n, (size_t)runs->table.rows.n);
         summarise(out, found, n);
         out->sides = sides_of(found, n);
         out->poor = out->families[REGIME_ALIKE] < VALIDATE_LEAST_UNITS;
@@ -244,9 +238,9 @@ static int without_source(struct asked *asked, int *n, const struct nearest_runs
 {
     int first = *n, same = *n;
     for (int i = *n - 1; i >= 0; i--)
-        if (strcmp(runs->table.rows.at[asked[i].row].source, runs->table.rows.at[r].source) == 0) {
+        if (runs->sources[asked[i].row] == runs->sources[r]) {
             first = asked[i].first;
-            same = regime_rung_of(&runs->jobs[asked[i].row], &runs->jobs[r]) == REGIME_ALIKE ? i : same;
+            same = runs->regimes[asked[i].row] == runs->regimes[r] ? i : same;
         }
     if (same == *n) {
         asked[*n] = (struct asked){.row = r, .first = first};
@@ -289,9 +283,8 @@ void regime_leave_out(struct nearest_runs *runs)
     for (int of = 0; of < REGIME_OFS; of++) {
         int n = 0;
         for (int r = 0; r < runs->table.rows.n; r++)
-            place[r] = counts(&rows[r], r, (enum regime_of)of, NULL)
-                           ? without_source(asked, &n, runs, r, (enum regime_of)of)
-                           : -1;
+            place[r] =
+                counts(&rows[r], r, (enum regime_of)of) ? without_source(asked, &n, runs, r, (enum regime_of)of) : -1;
         for (int poor = 0; poor < 2; poor++)
             runs->new_source[of][poor] = new_source(runs, asked, place, poor);
     }

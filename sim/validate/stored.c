@@ -128,21 +128,25 @@ struct stored {
     int *rows;         /* of the table, by row of the file; -1: none */
 };
 
-static const char *text(const struct stored *stored, int row, const char *column)
+static int place(const struct stored *stored, const char *column)
 {
     for (int c = 0; c < N_COLUMNS; c++)
         if (strcmp(columns[c], column) == 0)
-            return csv_cell(stored->csv, row, stored->at[c]);
+            return stored->at[c];
     BUG_IF(true, "no column '%s'", column);
+}
+
+static const char *text(const struct stored *stored, int row, const char *column)
+{
+    return csv_cell(stored->csv, row, place(stored, column));
 }
 
 /* False: the cell is empty. */
 static bool number(const struct stored *stored, int row, const char *column, double *out, struct diag *diag)
 {
-    for (int c = 0; c < N_COLUMNS; c++)
-        if (strcmp(columns[c], column) == 0)
-            csv_number(stored->csv, row, stored->at[c], 0, out, diag);
-    return *text(stored, row, column) != '\0';
+    int at = place(stored, column);
+    csv_number(stored->csv, row, at, 0, out, diag);
+    return *csv_cell(stored->csv, row, at) != '\0';
 }
 
 static int index_of(const char *name, const char *const *names)
@@ -210,6 +214,19 @@ static const char *find(struct arena *arena, const char *path, const char *name)
     return arena_strdup(arena, files_find_from(arena, FILES_ANY, joined, name));
 }
 
+/* The row of an id, of rows first to end - 1: rows of the table mostly follow each other here as there, so that it is
+ * asked of row next first. end: none has it. */
+static int row_of(const struct stored *stored, int first, int end, int next, const char *id)
+{
+    const int column = place(stored, "id"), n = end - first;
+    for (int i = 0; i < n; i++) {
+        int at = first + (next - first + i) % n;
+        if (strcmp(csv_cell(stored->csv, at, column), id) == 0)
+            return at;
+    }
+    return end;
+}
+
 /* The rows of one table, from row r of the file on that holds them; gives the row after the last. */
 static int read_table(
     struct validate_table *out, const struct stored *stored, int r, const char *path, struct diag *diag)
@@ -221,12 +238,13 @@ static int read_table(
         end++;
     if (!validate_add_unread(out, table, diag))
         return end;
+    const char *base_path = *base ? find(&out->arena, path, base) : NULL;
+    int next = r;
     for (int i = first; i < out->rows.n; i++) {
         struct validate_row *row = &out->rows.at[i];
-        row->base = *base ? find(&out->arena, path, base) : NULL;
-        int at = r;
-        while (at < end && strcmp(text(stored, at, "id"), row->id) != 0)
-            at++;
+        row->base = base_path;
+        int at = row_of(stored, r, end, next, row->id);
+        next = at + 1;
         char digest[17];
         snprintf(digest, sizeof digest, "%016" PRIx64, validate_settings_digest(row->csv, row->csv_row));
         bool same = at < end && strcmp(text(stored, at, "settings"), digest) == 0;

@@ -70,12 +70,14 @@ static void add(struct made *made, const char *source, struct nearest_job of, do
                                          .same = r,
                                          .has_error = true,
                                          .error = error});
+    nearest_number(&made->runs);
 }
 
 static void release(struct made *made)
 {
     vec_free(&made->runs.table.rows);
     vec_free(&made->runs.table.files);
+    arena_release(&made->runs.arena);
 }
 
 /* 20 families of the regime, one source, measured 1 to 20 % below the prediction: 95 % of the weight are the first 19
