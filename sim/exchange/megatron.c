@@ -72,7 +72,7 @@ const struct rule megatron_rules[] = {
     {"--fp8-format", RULE_FACT, "train.precision", "hybrid e4m3"},
     {"--fp4-format", RULE_FACT, "train.precision", "e2m1"},
     {"--fp4-recipe", RULE_HELD, NULL, "nvfp4"},
-    {"--fp8-recipe", RULE_WORDS, "train.fp8_recipe", "delayed=delayed tensorwise=tensorwise mxfp8=mxfp8"},
+    {"--fp8-recipe", RULE_WORDS, "train.fp8_recipe", "delayed=delayed tensorwise=delayed mxfp8=mxfp8"},
     {"--fp8-param-gather --fp4-param-gather", RULE_SET, MEG "fp8_param_gather", "true"},
     {"--fp8-amax-* --fp8-margin --fp8-interval", RULE_ASIDE, NULL, "of the scales' values"},
     {"--first-last-layers-bf16 --num-layers-at-start-in-bf16 --num-layers-at-end-in-bf16 --no-fp8-wgrad "
@@ -127,7 +127,7 @@ const struct rule megatron_rules[] = {
         "user buffers are simulated as TransformerEngine sets them up by default"},
     {"--no-async-tensor-model-parallel-allreduce", RULE_SET, PAR "tensor_overlap", "none"},
     /* Data parallelism. */
-    {"--use-distributed-optimizer", RULE_SET, MEG "use_distributed_optimizer", "true"},
+    {"--use-distributed-optimizer", RULE_FACT, MEG "use_distributed_optimizer", NULL},
     {"--overlap-grad-reduce", RULE_SET, MEG "overlap_grad_reduce", "true"},
     {"--overlap-param-gather", RULE_SET, MEG "overlap_param_gather", "true"},
     {"--accumulate-allreduce-grads-in-fp32", RULE_SET, MEG "grad_reduce_in_fp32", "true"},
@@ -446,6 +446,16 @@ static void finish_softmax(struct configuration *config, bool gpt)
         setting_aside(wide, "flash attention and the fused softmax have it in FP32");
 }
 
+/* Megatron-FSDP says by its strategy what is sharded. */
+static void finish_sharding(struct configuration *config)
+{
+    struct configuration_setting *shards = setting_find(config, "--use-distributed-optimizer");
+    if (put_find(config, MEG "use_megatron_fsdp"))
+        setting_aside(shards, "--data-parallel-sharding-strategy says what is sharded");
+    else if (shards)
+        put_setting(config, MEG "use_distributed_optimizer", "true", shards);
+}
+
 /* Megatron-FSDP's gradients, as they are kept and as they travel. */
 static void finish_gradients(struct configuration *config)
 {
@@ -464,8 +474,9 @@ static void finish_gradients(struct configuration *config)
 static void finish_switches(struct configuration *config)
 {
     static const char *const off[] = {
-        MEG "use_distributed_optimizer", MEG "overlap_grad_reduce", MEG "overlap_param_gather"};
-    for (size_t i = 0; i < sizeof off / sizeof *off; i++)
+        MEG "overlap_grad_reduce", MEG "overlap_param_gather", MEG "use_distributed_optimizer"};
+    bool units = put_find(config, MEG "use_megatron_fsdp");
+    for (size_t i = 0; i < sizeof off / sizeof *off - units; i++)
         if (!put_find(config, off[i]))
             put_assumed(config, off[i], "false", NULL);
     finish_gradients(config);
@@ -483,6 +494,9 @@ void megatron_finish(struct configuration *config, struct diag *diag)
     struct configuration_setting *fp8 = setting_find(config, "--fp8-format");
     if (fp8 && !fp8->words)
         put_setting(config, "train.precision", "fp8_mixed", fp8);
+    if (setting_is(config, "--fp8-recipe", "tensorwise"))
+        assume(
+            config, "--fp8-recipe: current scaling is simulated as delayed scaling, without a pass for largest values");
     struct configuration_setting *fp4 = setting_find(config, "--fp4-format");
     if (fp4 && !fp4->words)
         put_setting(config, "train.precision", "fp4_mixed", fp4);
@@ -496,6 +510,7 @@ void megatron_finish(struct configuration *config, struct diag *diag)
     finish_tensor(config);
     finish_recomputation(config);
     finish_pipeline(config, deepspeed != NULL, diag);
+    finish_sharding(config);
     if (deepspeed) {
         put_setting(config, "strategy", "deepspeed", deepspeed);
         put_assumed(config, "stack", "megatron-deepspeed-2022", "the version is not in the file");
