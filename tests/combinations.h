@@ -170,6 +170,41 @@ static inline struct drawn draw(int number)
     return drawn;
 }
 
+static inline void draw_units(struct rng_stream *rng, struct megatron_options *megatron)
+{
+    megatron->use_megatron_fsdp = true;
+    megatron->data_parallel_sharding_strategy = below(rng, SHARD_OPTIM_GRADS_PARAMS + 1);
+    megatron->fsdp_double_buffer = one_in(rng, 2);
+    megatron->suggested_communication_unit_size = ONE_OF(rng, 0, 1, 20000);
+    megatron->num_distributed_optimizer_instances =
+        megatron->data_parallel_sharding_strategy >= SHARD_OPTIM_GRADS ? ONE_OF(rng, 0, 1, 2) : 0;
+}
+
+/* Megatron-FSDP, and activations in host memory; drawn beside draw(), whose cases stay what they were. */
+static inline struct drawn draw_megatron_fsdp(int number)
+{
+    struct rng_stream rng = rng_stream(2, 0, (uint64_t)number);
+    struct drawn drawn = draw(number);
+    struct train_options *train = &drawn.options.train;
+    struct megatron_options *megatron = &drawn.options.megatron;
+    drawn.options.kind = STRATEGY_MEGATRON;
+    train->precision =
+        (int)ONE_OF(&rng, PRECISION_FP32, PRECISION_BF16_MIXED, PRECISION_FP16_MIXED, PRECISION_FP8_MIXED);
+    train->fusion = one_in(&rng, 2) ? FUSION_TRANSFORMER_ENGINE : FUSION_EAGER;
+    train->autocast = train->qlora = train->clip_grad_norm = false;
+    train->optimizer = train->optimizer == OPTIMIZER_LOMO ? OPTIMIZER_ADAMW : train->optimizer;
+    train->lora_rank = 0;
+    if (train->fusion == FUSION_TRANSFORMER_ENGINE && train->activation_checkpointing == CHECKPOINT_NONE)
+        train->cpu_offloading_num_layers = ONE_OF(&rng, 0, 1, 2);
+    draw_units(&rng, megatron);
+    megatron->overlap_grad_reduce = one_in(&rng, 2);
+    megatron->overlap_param_gather = one_in(&rng, 2);
+    megatron->grad_reduce_in_fp32 = one_in(&rng, 2);
+    megatron->average_in_collective = one_in(&rng, 2);
+    megatron->fp8_param_gather = one_in(&rng, 2);
+    return drawn;
+}
+
 /* A cluster for such cases: one whose host takes some time for an image, so that images can be decoded. */
 static inline void load_cluster(struct hw *hw, const char *name, struct arena *arena)
 {

@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CASES = 2000, EXECUTED = 4 };
+enum { CASES = 2000, UNITS = 500, EXECUTED = 4 };
 
 /* NVSwitch and as many NICs as GPUs; the same with leaf and spine switches; PCIe and one NIC a node. */
 static const char *const clusters[] = {"h100-8x400g", "h100-8x400g-rail", "a100-pcie-1x200g"};
@@ -43,6 +43,8 @@ static const struct digests want = {
         [MODEL_DHEN] = UINT64_C(0x2845c1d4453095d1)},
     .cluster = {UINT64_C(0x43bda43804511751), UINT64_C(0xd4a9cdaaf921da8f), UINT64_C(0xc98f1eb0a25ba7d8)},
 };
+
+static const uint64_t want_units = UINT64_C(0xd97f5e7cd19d26dc);
 
 static uint64_t digest_real(uint64_t digest, double value)
 {
@@ -126,6 +128,27 @@ static int compare(const char *table, const uint64_t *got, const uint64_t *wante
     return differ;
 }
 
+/* Megatron-FSDP, which is drawn apart. */
+static void its_units_are_what_they_were(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct hw hw;
+    uint64_t digest = 0;
+    load_cluster(&hw, clusters[0], &arena);
+    for (int i = 0; i < UNITS; i++) {
+        struct arena scratch = ARENA_INIT;
+        struct drawn drawn = draw_megatron_fsdp(i);
+        struct plan plan;
+        if (compile_drawn(&plan, &drawn, &hw, &scratch))
+            digest = digest_plan(digest, &plan);
+        plan_release(&plan);
+        arena_release(&scratch);
+    }
+    assert_int_equal(compare("megatron_fsdp", &digest, &want_units, 1), 0);
+    arena_release(&arena);
+}
+
 static void plans_and_runs_are_what_they_were(void **state)
 {
     (void)state;
@@ -145,6 +168,7 @@ static void plans_and_runs_are_what_they_were(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(plans_and_runs_are_what_they_were)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plans_and_runs_are_what_they_were), cmocka_unit_test(its_units_are_what_they_were)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

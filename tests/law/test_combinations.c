@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CASES = 6000, EXECUTED = 8 }; /* every eighth is */
+enum { CASES = 6000, UNITS = 1500, EXECUTED = 8 }; /* every eighth is */
 
 static struct drawn current = {.number = -1}; /* of which nobody knows yet that it holds */
 
@@ -84,11 +84,11 @@ static void execute(const struct plan *plan, const struct hw *hw, int number, st
 }
 
 /* Whether the case can be done. */
-static bool holds(int number, const struct hw *hw)
+static bool holds(struct drawn (*drawn)(int), int number, const struct hw *hw)
 {
     struct arena arena = ARENA_INIT;
     struct plan plan;
-    current = draw(number);
+    current = drawn(number);
     snprintf(current_line, sizeof current_line, "in case %d of test_combinations.c\n", number);
     bool taken = compile_drawn(&plan, &current, hw, &arena);
     if (taken) {
@@ -102,22 +102,34 @@ static bool holds(int number, const struct hw *hw)
     return taken;
 }
 
-static void every_combination_is_a_lawful_plan(void **state)
+static int taken_of(struct drawn (*drawn)(int), int cases)
 {
-    (void)state;
     struct arena arena = ARENA_INIT;
     struct hw hw;
     signal(SIGABRT, on_abort);
     load_cluster(&hw, "h100-8x400g", &arena);
     int taken = 0;
-    for (int i = 0; i < CASES; i++)
-        taken += holds(i, &hw);
-    assert_true(taken > CASES / 2);
+    for (int i = 0; i < cases; i++)
+        taken += holds(drawn, i, &hw);
     arena_release(&arena);
+    return taken;
+}
+
+static void every_combination_is_a_lawful_plan(void **state)
+{
+    (void)state;
+    assert_true(taken_of(draw, CASES) > CASES / 2);
+}
+
+static void so_is_every_one_of_megatron_fsdp(void **state)
+{
+    (void)state;
+    assert_true(taken_of(draw_megatron_fsdp, UNITS) > UNITS / 3);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_combination_is_a_lawful_plan)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_combination_is_a_lawful_plan), cmocka_unit_test(so_is_every_one_of_megatron_fsdp)};
     return cmocka_run_group_tests(tests, NULL, print_current);
 }

@@ -90,22 +90,11 @@ static void draw_data_parallel(struct pair *pair, struct rng_stream *rng)
 }
 
 /* Drawn apart, so that other jobs stay what they were. */
-static void draw_megatron_fsdp(struct pair *pair)
+static void draw_some_units(struct pair *pair)
 {
     struct rng_stream rng = rng_stream(13, 0, (uint64_t)pair->number);
-    struct strategy_options *options = &pair->job.options;
-    struct megatron_options *megatron = &options->megatron;
-    if (options->parallelism.pipeline > 1)
-        return;
-    megatron->use_megatron_fsdp = one_in(&rng, 2);
-    if (!megatron->use_megatron_fsdp)
-        return;
-    megatron->data_parallel_sharding_strategy = below(&rng, 4);
-    megatron->fsdp_double_buffer = one_in(&rng, 2);
-    megatron->suggested_communication_unit_size = ONE_OF(&rng, 0, 1, 20000);
-    megatron->num_distributed_optimizer_instances =
-        megatron->data_parallel_sharding_strategy >= SHARD_OPTIM_GRADS ? ONE_OF(&rng, 1, 1, 2) : 1;
-    options->train.lora_rank = 0;
+    if (pair->job.options.parallelism.pipeline == 1 && one_in(&rng, 2))
+        draw_units(&rng, &pair->job.options.megatron);
 }
 
 /* Layouts of ranks, which combinations.h leaves to others. */
@@ -138,7 +127,7 @@ static void draw_layout(struct pair *pair, struct rng_stream *rng)
     int64_t ranks = strategy_data_ranks(parallel, pair->job.gpus);
     options->train.global_batch = ranks * options->train.micro_batch * parallel->pipeline * ONE_OF(rng, 1, 2);
     strategy_share_batch(options, pair->job.gpus);
-    draw_megatron_fsdp(pair);
+    draw_some_units(pair);
 }
 
 static void draw_pair(struct pair *pair, int number, struct arena *arena)
