@@ -132,11 +132,12 @@ static void fill_buckets(struct megatron *self)
 
 /* ---- weights ---- */
 
-/* The scales of a weight in FP8 or NVFP4 hold for its transpose, too, so that the former is what is gathered. */
+/* The scales of a weight in FP8 or NVFP4 hold for its transpose, too, so that the former is what is gathered;
+ * Megatron-FSDP has shards of both, where they do not. */
 static bool gathers_fp8(const struct megatron *self)
 {
     const struct model_workload *w = &self->emit->workload;
-    return self->options->fp8_param_gather && (w->fp4 || w->fp8_recipe != FP8_MXFP8);
+    return self->options->fp8_param_gather && (w->fp4 || w->fp8_recipe != FP8_MXFP8 || self->cuts_weights);
 }
 
 /* Bytes of elements of weights that multiply in FP8 or NVFP4: of one copy; as they are gathered; beside what is
@@ -168,15 +169,19 @@ static double copied_elements(const struct megatron *self)
     return (double)(self->fp8 + (self->options->fp8_param_gather ? 0 : self->frozen_fp8));
 }
 
+double megatron_unsharded_bytes(const struct megatron *self, const struct bucket *bucket)
+{
+    double wide = (double)((bucket->elements - bucket->fp8) * self->emit->param_bytes);
+    return wide + gathered_bytes(self, (double)bucket->fp8);
+}
+
 static void gather(struct megatron *self, int b, plan_wait after)
 {
     struct emit *emit = self->emit;
     struct bucket *bucket = &self->buckets.at[b];
-    double wide = (double)((bucket->elements - bucket->fp8) * emit->param_bytes);
-    double bytes = wide + gathered_bytes(self, (double)bucket->fp8);
     bucket->gathering = true;
     bucket->gathered = emit_collective(emit, STREAM_COMM, after, arena_printf(emit->arena, "bucket.%d/all_gather", b),
-        COLL_ALL_GATHER, bytes, self->group[bucket->class]);
+        COLL_ALL_GATHER, megatron_unsharded_bytes(self, bucket), self->group[bucket->class]);
 }
 
 /* The next bucket of the class in the order of forward. */

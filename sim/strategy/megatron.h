@@ -47,6 +47,8 @@ struct megatron {
 
 /* Bytes of elements of weights that multiply in FP8 or NVFP4, in it. */
 double megatron_narrow_bytes(const struct megatron *self, double elements);
+/* Bytes of a bucket's weights, as they are gathered. */
+double megatron_unsharded_bytes(const struct megatron *self, const struct bucket *bucket);
 /* Gradients are divided by a pass over them. */
 bool megatron_is_scaled(const struct megatron *self, int class);
 
@@ -61,8 +63,7 @@ void megatron_grad_ready(struct emit *emit, int tensor);
 
 /* megatron_fsdp.c */
 extern const struct data_parallel megatron_fsdp_hooks;
-/* Bytes of a bucket: of this rank's part of its weights; of them unsharded, as they are gathered. */
+/* Bytes of this rank's part of a bucket's weights. */
 double megatron_fsdp_shard_bytes(const struct megatron *self, const struct bucket *bucket);
-double megatron_fsdp_gathered_bytes(const struct megatron *self, const struct bucket *bucket);
 
 #endif

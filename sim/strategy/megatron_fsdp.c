@@ -52,18 +52,6 @@ static bool is_unit(const struct bucket *bucket)
 
 /* ---- bytes ---- */
 
-static double wide_bytes(const struct megatron *self, const struct bucket *bucket)
-{
-    return (double)((bucket->elements - bucket->fp8) * self->emit->param_bytes);
-}
-
-double megatron_fsdp_gathered_bytes(const struct megatron *self, const struct bucket *bucket)
-{
-    double fp8 = (double)bucket->fp8;
-    return wide_bytes(self, bucket) +
-           (self->options->fp8_param_gather ? megatron_narrow_bytes(self, fp8) : fp8 * (double)self->emit->param_bytes);
-}
-
 static bool has_both_directions(const struct megatron *self)
 {
     return self->options->fp8_param_gather && self->emit->workload.fp8_recipe == FP8_MXFP8;
@@ -72,7 +60,7 @@ static bool has_both_directions(const struct megatron *self)
 double megatron_fsdp_shard_bytes(const struct megatron *self, const struct bucket *bucket)
 {
     double second = has_both_directions(self) ? megatron_narrow_bytes(self, (double)bucket->fp8) : 0;
-    return (megatron_fsdp_gathered_bytes(self, bucket) + second) / self->ranks[bucket->class];
+    return (megatron_unsharded_bytes(self, bucket) + second) / self->ranks[bucket->class];
 }
 
 static double grad_bytes(const struct megatron *self, const struct bucket *bucket)
@@ -103,7 +91,7 @@ static plan_wait computed(const struct megatron *self)
 static void gather(struct megatron *self, struct bucket *bucket)
 {
     struct emit *emit = self->emit;
-    double bytes = megatron_fsdp_gathered_bytes(self, bucket);
+    double bytes = megatron_unsharded_bytes(self, bucket);
     if (bucket->gathering || self->ranks[bucket->class] == 1)
         return;
     bucket->gathering = true;
@@ -409,7 +397,7 @@ static void keep_buffers(struct megatron *self)
         double of_weights = 0, of_grads = 0;
         end = past_unit(self, b, 1);
         for (int at = b; at < end && is_unit(&self->buckets.at[b]); at++) {
-            of_weights += megatron_fsdp_gathered_bytes(self, &self->buckets.at[at]);
+            of_weights += megatron_unsharded_bytes(self, &self->buckets.at[at]);
             of_grads += grad_bytes(self, &self->buckets.at[at]);
         }
         weights = of_weights > weights ? of_weights : weights;
