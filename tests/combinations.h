@@ -178,6 +178,8 @@ static inline void draw_units(struct rng_stream *rng, struct megatron_options *m
     megatron->suggested_communication_unit_size = ONE_OF(rng, 0, 1, 20000);
     megatron->num_distributed_optimizer_instances =
         megatron->data_parallel_sharding_strategy >= SHARD_OPTIM_GRADS ? ONE_OF(rng, 0, 1, 2) : 0;
+    megatron->outer_dp_sharding_strategy =
+        megatron->data_parallel_sharding_strategy == SHARD_OPTIM_GRADS_PARAMS ? below(rng, 2) : SHARD_NOTHING;
 }
 
 /* Megatron-FSDP, and activations in host memory; drawn beside draw(), whose cases stay what they were. */

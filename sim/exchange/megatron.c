@@ -143,7 +143,7 @@ const struct rule megatron_rules[] = {
         "no_shard=no_shard optim=optim optim_grads=optim_grads optim_grads_params=optim_grads_params"},
     {"--suggested-communication-unit-size", RULE_INT, MEG "suggested_communication_unit_size", NULL},
     {"--fsdp-double-buffer", RULE_SET, MEG "fsdp_double_buffer", "true"},
-    {"--outer-dp-sharding-strategy", RULE_HELD, NULL, "no_shard"},
+    {"--outer-dp-sharding-strategy", RULE_WORDS, MEG "outer_dp_sharding_strategy", "no_shard=no_shard optim=optim"},
     {"--megatron-fsdp-main-params-dtype", RULE_HELD, NULL, "fp32"},
     {"--megatron-fsdp-main-grads-dtype", RULE_FACT, NULL, "fp32 bf16"},
     {"--megatron-fsdp-grad-comm-dtype", RULE_WORDS, MEG "grad_reduce_in_fp32", "fp32=true bf16=false"},

@@ -161,6 +161,11 @@ static void check_megatron_fsdp(const struct job_check *job)
             "data_parallel_sharding_strategy optim_grads or optim_grads_params, or 1");
     if (!megatron->use_megatron_fsdp)
         return;
+    if (megatron->outer_dp_sharding_strategy == SHARD_OPTIM && megatron_instances(options) > 1 &&
+        megatron->data_parallel_sharding_strategy != SHARD_OPTIM_GRADS_PARAMS)
+        diag_input(job->diag, job_at(job, "megatron.outer_dp_sharding_strategy"),
+            "what is sharded over instances is sharded wholly within them; take "
+            "megatron.data_parallel_sharding_strategy: optim_grads_params, or no_shard");
     if (options->parallelism.pipeline > 1)
         diag_input(job->diag, place,
             "Megatron-FSDP is not simulated in a pipeline; leave out 'parallelism.pipeline', or this");

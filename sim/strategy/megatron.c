@@ -338,6 +338,7 @@ static void own(struct megatron *self, int class)
     const struct emit *emit = self->emit;
     bool deals = muon_distributes(emit->options), shards = deals || self->scatters;
     int64_t rest = self->elements[class], ranks = shards ? self->ranks[class] : 1;
+    ranks *= self->cuts_outer ? self->replicas : 1;
     struct optimizer_tensor *tensors = self->tensors + self->n_tensors;
     int n = 0;
     for (int t = 0; t < emit->model->n_tensors; t++) {
@@ -552,6 +553,7 @@ void megatron_setup(struct emit *emit)
         .fused = ARENA_ARRAY(emit->arena, bool, n)};
     setup_groups(self, DENSE, AXES_DENSE, 0);
     setup_groups(self, EXPERT, AXES_EXPERT, AXES_OF_EXPERT_GRID);
+    self->cuts_outer = self->replicas > 1 && options->outer_dp_sharding_strategy == SHARD_OPTIM;
     emit->overwrites_main_grad = self->cuts_grads;
     emit->main_grad_bytes = self->grad_bytes;
     for (int t = 0; t < n; t++) {
@@ -573,6 +575,7 @@ void megatron_setup(struct emit *emit)
 
 /* ---- settings ---- */
 
+const char *const megatron_outer_names[] = {"no_shard", "optim", NULL};
 const char *const megatron_sharding_names[] = {"no_shard", "optim", "optim_grads", "optim_grads_params", NULL};
 
 #define MEGATRON(key_, type_, help_) CONFIG_FIELD(#key_, type_, struct megatron_options, key_, help_)
@@ -606,6 +609,9 @@ static const struct config_field megatron_fields[] = {
          "Megatron-FSDP: copies of what is sharded, between which gradients are all-reduced once a step (HSDP); 0: "
          "one"),
         .min = 0, .max = STRATEGY_MAX_GPUS},
+    {MEGATRON(outer_dp_sharding_strategy, FIELD_ENUM,
+         "Megatron-FSDP: optim shards the optimizer's state over these copies, too"),
+        .names = megatron_outer_names},
 };
 const struct config_table megatron_table = CONFIG_TABLE("'megatron'", megatron_fields);
 
@@ -636,6 +642,11 @@ static bool cuts_weights(const struct strategy_options *options)
     return is_fsdp(options) && options->megatron.data_parallel_sharding_strategy == SHARD_OPTIM_GRADS_PARAMS;
 }
 
+static bool has_instances(const struct strategy_options *options)
+{
+    return megatron_instances(options) > 1;
+}
+
 #define SHARDING_PATH "megatron.data_parallel_sharding_strategy"
 static const struct strategy_reads reads[] = {
     {"megatron.fp8_param_gather", multiplies_narrow, "train.precision", "fp8_mixed or fp4_mixed"},
@@ -644,6 +655,7 @@ static const struct strategy_reads reads[] = {
     {"megatron.data_parallel_sharding_strategy", is_fsdp, "megatron.use_megatron_fsdp", "true"},
     {"megatron.suggested_communication_unit_size", is_fsdp, "megatron.use_megatron_fsdp", "true"},
     {"megatron.fsdp_double_buffer", cuts_weights, SHARDING_PATH, "optim_grads_params"},
+    {"megatron.outer_dp_sharding_strategy", has_instances, "megatron.num_distributed_optimizer_instances", "2 or more"},
     {0},
 };
 

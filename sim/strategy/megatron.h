@@ -20,6 +20,7 @@ struct bucket {
     /* Megatron-FSDP: buffers of what is unsharded now, or PLAN_NO_OP: weights, what is made of them to multiply in FP8,
      * gradients. */
     int weights, copies, grads;
+    bool whole;              /* this instance has the step's weights from the others */
     bool filling, under_way; /* gradients of this pass; of the one before, to their reduction */
 };
 
@@ -31,6 +32,7 @@ struct megatron {
     int64_t grad_bytes;                       /* of main_grad's elements */
     int group[N_CLASSES], ranks[N_CLASSES];   /* that share what is sharded, or have all */
     int replicas, replicate_group[N_CLASSES]; /* instances of that, Megatron-FSDP */
+    bool cuts_outer;                          /* the optimizer's state is sharded over these, too */
     int64_t elements[N_CLASSES];              /* on this rank, that are trained */
     struct optimizer_tensor *tensors;         /* that this rank steps on */
     int n_tensors;

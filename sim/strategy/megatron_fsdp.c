@@ -23,8 +23,10 @@
  * fsdp_double_buffer: buffers for the weights and the gradients of two units for the whole run; no more than the next
  * unit is gathered ahead, and gradients of a third wait for the first.
  *
- * num_distributed_optimizer_instances: as many copies of what is sharded (HSDP, outer_dp_sharding_strategy no_shard),
- * between which the reduced shards of the last micro-batch are all-reduced.
+ * num_distributed_optimizer_instances: as many copies of what is sharded (HSDP), between which the reduced shards of
+ * the last micro-batch are all-reduced. outer_dp_sharding_strategy optim: they are reduce-scattered there, each
+ * instance steps on a part of its shard, and gathers the others' when a unit is first needed in the next step, before
+ * it is gathered.
  *
  * FP8: with fp8_param_gather the shards are FP8, cast from the FP32 ones after the optimizer's step, and so is what is
  * gathered. Transposes are made in each backward pass (keep_fp8_transpose_cache off); MXFP8 has a shard for each
@@ -33,8 +35,8 @@
  *
  * Assumed: a pass for NaN looks through a unit's gradients before they are reduced, as DDP's does. Ignored: padding,
  * hooks of modules within a unit, the all-reduce of FP8's largest values before the cast, coalescing of collectives,
- * registration of buffers with NCCL (--nccl-ub, with which collectives hold fewer SMs), outer_dp_sharding_strategy
- * optim, formats of communication and of main gradients that differ. Refused: pipelines, adapters. */
+ * registration of buffers with NCCL (--nccl-ub, with which collectives hold fewer SMs), formats of
+ * communication and of main gradients that differ. Refused: pipelines, adapters. */
 #include "strategy/megatron.h"
 
 /* Elements that are gathered at once at least ("Cap to 1B elements"). */
@@ -88,18 +90,32 @@ static plan_wait computed(const struct megatron *self)
     return last != PLAN_NO_OP ? last : EMIT_LAST_STEP;
 }
 
+/* The other instances have stepped on the rest of this one's shard, once a step. */
+static plan_wait gather_outer(struct megatron *self, struct bucket *bucket, plan_wait after)
+{
+    if (!self->cuts_outer || bucket->whole)
+        return after;
+    bucket->whole = true;
+    plan_wait op = emit_collective(self->emit, STREAM_REPLICATE, after, name_of(self, bucket, "outer_all_gather"),
+        COLL_ALL_GATHER, megatron_fsdp_shard_bytes(self, bucket), self->replicate_group[bucket->class]);
+    return op != PLAN_NO_OP ? op : after;
+}
+
 static void gather(struct megatron *self, struct bucket *bucket)
 {
     struct emit *emit = self->emit;
     double bytes = megatron_unsharded_bytes(self, bucket);
-    if (bucket->gathering || self->ranks[bucket->class] == 1)
+    bool sharded = self->ranks[bucket->class] > 1;
+    if (bucket->gathering || !(sharded || self->cuts_outer))
         return;
     bucket->gathering = true;
-    if (self->cuts_weights && !(doubles(self) && is_unit(bucket)))
+    if (sharded && self->cuts_weights && !(doubles(self) && is_unit(bucket)))
         bucket->weights = plan_alloc(
             &emit->builder, STREAM_COMM, name_of(self, bucket, "unsharded_params"), (int64_t)bytes, HBM_GATHERED);
-    bucket->gathered = emit_collective(emit, STREAM_COMM, computed(self), name_of(self, bucket, "all_gather"),
-        COLL_ALL_GATHER, bytes, self->group[bucket->class]);
+    plan_wait ready = gather_outer(self, bucket, computed(self));
+    plan_wait op = emit_collective(emit, STREAM_COMM, ready, name_of(self, bucket, "all_gather"), COLL_ALL_GATHER,
+        bytes, self->group[bucket->class]);
+    bucket->gathered = op != PLAN_NO_OP ? op : ready;
 }
 
 /* Behind the buckets of a unit, which lie side by side, in a direction. */
@@ -315,8 +331,9 @@ static void scatter(struct megatron *self, struct bucket *bucket)
     plan_free(builder, reduced, PLAN_NO_OP);
     bucket->reduced = plan_last_op(builder, STREAM_POST);
     if (emit->on_last && self->replicas > 1)
-        bucket->reduced = emit_collective(emit, STREAM_REPLICATE, bucket->reduced, name_of(self, bucket, "all_reduce"),
-            COLL_ALL_REDUCE, shard, self->replicate_group[bucket->class]);
+        bucket->reduced = emit_collective(emit, STREAM_REPLICATE, bucket->reduced,
+            name_of(self, bucket, self->cuts_outer ? "outer_reduce_scatter" : "outer_all_reduce"),
+            self->cuts_outer ? COLL_REDUCE_SCATTER : COLL_ALL_REDUCE, shard, self->replicate_group[bucket->class]);
 }
 
 static void reduce(struct megatron *self, int b)

@@ -204,9 +204,11 @@ struct megatron_options {
     int data_parallel_sharding_strategy;         /* enum megatron_sharding */
     int64_t suggested_communication_unit_size;   /* elements; 0: two units, and 10^9 at least */
     int64_t num_distributed_optimizer_instances; /* copies of what is sharded; 0: one */
+    int outer_dp_sharding_strategy;              /* enum megatron_sharding, up to SHARD_OPTIM: over these copies */
 };
 /* Each shards what those before it do, too. */
 enum megatron_sharding { SHARD_NOTHING, SHARD_OPTIM, SHARD_OPTIM_GRADS, SHARD_OPTIM_GRADS_PARAMS };
+extern const char *const megatron_outer_names[];    /* "no_shard", "optim" */
 extern const char *const megatron_sharding_names[]; /* "no_shard", "optim", "optim_grads", "optim_grads_params" */
 
 /* nanotron's configuration of data parallelism and optimizer; see nanotron.c. */

@@ -139,7 +139,7 @@ static void megatron_model(void **state)
         {FSDP "--fsdp-double-buffer", "--fsdp-double-buffer", TAKEN},
         {FSDP "--suggested-communication-unit-size 1000", "--suggested-communication-unit-size", TAKEN},
         {FSDP "--num-distributed-optimizer-instances 2", "--num-distributed-optimizer-instances", TAKEN},
-        {FSDP "--outer-dp-sharding-strategy optim", "--outer-dp-sharding-strategy", REFUSED},
+        {FSDP "--outer-dp-sharding-strategy optim", "--outer-dp-sharding-strategy", TAKEN},
         {FSDP "--nccl-ub", "--nccl-ub", ASIDE},
         {FSDP "--init-model-with-meta-device", "--init-model-with-meta-device", ASIDE},
         {FSDP "--megatron-fsdp-main-grads-dtype bf16", "--megatron-fsdp-main-grads-dtype", TAKEN},

@@ -214,6 +214,26 @@ static void instances_meet_once_a_step(void **state)
     drop(&c);
 }
 
+/* Sharded over both copies, the optimizer has a part of the shard; weights come back once a step, and the gradients of
+ * the last micro-batch are scattered. */
+static void instances_share_the_optimizer(void **state)
+{
+    (void)state;
+    enum { INSTANCES = 2 };
+    struct compiled c;
+    struct strategy_options options = units(SHARD_OPTIM_GRADS_PARAMS);
+    options.megatron.num_distributed_optimizer_instances = INSTANCES;
+    options.megatron.outer_dp_sharding_strategy = SHARD_OPTIM;
+    compile_sound(&c, &options, &small_llama, INSTANCES * RANKS);
+    double all = (double)c.model.params, blocks = in_blocks(&c.model);
+    double inner = 2 * MICRO_BATCHES * blocks + (all - blocks);
+    assert_near(issued(&c.plan, COLL_ALL_GATHER), 2 * (inner + all / RANKS), 64);
+    assert_near(issued(&c.plan, COLL_REDUCE_SCATTER), 4 * (MICRO_BATCHES * all + all / RANKS), 64);
+    assert_near(kept(&c.plan, HBM_OPTIMIZER), 12 * all / (RANKS * INSTANCES), 256);
+    assert_near(kept(&c.plan, HBM_PARAMETERS), 2 * all / RANKS, 64);
+    drop(&c);
+}
+
 /* It writes what DDP adds to; recomputed layers, tensor parallelism and every switch make sound plans. */
 static void every_switch_makes_a_sound_plan(void **state)
 {
@@ -248,6 +268,9 @@ static void refused(void **state)
     options = units(SHARD_OPTIM_GRADS);
     options.megatron.num_distributed_optimizer_instances = 3;
     refuse_model(&small_llama, test_hw(), &options, "3 instances do not divide the 8 ranks");
+    options.megatron.num_distributed_optimizer_instances = 2;
+    options.megatron.outer_dp_sharding_strategy = SHARD_OPTIM;
+    refuse_model(&small_llama, test_hw(), &options, "is sharded wholly within them");
     options = units(SHARD_OPTIM_GRADS_PARAMS);
     options.train.optimizer = OPTIMIZER_MUON;
     refuse_model(&small_llama, test_hw(), &options, "muon is not simulated with Megatron-FSDP");
@@ -266,6 +289,7 @@ int main(void)
         cmocka_unit_test(fp8_halves_what_is_gathered),
         cmocka_unit_test(experts_have_shards_of_fewer_ranks),
         cmocka_unit_test(instances_meet_once_a_step),
+        cmocka_unit_test(instances_share_the_optimizer),
         cmocka_unit_test(every_switch_makes_a_sound_plan),
         cmocka_unit_test(refused),
     };
