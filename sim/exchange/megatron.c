@@ -176,8 +176,7 @@ const struct rule megatron_rules[] = {
      "--moe-token-dispatcher-padding --mla-down-proj-fusion --use-transformer-engine-op-fuser",
         RULE_SLIGHT, NULL, "kernels are fused as in Megatron-LM's default"},
     {"--enable-cuda-graph --external-cuda-graph", RULE_SET, "train.cuda_graphs", "true"},
-    {"--cuda-graph-* --delay-wgrad-compute "
-     "--overlap-moe-expert-parallel-comm --batch-invariant-mode --deterministic-mode --ep-overlap-*",
+    {"--cuda-graph-* --delay-wgrad-compute --batch-invariant-mode --deterministic-mode --ep-overlap-*",
         RULE_REFUSED, NULL, "kernels are issued one by one, by the host, in the default's order"},
     /* Experts. */
     {"--moe-grouped-gemm", RULE_SET, "train.expert_kernels", "grouped"},
@@ -186,6 +185,7 @@ const struct rule megatron_rules[] = {
     {"--moe-enable-deepep", RULE_SET, "train.moe_flex_dispatcher_backend", "deepep"},
     {"--moe-flex-dispatcher-backend", RULE_WORDS, "train.moe_flex_dispatcher_backend",
         "deepep=deepep hybridep=hybridep"},
+    {"--overlap-moe-expert-parallel-comm", RULE_SET, MEG "overlap_moe_expert_parallel_comm", "true"},
     {"--moe-deepep-num-sms", RULE_INT, "train.moe_deepep_num_sms", NULL},
     {"--moe-hybridep-num-sms", RULE_INT, "train.moe_hybridep_num_sms", NULL},
     {"--moe-permute-fusion", RULE_SET, "train.moe_permute_fusion", "true"},

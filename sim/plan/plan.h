@@ -292,6 +292,15 @@ int plan_alloc(struct plan_builder *builder, int queue, const char *name, int64_
 /* last_use: the last op of another stream that uses it (record_stream), or PLAN_NO_OP when only its own stream did. */
 void plan_free(struct plan_builder *builder, int buffer, plan_wait last_use);
 int plan_last_op(const struct plan_builder *builder, int queue); /* PLAN_NO_OP when none yet */
+/* Ops from `first` on and from `second` on to `end`: two passes that need nothing of each other. */
+struct plan_pair {
+    int first, second, end;
+};
+/* Launches the ops of pairs in turns, each queue in that order: the second one up to its first exchange of experts'
+ * tokens; then, again and again, what the first one computes up to its next exchange, what the second one does, and
+ * both exchanges. So kernels of one pass run beside the exchanges of the other. An op that waited for the end of the
+ * first pass waits for what its queue has before it. pairs: in their order, apart. No op of this program may follow. */
+void plan_weave(struct plan_builder *builder, const struct plan_pair *pairs, int n);
 void plan_end(struct plan_builder *builder);
 void plan_release(struct plan *plan); /* the arrays */
 

@@ -177,6 +177,37 @@ static void check_megatron_fsdp(const struct job_check *job)
             "Megatron-FSDP keeps weights of NVFP4 in 16 bits; leave it out");
 }
 
+/* Two micro-batches in turns, as far as Megatron-LM takes it (transformer_config.py) and this follows. */
+static void check_merged_passes(const struct job_check *job)
+{
+    const struct strategy_options *options = job->options;
+    const struct parallelism_options *parallel = &options->parallelism;
+    const struct train_options *train = &options->train;
+    const struct {
+        bool is;
+        const char *why;
+    } lacks[] = {
+        {parallel->model.expert <= 1,
+            "without expert parallelism nothing is exchanged; take 'parallelism.expert' of 2"},
+        {train->moe_token_dispatcher_type == DISPATCHER_ALLGATHER,
+            "it overlaps all_to_alls; take train.moe_token_dispatcher_type alltoall or flex"},
+        {train->moe_shared_expert_overlap, "shared experts have no stream of theirs beside it; leave out "
+                                           "train.moe_shared_expert_overlap"},
+        {train->activation_checkpointing == CHECKPOINT_FULL || train->activation_checkpointing == CHECKPOINT_SELECTIVE,
+            "blocks cannot run again in turns with others; take train.activation_checkpointing none and "
+            "train.recompute_modules"},
+        {parallel->pipeline > 1 && (parallel->virtual_stages < 2 || parallel->schedule != SCHEDULE_1F1B),
+            "in a pipeline it is interleaved 1F1B; take parallelism.virtual of 2 and more"},
+        {options->megatron.use_megatron_fsdp, "it is not simulated with Megatron-FSDP; leave out one of them"},
+        {train->cpu_offloading_num_layers > 0, "it is not simulated with offloading; leave out one of them"},
+    };
+    if (options->kind != STRATEGY_MEGATRON || !options->megatron.overlap_moe_expert_parallel_comm)
+        return;
+    for (size_t i = 0; i < sizeof lacks / sizeof *lacks; i++)
+        if (lacks[i].is)
+            diag_input(job->diag, job_at(job, "megatron.overlap_moe_expert_parallel_comm"), "%s", lacks[i].why);
+}
+
 /* Matrices that a rank has whole, or can gather. */
 static void check_muon(const struct job_check *job)
 {
@@ -454,6 +485,7 @@ enum status strategy_check(const struct strategy_options *options, const struct 
     check_lomo(&job);
     check_offloading(&job);
     check_megatron_fsdp(&job);
+    check_merged_passes(&job);
     check_muon(&job);
     check_batch(&job);
     check_documents(&job);

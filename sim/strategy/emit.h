@@ -107,7 +107,8 @@ struct emit {
     int n_away;       /* blocks whose activations have left HBM */
     int *chunk_begin; /* by model chunk: its first segment; then the end of all */
     struct schedule schedule;
-    struct posted posted[2]; /* the next activations, the next gradients */
+    struct posted posted[2];     /* the next activations, the next gradients */
+    VEC(struct plan_pair) pairs; /* cells whose ops are launched in turns, see schedule.merges */
 };
 
 /* The whole step. */

@@ -1,7 +1,5 @@
 #include "strategy/schedule.h"
 
-#include <stdbool.h>
-
 const char *const pipeline_schedule_names[] = {"1F1B", "GPipe", "ZBH1", 0};
 const char *const cell_pass_names[CELL_KIND_COUNT] = {"forward", "backward", "backward_input", "backward_weight"};
 
@@ -32,7 +30,14 @@ int schedule_warm_up(const struct schedule *s)
     int n = s->kind == SCHEDULE_GPIPE && s->stages > 1 ? all
             : s->chunks > 1                            ? 2 * before_last + (s->chunks - 1) * s->stages
                                                        : before_last;
+    n += s->merges ? 1 : 0;
     return n < all ? n : all;
+}
+
+bool schedule_merges(const struct schedule *s, const struct cell *cells, int n, int i)
+{
+    return s->merges && i >= schedule_warm_up(s) && i + 1 < n && cells[i].kind == CELL_FORWARD &&
+           cells[i + 1].kind == CELL_BACKWARD;
 }
 
 int schedule_cells(struct cell *cells, const struct schedule *s)

@@ -11,9 +11,14 @@
  * - ZBH1 (Qi et al., arXiv 2401.10241): 1F1B, where the gradients of the weights come later than those of the inputs:
  *   on stage i by i micro-batches, so every stage holds as much as the first one does under 1F1B.
  *
+ * merges (Megatron-LM's combined_1f1b.py, overlap_moe_expert_parallel_comm; of one stage, or interleaved): a pair of a
+ * forward and a backward cell is one pass over both, of different micro-batches, as one more goes forward first.
+ *
  * Not there: ZB-H2, ZBV, DualPipe, schedules that follow measured times. */
 #ifndef FLOPCAST_STRATEGY_SCHEDULE_H
 #define FLOPCAST_STRATEGY_SCHEDULE_H
+
+#include <stdbool.h>
 
 enum cell_kind {
     CELL_FORWARD,
@@ -38,10 +43,13 @@ struct schedule {
     int stages, stage; /* from 0 */
     int chunks;        /* of each stage; more than one: 1F1B */
     int micro_batches; /* with several chunks a multiple of the stages */
+    bool merges;       /* one stage, or several chunks */
 };
 
 /* Forward cells before the first pair of a forward and a backward one. */
 int schedule_warm_up(const struct schedule *schedule);
+/* Whether cells i and i + 1 of n are merged. */
+bool schedule_merges(const struct schedule *schedule, const struct cell *cells, int n, int i);
 /* Cells of a stage, at most. */
 int schedule_most_cells(const struct schedule *schedule);
 /* Writes the cells and returns their number. */

@@ -67,6 +67,9 @@ static void stage_ends(struct emit *emit)
         if (work->kind == KERNEL_GEMM || work->kind == KERNEL_ATTENTION)
             program->hardware_flop += work->flop;
     }
+    if (emit->pairs.n > 0)
+        plan_weave(&emit->builder, emit->pairs.at, emit->pairs.n);
+    vec_free(&emit->pairs);
     index_free(&emit->names);
     vec_free(&emit->made);
     vec_free(&emit->idle);
@@ -154,6 +157,54 @@ static void backward(struct emit *emit, struct cell cell)
     CALL(backward_ends, emit);
 }
 
+static void begin_cell(struct emit *emit, struct cell cell)
+{
+    emit->cell = cell;
+    emit->on_first = cell.micro_batch == 0;
+    emit->on_last = cell.micro_batch + 1 == emit->micro_batches;
+    plan_begin_cell(&emit->builder, cell_pass_names[cell.kind], cell.micro_batch, cell.chunk);
+}
+
+static void cell_before(struct emit *emit, const struct cell *cells, int n, int i)
+{
+    begin_cell(emit, cells[i]);
+    if (emit->options->host.pass_s > 0)
+        plan_host(&emit->builder, "pass", emit->options->host.pass_s);
+    pipeline_before(emit, cells, n, i);
+}
+
+static void cell_pass(struct emit *emit, struct cell cell)
+{
+    (cell.kind == CELL_FORWARD ? forward : backward)(emit, cell);
+    if (cell.kind == CELL_FORWARD)
+        pipeline_keep_output(emit, cell);
+}
+
+static void cell_after(struct emit *emit, const struct cell *cells, int n, int i)
+{
+    pipeline_after(emit, cells, n, i);
+    if (cells[i].kind == CELL_BACKWARD || cells[i].kind == CELL_BACKWARD_WEIGHT)
+        pipeline_end_flight(emit, cells[i]);
+}
+
+/* Both have what they need before the first begins, and send what they made behind the second. */
+static void merged(struct emit *emit, const struct cell *cells, int n, int i)
+{
+    struct plan_pair pair;
+    cell_before(emit, cells, n, i);
+    cell_before(emit, cells, n, i + 1);
+    begin_cell(emit, cells[i]);
+    pair.first = emit->builder.program->ops.n;
+    cell_pass(emit, cells[i]);
+    begin_cell(emit, cells[i + 1]);
+    pair.second = emit->builder.program->ops.n;
+    cell_pass(emit, cells[i + 1]);
+    pair.end = emit->builder.program->ops.n;
+    vec_push(&emit->pairs, pair);
+    cell_after(emit, cells, n, i);
+    cell_after(emit, cells, n, i + 1);
+}
+
 static void run(struct emit *emit)
 {
     emit->hooks->setup(emit);
@@ -162,19 +213,13 @@ static void run(struct emit *emit)
     struct cell *cells = ARENA_ARRAY(emit->arena, struct cell, schedule_most_cells(&emit->schedule));
     int n = schedule_cells(cells, &emit->schedule);
     for (int i = 0; i < n; i++) {
-        emit->cell = cells[i];
-        emit->on_first = cells[i].micro_batch == 0;
-        emit->on_last = cells[i].micro_batch + 1 == emit->micro_batches;
-        plan_begin_cell(&emit->builder, cell_pass_names[cells[i].kind], cells[i].micro_batch, cells[i].chunk);
-        if (emit->options->host.pass_s > 0)
-            plan_host(&emit->builder, "pass", emit->options->host.pass_s);
-        pipeline_before(emit, cells, n, i);
-        (cells[i].kind == CELL_FORWARD ? forward : backward)(emit, cells[i]);
-        if (cells[i].kind == CELL_FORWARD)
-            pipeline_keep_output(emit, cells[i]);
-        pipeline_after(emit, cells, n, i);
-        if (cells[i].kind == CELL_BACKWARD || cells[i].kind == CELL_BACKWARD_WEIGHT)
-            pipeline_end_flight(emit, cells[i]);
+        if (schedule_merges(&emit->schedule, cells, n, i)) {
+            merged(emit, cells, n, i++);
+            continue;
+        }
+        cell_before(emit, cells, n, i);
+        cell_pass(emit, cells[i]);
+        cell_after(emit, cells, n, i);
     }
     plan_begin_cell(&emit->builder, NULL, 0, 0);
     pipeline_merge_outputs(emit);

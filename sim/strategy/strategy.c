@@ -341,7 +341,8 @@ struct schedule strategy_schedule(const struct job *job, int stage)
         .stages = job->mesh.size[AXIS_PP],
         .stage = stage,
         .chunks = (int)options->virtual_stages,
-        .micro_batches = (int)job->batch.micro_batches};
+        .micro_batches = (int)job->batch.micro_batches,
+        .merges = job->options->kind == STRATEGY_MEGATRON && job->options->megatron.overlap_moe_expert_parallel_comm};
 }
 
 /* As the model takes it: expert_tensor 0 is that of the rest. */

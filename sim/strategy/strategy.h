@@ -198,7 +198,8 @@ struct megatron_options {
     bool average_in_collective; /* ddp_average_in_collective: no pass that scales; false */
     bool fp8_param_gather;      /* weights that multiply in FP8 are kept and gathered in it; false */
     bool fp8_amax_reduce;       /* the largest values of FP8 tensors are all-reduced in each pass of a chunk; false */
-    int64_t bucket_size;        /* ddp_bucket_size, elements; 0: 40 million, or a million for each rank of a group */
+    bool overlap_moe_expert_parallel_comm; /* a micro-batch's exchanges beside another's kernels, schedule.h; false */
+    int64_t bucket_size; /* ddp_bucket_size, elements; 0: 40 million, or a million for each rank of a group */
     /* Megatron-FSDP, see megatron_fsdp.c: */
     bool use_megatron_fsdp, fsdp_double_buffer;
     int data_parallel_sharding_strategy;         /* enum megatron_sharding */

@@ -13,7 +13,8 @@ bool bound_same_costs(const struct scenario_point *a, const struct scenario_poin
     const struct model_parallel *cut = &one->parallelism.model, *other = &two->parallelism.model;
     return cut->tensor == other->tensor && cut->sequence == other->sequence && cut->context == other->context &&
            cut->expert == other->expert && one->train.micro_batch == two->train.micro_batch &&
-           one->train.activation_checkpointing == two->train.activation_checkpointing;
+           one->train.activation_checkpointing == two->train.activation_checkpointing &&
+           one->megatron.overlap_moe_expert_parallel_comm == two->megatron.overlap_moe_expert_parallel_comm;
 }
 
 /* ---- costs of blocks ---- */
@@ -27,15 +28,16 @@ static bool is_known(const struct plan *plan, const struct mesh_group *ranks, co
     return !options->order && ranks->size > 1 && ranks->size * ranks->stride <= inner;
 }
 
-/* How long each collective of a plan takes alone, 0 of those of no matter. For free(). */
-static double *isolated_times(const struct plan *plan, const struct job *job)
+/* How long each collective of a plan takes alone, 0 of those of no matter; merges: of exchanges, too, as another
+ * micro-batch's kernels run beside them. For free(). */
+static double *isolated_times(const struct plan *plan, const struct job *job, bool merges)
 {
     double *times = xcalloc((size_t)plan->collectives.n + 1, sizeof *times);
     for (int i = 0; i < plan->collectives.n; i++) {
         const struct plan_collective *at = &plan->collectives.at[i];
         const struct mesh_group *ranks = &plan->groups.at[at->group].ranks;
         struct coll_group group = {mesh_group_first(ranks, 0), ranks->stride, ranks->size};
-        if (is_known(plan, ranks, &job->options->parallelism))
+        if (is_known(plan, ranks, &job->options->parallelism) && !(merges && at->serves == PARALLEL_EXPERT))
             times[i] = coll_isolated_s(
                 coll_of(at->kind, at->bytes, at->routing, coll_shape(group, hw_gpus_per_node(job->hw)), job->hw));
     }
@@ -213,7 +215,7 @@ static struct scenario_point block_by_block(
     strategy->train.grad_accum = micro_batches;
     strategy->train.cpu_offloading_num_layers = 0;
     strategy->megatron.use_distributed_optimizer = shares_optimizer(strategy) && !strategy->train.muon_distributed;
-    strategy->megatron.use_megatron_fsdp = false;
+    strategy->megatron.use_megatron_fsdp = strategy->megatron.overlap_moe_expert_parallel_comm = false;
     strategy->megatron.num_distributed_optimizer_instances = 0;
     cut.options.cluster.gpus = parallel->pipeline * model_tensor_ranks(&parallel->model) *
                                model_context_ranks(&parallel->model) * strategy_expert_axis(parallel);
@@ -229,7 +231,8 @@ static enum status add_passes(struct bound_block *blocks, const struct scenario_
     struct arena scratch = ARENA_INIT;
     struct plan plan = {0};
     enum status status = scenario_compile(&plan, &cut, &scratch, diag);
-    double *kernel_s = kernel_times(&plan, &cut.hw), *coll_s = isolated_times(&plan, &job);
+    double *kernel_s = kernel_times(&plan, &cut.hw);
+    double *coll_s = isolated_times(&plan, &job, point->options.strategy.megatron.overlap_moe_expert_parallel_comm);
     for (int b = 0; b < plan.n_programs && status == STATUS_OK; b++) {
         const struct plan_program *program = &plan.programs[b];
         struct bound_block *block = &blocks[b];

@@ -97,6 +97,20 @@ static void draw_some_units(struct pair *pair)
         draw_units(&rng, &pair->job.options.megatron);
 }
 
+/* Drawn apart, too. */
+static void draw_merged_passes(struct pair *pair)
+{
+    struct rng_stream rng = rng_stream(14, 0, (uint64_t)pair->number);
+    struct strategy_options *options = &pair->job.options;
+    const struct parallelism_options *parallel = &options->parallelism;
+    if (options->kind != STRATEGY_MEGATRON || parallel->model.expert < 2 || options->megatron.use_megatron_fsdp ||
+        (parallel->pipeline > 1 && parallel->virtual_stages < 2) || one_in(&rng, 4))
+        return;
+    options->megatron.overlap_moe_expert_parallel_comm = true;
+    options->train.activation_checkpointing = CHECKPOINT_NONE;
+    options->train.moe_token_dispatcher_type = one_in(&rng, 2) ? DISPATCHER_FLEX : DISPATCHER_ALLTOALL;
+}
+
 /* Layouts of ranks, which combinations.h leaves to others. */
 static void draw_layout(struct pair *pair, struct rng_stream *rng)
 {
@@ -128,6 +142,7 @@ static void draw_layout(struct pair *pair, struct rng_stream *rng)
     options->train.global_batch = ranks * options->train.micro_batch * parallel->pipeline * ONE_OF(rng, 1, 2);
     strategy_share_batch(options, pair->job.gpus);
     draw_some_units(pair);
+    draw_merged_passes(pair);
 }
 
 static void draw_pair(struct pair *pair, int number, struct arena *arena)

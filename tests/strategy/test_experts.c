@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../near.h"
@@ -381,6 +382,58 @@ static void megatron_scales_what_nccl_does_not_average(void **state)
     }
 }
 
+/* Exchanges beside which the compute stream has a kernel that needs nothing of them: between what they wait for and
+ * what waits for them. */
+static int covered(const struct plan *plan)
+{
+    const struct plan_program *program = &plan->programs[0];
+    int n = 0,
+        *since = xcalloc((size_t)program->ops.n, sizeof *since); /* by op: kernels up to it, or to what it awaits */
+    for (int o = 0, kernels = 0; o < program->ops.n; o++) {
+        const struct plan_op *op = &program->ops.at[o];
+        bool computes = op->kind == OP_KERNEL && op->stream == STREAM_COMPUTE;
+        for (int w = 0; w < op->n_waits; w++) {
+            plan_wait wait = program->waits.at[op->first_wait + w];
+            if (wait >= PLAN_PREVIOUS_STEP)
+                continue;
+            const struct plan_op *waited = &program->ops.at[wait];
+            since[o] = since[wait] > since[o] ? since[wait] : since[o];
+            bool exchanged =
+                waited->kind == OP_COLLECTIVE && plan->collectives.at[waited->index].serves == PARALLEL_EXPERT;
+            n += computes && exchanged && kernels > since[wait];
+        }
+        if (computes)
+            since[o] = ++kernels;
+    }
+    free(since);
+    return n;
+}
+
+/* overlap_moe_expert_parallel_comm: the same kernels and exchanges. Of three micro-batches two pairs are merged, of two
+ * blocks with experts. Forward and backward, their kernels wait twice for what goes to experts, once for what returns.
+ */
+static void merged_passes_exchange_beside_each_other(void **state)
+{
+    (void)state;
+    enum { MICRO_BATCHES = 3, PAIRS = MICRO_BATCHES - 1, BLOCKS = 2, WAITS = 2 * 3 };
+    struct strategy_options options = options_of(NO_SHARD);
+    const struct hw hw = test_hw();
+    struct compiled plain, merged;
+    options.kind = STRATEGY_MEGATRON;
+    options.train.grad_accum = MICRO_BATCHES;
+    compile_shared(&plain, &options, &hw, 1);
+    options.megatron.overlap_moe_expert_parallel_comm = true;
+    compile_shared(&merged, &options, &hw, 1);
+    assert_int_equal(merged.plan.collectives.n, plain.plan.collectives.n);
+    assert_int_equal(merged.plan.kernels.n, plain.plan.kernels.n);
+    assert_int_equal(ops(&merged.plan, OP_KERNEL, ""), ops(&plain.plan, OP_KERNEL, ""));
+    assert_true(merged.plan.programs[0].hardware_flop == plain.plan.programs[0].hardware_flop);
+    assert_int_equal(covered(&plain.plan), 0);
+    assert_int_equal(covered(&merged.plan), PAIRS * BLOCKS * WAITS);
+    drop(&plain);
+    drop(&merged);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -394,6 +447,7 @@ int main(void)
         cmocka_unit_test(adapters_leave_experts_alone),
         cmocka_unit_test(megatron_cuts_each_kind_over_those_that_hold_it),
         cmocka_unit_test(megatron_scales_what_nccl_does_not_average),
+        cmocka_unit_test(merged_passes_exchange_beside_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

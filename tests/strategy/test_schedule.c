@@ -17,6 +17,11 @@ enum { MOST_STAGES = 8, MOST_CHUNKS = 4, MOST_MICRO_BATCHES = 32, MOST_CELLS = 3
 /* Units of time: forward, gradient of the input, of the weights, each of a stage. */
 enum { F = 4, B = 4, W = 4 };
 
+static struct schedule of(int kind, int stages, int chunks, int micro_batches)
+{
+    return (struct schedule){.kind = kind, .stages = stages, .chunks = chunks, .micro_batches = micro_batches};
+}
+
 static int duration(enum cell_kind kind, int chunks)
 {
     return (kind == CELL_FORWARD ? F : kind == CELL_BACKWARD ? B + W : kind == CELL_BACKWARD_INPUT ? B : W) / chunks;
@@ -103,7 +108,7 @@ static void one_stage_finishes_a_micro_batch_before_the_next(void **state)
     enum { MICRO_BATCHES = 3 };
     for (int kind = 0; kind < SCHEDULE_COUNT; kind++) {
         struct cell cells[3 * MICRO_BATCHES];
-        const struct schedule one = {kind, 1, 0, 1, MICRO_BATCHES};
+        const struct schedule one = of(kind, 1, 1, MICRO_BATCHES);
         assert_int_equal(schedule_cells(cells, &one), 2 * MICRO_BATCHES);
         for (int i = 0; i < 2 * MICRO_BATCHES; i++) {
             assert_int_equal(cells[i].kind, i % 2 ? CELL_BACKWARD : CELL_FORWARD);
@@ -118,8 +123,8 @@ static void gpipe_and_1f1b_lose_p_minus_1_of_the_micro_batches(void **state)
     (void)state;
     for (int p = 2; p <= MOST_STAGES; p *= 2)
         for (int m = p; m <= MOST_MICRO_BATCHES; m *= 2) {
-            assert_int_equal(makespan((struct schedule){SCHEDULE_1F1B, p, 0, 1, m}), (m + p - 1) * (F + B + W));
-            assert_int_equal(makespan((struct schedule){SCHEDULE_GPIPE, p, 0, 1, m}), (m + p - 1) * (F + B + W));
+            assert_int_equal(makespan(of(SCHEDULE_1F1B, p, 1, m)), (m + p - 1) * (F + B + W));
+            assert_int_equal(makespan(of(SCHEDULE_GPIPE, p, 1, m)), (m + p - 1) * (F + B + W));
         }
 }
 
@@ -129,8 +134,7 @@ static void interleaving_divides_the_bubble_by_the_chunks(void **state)
     for (int p = 2; p <= MOST_STAGES; p *= 2)
         for (int v = 2; v <= MOST_CHUNKS; v *= 2)
             for (int m = p; m <= MOST_MICRO_BATCHES; m *= 2)
-                assert_int_equal(makespan((struct schedule){SCHEDULE_1F1B, p, 0, v, m}),
-                    m * (F + B + W) + (p - 1) * (F + B + W) / v);
+                assert_int_equal(makespan(of(SCHEDULE_1F1B, p, v, m)), m * (F + B + W) + (p - 1) * (F + B + W) / v);
 }
 
 static void zero_bubble_h1_loses_a_third(void **state)
@@ -138,8 +142,7 @@ static void zero_bubble_h1_loses_a_third(void **state)
     (void)state;
     for (int p = 2; p <= MOST_STAGES; p *= 2)
         for (int m = p; m <= MOST_MICRO_BATCHES; m *= 2)
-            assert_int_equal(
-                makespan((struct schedule){SCHEDULE_ZBH1, p, 0, 1, m}), m * (F + B + W) + (p - 1) * (F + B - W));
+            assert_int_equal(makespan(of(SCHEDULE_ZBH1, p, 1, m)), m * (F + B + W) + (p - 1) * (F + B - W));
 }
 
 /* 1F1B: stage i warms up with p - i - 1 and begins one more. GPipe: all. Interleaved: 2 (p - i - 1) + (v - 1) p and
@@ -149,12 +152,43 @@ static void micro_batches_in_flight(void **state)
     (void)state;
     enum { P = 4, M = 16, V = 2 };
     for (int i = 0; i < P; i++) {
-        assert_int_equal(in_flight((struct schedule){SCHEDULE_1F1B, P, 0, 1, M}, i), P - i);
-        assert_int_equal(in_flight((struct schedule){SCHEDULE_ZBH1, P, 0, 1, M}, i), P - i);
-        assert_int_equal(in_flight((struct schedule){SCHEDULE_GPIPE, P, 0, 1, M}, i), M);
-        assert_int_equal(in_flight((struct schedule){SCHEDULE_1F1B, P, 0, V, M}, i), 2 * (P - i - 1) + (V - 1) * P + 1);
+        assert_int_equal(in_flight(of(SCHEDULE_1F1B, P, 1, M), i), P - i);
+        assert_int_equal(in_flight(of(SCHEDULE_ZBH1, P, 1, M), i), P - i);
+        assert_int_equal(in_flight(of(SCHEDULE_GPIPE, P, 1, M), i), M);
+        assert_int_equal(in_flight(of(SCHEDULE_1F1B, P, V, M), i), 2 * (P - i - 1) + (V - 1) * P + 1);
     }
-    assert_int_equal(in_flight((struct schedule){SCHEDULE_1F1B, P, 0, 1, 2}, 0), 2); /* there are no more */
+    assert_int_equal(in_flight(of(SCHEDULE_1F1B, P, 1, 2), 0), 2); /* there are no more */
+}
+
+/* F0 F1 B0 F2 B1 B2 on one stage: a pair is of two micro-batches, and one more of them is under way. */
+static void merged_passes_are_of_two_micro_batches(void **state)
+{
+    (void)state;
+    enum { P = 4, M = 16, V = 2, FEW = 3 };
+    struct cell cells[MOST_CELLS];
+    static const struct cell wanted[2 * FEW] = {{CELL_FORWARD, 0, 0}, {CELL_FORWARD, 1, 0}, {CELL_BACKWARD, 0, 0},
+        {CELL_FORWARD, 2, 0}, {CELL_BACKWARD, 1, 0}, {CELL_BACKWARD, 2, 0}};
+    const struct schedule one = {SCHEDULE_1F1B, 1, 0, 1, FEW, .merges = true};
+    assert_int_equal(schedule_cells(cells, &one), 2 * FEW);
+    for (int i = 0; i < 2 * FEW; i++) {
+        assert_int_equal(cells[i].kind, wanted[i].kind);
+        assert_int_equal(cells[i].micro_batch, wanted[i].micro_batch);
+        assert_int_equal(schedule_merges(&one, cells, 2 * FEW, i), i == 1 || i == 3);
+    }
+    for (int i = 0; i < P; i++) {
+        struct schedule stage = {SCHEDULE_1F1B, P, i, V, M, .merges = true};
+        assert_int_equal(in_flight(stage, i), 2 * (P - i - 1) + (V - 1) * P + 2);
+        int n = schedule_cells(cells, &stage), pairs = 0;
+        for (int k = 0; k < n; k++) {
+            bool pair = schedule_merges(&stage, cells, n, k);
+            pairs += pair;
+            if (pair)
+                assert_true(cells[k].micro_batch != cells[k + 1].micro_batch || cells[k].chunk != cells[k + 1].chunk);
+        }
+        assert_int_equal(pairs, M * V - schedule_warm_up(&stage));
+    }
+    assert_int_equal(makespan((struct schedule){SCHEDULE_1F1B, P, 0, V, M, .merges = true}),
+        M * (F + B + W) + (P - 1) * (F + B + W) / V);
 }
 
 int main(void)
@@ -165,6 +199,7 @@ int main(void)
         cmocka_unit_test(interleaving_divides_the_bubble_by_the_chunks),
         cmocka_unit_test(zero_bubble_h1_loses_a_third),
         cmocka_unit_test(micro_batches_in_flight),
+        cmocka_unit_test(merged_passes_are_of_two_micro_batches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
