@@ -10,6 +10,7 @@
 enum { POINTS = 9, ROUNDS = 3 };
 static const double SPREAD[ROUNDS] = {4, 2, 2}; /* of a round: from middle / SPREAD to middle x SPREAD */
 static const double S_PER_DAY = 86400;
+static const double SEEN = 3e-4; /* of the time: what checkpoints and the work lost between them cost at least */
 
 static double mean_share(const struct goodput_job *job, double interval_s, int n, double days, uint64_t seed)
 {
@@ -56,6 +57,8 @@ double goodput_search_s(const struct goodput_job *job, int n, double days, uint6
     double enough = GOODPUT_SEARCH_FAILURES * costs.mtbf_s / n / S_PER_DAY;
     double long_days = fmin(GOODPUT_MAX_DAYS, fmax(days, enough));
     double middle = fmax(goodput_daly_s(&costs), fmax(job->step_s, costs.write_s));
+    if (costs.stall_s / middle + middle / (2 * costs.mtbf_s) < SEEN)
+        return middle;
     for (int round = 0; round < ROUNDS; round++) {
         double shares[POINTS];
         for (int i = 0; i < POINTS; i++)

@@ -89,6 +89,15 @@ static void without_failures_only_checkpoints_cost(void **state)
     assert_near(goodput_search_s(&job, RUNS, 10, 1), 10 * 86400.0, 0);
 }
 
+/* Small ones, as of LoRA, cost nothing that a search could see in any reasonable time. */
+static void small_checkpoints_are_not_searched(void **state)
+{
+    (void)state;
+    struct goodput_job job = plain(1e7, 1e-3, 300);
+    struct goodput_costs costs = goodput_costs(&job);
+    assert_near(goodput_search_s(&job, RUNS, 30, 1), goodput_daly_s(&costs), 0);
+}
+
 /* Every nanosecond is in one row of the table. */
 static void all_time_is_accounted_for(void **state)
 {
@@ -298,6 +307,7 @@ int main(void)
         cmocka_unit_test(the_mean_over_seeds_is_dalys_closed_form),
         cmocka_unit_test(the_interval_found_is_youngs_and_dalys),
         cmocka_unit_test(without_failures_only_checkpoints_cost),
+        cmocka_unit_test(small_checkpoints_are_not_searched),
         cmocka_unit_test(all_time_is_accounted_for),
         cmocka_unit_test(an_elastic_job_loses_the_nodes_that_are_away),
         cmocka_unit_test(all_wait_for_a_slow_node),
