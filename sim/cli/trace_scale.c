@@ -6,6 +6,7 @@
 #include "cli/words.h"
 
 #include "base/files.h"
+#include "calibrate/nccl_check.h"
 #include "exchange/trace_plan.h"
 #include "hw/draw.h"
 #include "scenario/sample.h"
@@ -276,6 +277,16 @@ static void print(const struct command *command, const struct trace *trace, stru
 
 /* ---- command ---- */
 
+/* Kernels stay as traced, or are scaled from the GPU that is said: is that the trace's? */
+static void warn_of_gpu(
+    const struct command *command, const struct trace *trace, const struct hw_gpu *traced, struct diag *diag)
+{
+    if (trace->about.gpu && !nccl_same_gpu(trace->about.gpu, traced))
+        diag_warn(diag, (struct source_pos){.file = command->trace},
+            "it is of %s, but %s is taken for the GPU that was traced; kernels are scaled with --traced-gpu FILE",
+            trace->about.gpu, traced->name);
+}
+
 static enum status load_hardware(struct command *command, struct hw *hw, struct hw_gpu *traced,
     struct hw_sources *sources, struct arena *arena, struct diag *diag)
 {
@@ -344,6 +355,7 @@ int trace_scale(int argc, char **argv)
     if (load_hardware(&command, &hw, &traced, &sources, &arena, &diag) == STATUS_OK &&
         trace_load(&trace, command.trace, command.device, NULL, &arena, &diag) == STATUS_OK &&
         scale_all(&command, scaled, &trace, &hw, other ? &traced : NULL, &arena, &diag) == STATUS_OK) {
+        warn_of_gpu(&command, &trace, &traced, &diag);
         for (int i = 0; i < command.gpus.n; i++)
             fill(&rows, &command, &scaled[i], scaled[0].replay.exec.step_time_s);
         if (keep(&command, &rows, &hw.cluster, &diag) == STATUS_OK)
