@@ -43,9 +43,9 @@ static const char *kind_of(const struct sensitivity_part *part)
     return hw_kind_name(part->parameter ? part->parameter->number.kind : QUANTITY_ASSUMED);
 }
 
-static double spread_of(const struct sensitivity_part *part)
+static double error_of(const struct sensitivity_part *part)
 {
-    return part->parameter ? part->parameter->spread : DRAW_ASSUMED;
+    return part->parameter ? part->parameter->error : DRAW_ASSUMED;
 }
 
 static const char *source_of(const struct sensitivity_part *part)
@@ -70,7 +70,7 @@ static void fill(
     rows_text(rows, COLUMN("parameter", "number"), name_of(part));
     rows_number_as(rows, "value", "", value_of(part, arena));
     rows_text(rows, COLUMN("kind"), kind_of(part));
-    rows_real(rows, COLUMN("spread", "standard", "error, %", PERCENT, 1), true, spread_of(part));
+    rows_real(rows, COLUMN("spread", "standard", "error, %", PERCENT, 1), true, error_of(part));
     rows_text(rows, COLUMN(NULL, "kind"), kind_of(part));
     rows_real(rows, COLUMN("low_tflops_per_gpu", "lower", "TFLOPS/GPU", .digits = 2), true, part->low);
     rows_real(rows, COLUMN("high_tflops_per_gpu", "higher", "TFLOPS/GPU", .digits = 2), true, part->high);

@@ -180,8 +180,9 @@ static void list_one(void *self, struct quantity *q, const struct config_field *
         if (is(&listing->found.at[i], field->key, id))
             return;
     if (id)
-        vec_push(&listing->found, (struct hw_parameter){arena_printf(listing->arena, "%s.%s", section, field->key),
-                                      field->key, id, *q, field->dimension, spread});
+        vec_push(&listing->found,
+            (struct hw_parameter){arena_printf(listing->arena, "%s.%s", section, field->key), field->key, id, *q,
+                field->dimension, spread, spread * (is_share(field) ? 1 - q->value : 1)});
 }
 
 int hw_parameters(const struct hw_parameter **out, const struct hw *hw, struct arena *arena)

@@ -60,6 +60,7 @@ struct hw_parameter {
     struct quantity number;
     enum dimension dimension;
     double spread; /* one standard deviation, of the logarithm or of that of share / (1 - share) */
+    double error;  /* the same of the number, over its value */
 };
 
 /* All of them, each once, in the order of the files' keys; their number. In the arena. */

@@ -339,7 +339,7 @@ CREATE TABLE sensitivity_part (
   position INTEGER NOT NULL,
   parameter TEXT NOT NULL,      -- as in --set: 'gpu.gemm_sustained'; 'host': what the host costs, all together
   kind TEXT NOT NULL,           -- 'measured', 'fitted', 'assumed'
-  spread REAL NOT NULL,         -- one standard deviation, of the logarithm or of that of share / (1 - share)
+  spread REAL NOT NULL,         -- one standard deviation, over the number
   low_tflops_per_gpu REAL NOT NULL,
   high_tflops_per_gpu REAL NOT NULL,
   source TEXT NOT NULL,

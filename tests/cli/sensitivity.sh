@@ -12,6 +12,8 @@ grep -qE '^host +host\.\* +20\.0 +assumed' out || fail "the host is not there: $
 # The numbers for programs are those of the database, with nothing left out.
 expect 0 "$FLOPCAST" sensitivity plain.yaml --format csv
 [[ $(head -n 1 out) == parameter,kind,spread,low_tflops_per_gpu,high_tflops_per_gpu,source* ]] || fail "columns: $(head -n 1 out)"
+# The error is that of the number, as `topology` prints it, also of a share of 1: 0.8478 +- 0.027 is 3.2 %, and not the 21 % of its odds.
+awk -F, '$1 == "node.nccl_efficiency" && $3 < 0.1 { found = 1 } END { exit !found }' out || fail "the error of a share: $(<out)"
 rows=$(($(wc -l <out) - 1))
 [[ $(ask "SELECT count(*) FROM sensitivity_part") == "$rows" ]] || fail "in the database: $(ask "SELECT count(*) FROM sensitivity_part"), not $rows"
 # The largest effect first; the independent sum is that of the parts.
