@@ -158,7 +158,7 @@ const char *nccl_check_verdict(const struct nccl_check *check, struct arena *are
     if (large.n == 0)
         return NULL;
     if (error <= NCCL_LARGE_WANTED)
-        return arena_printf(arena, "agrees within %.1f %% at sizes of 1 MiB and more.", 100 * error);
+        return arena_printf(arena, "agrees: median error %.1f %% at sizes of 1 MiB and more.", 100 * error);
     const char *choice = coll_algorithm_names[check->rows.at[check->rows.n - 1].predicted.algorithm];
     const char *share_text =
         arena_printf(arena, "%.0f %% of the busbw that is predicted of sizes of 1 MiB and more", 100 * share);
