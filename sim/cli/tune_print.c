@@ -35,7 +35,7 @@ static void parts_of(double part_s[PART_COUNT], const struct tune_candidate *can
 {
     const struct bound *bound = &candidate->bound;
     part_s[PART_KERNELS] = bound->kernels_s;
-    part_s[PART_GROUPS] = bound->group_s;
+    part_s[PART_GROUPS] = fmax(0, bound->group_s); /* a difference, which rounds below 0 where there are none */
     part_s[PART_BUBBLE] = bound->bubble_s;
     part_s[PART_REST] = fmax(0, candidate->quiet.step_time_s - bound->kernels_s - bound->group_s - bound->bubble_s);
 }

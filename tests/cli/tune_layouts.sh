@@ -37,6 +37,10 @@ best=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "tflops_per_gpu") 
 [[ $ran == "$best" ]] || fail "the first runs at $ran TFLOPS, the best of all at $best"
 if grep -q ",slower," all.csv; then fail "layouts were left out though all are to be shown"; fi
 
+# Collectives of tensor, context and expert groups take no less than nothing.
+expect 0 "$FLOPCAST" tune a.yaml --max-batch 1 --top 30 --set parallelism.tensor=1
+if grep -- ' -0\.0 ' out; then fail "a part of a step is below 0"; fi
+
 # What --set says stays; another --global-batch is taken, but not against --set.
 expect 0 "$FLOPCAST" tune a.yaml --max-batch 1 --top 1 --set parallelism.tensor=4 --set parallelism.pipeline=2 --global-batch 64
 says out "--set parallelism.tensor=4" "--set parallelism.pipeline=2" "--set train.global_batch=64"
