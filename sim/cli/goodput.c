@@ -44,7 +44,7 @@ struct goodput_point {
 };
 
 static const double PERCENT = 100, S_PER_DAY = 86400, S_PER_HOUR = 3600, HOURS_PER_DAY = 24;
-static const double W_PER_KW = 1e3, KWH_PER_MWH = 1e3, USD_PER_MILLION = 1e6;
+static const double W_PER_KW = 1e3, KWH_PER_MWH = 1e3;
 static const char *const time_heads[GOODPUT_TIMES] = {
     "training", "checkpoints", "lost work", "detection", "waiting for nodes", "restart", "fewer nodes", "slow nodes"};
 
@@ -126,10 +126,10 @@ static void fill_totals(
                  : NULL);
     rows_real(rows, COLUMN("training_days_p05"), asked, ends.low);
     rows_real(rows, COLUMN("training_days_p95"), some, ends.high);
-    rows_real_as(rows, COLUMN("cost_usd", given ? "cost" : NULL, "M$"), asked && usd > 0, usd,
-        some ? sure_number(arena, regime, usd / USD_PER_MILLION, 3) : "-");
+    rows_real_as(rows, COLUMN("cost_usd", given ? "cost" : NULL, "$"), asked && usd > 0, usd,
+        some ? sure_number(arena, regime, usd, 0) : "-");
     rows_real_as(rows, COLUMN("energy_kwh", given ? "energy" : NULL, "MWh"), asked, kwh,
-        some ? sure_number(arena, regime, kwh / KWH_PER_MWH, 0) : "-");
+        some ? sure_number(arena, regime, kwh / KWH_PER_MWH, 1) : "-");
 }
 
 static void fill_causes(struct rows *rows, const struct goodput_point *p, struct arena *arena)
@@ -420,12 +420,16 @@ static struct source_pos place(const struct scenario_point *point, const char *p
     return (struct source_pos){.file = point->file};
 }
 
-/* Parameters that are trained and the optimizer's state of them, wherever they lie while training. */
+/* Parameters that are trained, of LoRA the adapters, and the optimizer's state of them, wherever they lie meanwhile. */
 static double state_bytes(const struct scenario_point *point)
 {
     struct strategy_options strategy = point->options.strategy;
+    struct arena scratch = ARENA_INIT;
+    struct model adapted;
+    model_adapt(&adapted, &point->model, strategy.train.lora_rank, strategy.train.lora_targets, &scratch);
     strategy.fsdp.cpu_offload = strategy.zero.offload_optimizer = 0;
-    struct states states = states_of(point->model.trained, &strategy, 1, false);
+    struct states states = states_of(adapted.trained, &strategy, 1, false);
+    arena_release(&scratch);
     return states.weights + states.optimizer;
 }
 

@@ -44,6 +44,10 @@ holds "$(goodput_with --set goodput.checkpoint_interval=10h) < $(cell a.csv good
 [[ $(cell with.csv checkpoint_interval_s) == 36000 ]] || fail "the given interval: $(<with.csv)"
 holds "$(goodput_with --set $given --set goodput.node_mtbf=20h) > $(cell a.csv goodput)"
 
+# A checkpoint of LoRA has the adapters alone, with their optimizer: of c_attn, c_proj, c_fc and c_proj in two blocks of width 256.
+expect 0 "$FLOPCAST" goodput plain.yaml --set train.lora_rank=4 --format csv
+holds "$(cell out checkpoint_bytes) == 12 * 4 * 2 * (256 * (1 + 3 + 1 + 1 + 1 + 4 + 4 + 1))" # FP32: weight, two moments
+
 # Tokens: dollars and energy.
 expect 0 "$FLOPCAST" goodput a.yaml --set $given --tokens 1B --price v100=2 --format csv
 holds "$(cell out training_days) > 1e9 / ($(cell out effective_tokens_per_s) * 86400) * 0.999"
