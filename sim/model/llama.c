@@ -222,6 +222,14 @@ static int experts(const struct segment_context *c, int x)
     return out;
 }
 
+static int dense(const struct segment_context *c, int x)
+{
+    tape_begin_part(c->tape, RECOMPUTE_MLP);
+    int out = feed_forward(c->tape, c->shape, tape_enter(c->tape, "in", x));
+    tape_end_part(c->tape, RECOMPUTE_MLP);
+    return out;
+}
+
 /* Plus attention, or what a block has in its place. */
 static int mixed(const struct segment_context *c, int x)
 {
@@ -242,8 +250,7 @@ static int fed(const struct segment_context *c, const char *norm, int x)
     bool post_norms = c->shape->post_norms;
     int normed = norm_before(t, norm, x);
     tape_scope(t, "mlp");
-    int out = model_local_experts(c->shape, c->layer - 1) > 0 ? experts(c, normed)
-                                                              : feed_forward(t, c->shape, tape_enter(t, "in", normed));
+    int out = model_local_experts(c->shape, c->layer - 1) > 0 ? experts(c, normed) : dense(c, normed);
     tape_scope(t, post_norms ? "" : "mlp");
     out = post_norms ? tape_rms_norm(t, "post_feedforward_layernorm", out, true) : out;
     return tape_add(t, "residual", x, out);

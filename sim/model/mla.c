@@ -95,6 +95,7 @@ int mla_forward(const struct segment_context *c, int x)
     const int64_t n = s->n_heads, wide[2] = {n * m->qk_nope_head_dim, n * m->v_head_dim};
     struct tape_attention a = self_attention(c, false);
     struct latents latents = compress(c, x);
+    tape_begin_part(t, RECOMPUTE_MLA_UP_PROJ);
     int q = query(t, s, latents.q), kv[2];
     a.value_dim = m->v_head_dim;
     if (m->index_heads > 0) {
@@ -106,6 +107,7 @@ int mla_forward(const struct segment_context *c, int x)
     int turned = tape_expand(t, "k_rot.expand", family_rotate(t, latents.k_rot), n);
     turned = tape_view(t, "k_rot.heads", turned, tape_rows(t, up), n * m->qk_rope_head_dim);
     int k = tape_cat(t, "k.cat", kv[0], turned);
+    tape_end_part(t, RECOMPUTE_MLA_UP_PROJ);
     return tape_linear_row(t, "o_proj", family_attend(c, q, k, kv[1], a));
 }
 

@@ -143,6 +143,7 @@ static void shared_up(struct moe_pass *p)
     if (p->moe->shared_d_ff == 0 || p->shared_hidden >= 0)
         return;
     tape_scope(t, shared_name(p->c->shape));
+    tape_begin_part(t, RECOMPUTE_SHARED_EXPERTS);
     int x = tape_enter(t, "in", p->x);
     if (p->c->shape->squared_relu) {
         p->shared_hidden = tape_squared_relu(t, "act_fn", tape_linear(t, "up_proj", x));
@@ -150,6 +151,7 @@ static void shared_up(struct moe_pass *p)
         int gate = tape_map(t, "act_fn", TAPE_SILU, tape_linear(t, "gate_proj", x));
         p->shared_hidden = tape_mul(t, "mul", gate, tape_linear(t, "up_proj", x));
     }
+    tape_end_part(t, RECOMPUTE_SHARED_EXPERTS);
     tape_scope(t, "mlp");
 }
 
@@ -159,7 +161,9 @@ static void shared_down(struct moe_pass *p)
     if (p->moe->shared_d_ff == 0 || p->shared >= 0)
         return;
     tape_scope(t, shared_name(p->c->shape));
+    tape_begin_part(t, RECOMPUTE_SHARED_EXPERTS);
     p->shared = tape_linear_row(t, "down_proj", p->shared_hidden);
+    tape_end_part(t, RECOMPUTE_SHARED_EXPERTS);
     tape_scope(t, "mlp");
     if (!p->moe->shared_gate)
         return;

@@ -4,7 +4,8 @@
 const char *const attention_kernel_names[] = {"naive", "flash", NULL};
 const char *const kernel_fusion_names[FUSION_COUNT + 1] = {
     "eager", "inductor", "torchscript", "flash_attn", "transformer_engine", NULL};
-const char *const recompute_part_names[] = {"core_attn", "moe", "layernorm", "moe_act", NULL};
+const char *const recompute_part_names[] = {
+    "core_attn", "moe", "layernorm", "moe_act", "mla_up_proj", "mlp", "shared_experts", NULL};
 const char *const context_parallel_names[CONTEXT_PARALLEL_COUNT + 1] = {
     "p2p", "all_gather", "a2a", "ring_allgather", "ring_alltoall", NULL};
 const char *const compiled_part_names[COMPILED_COUNT + 1] = {"model", "blocks", NULL};

@@ -88,8 +88,8 @@ static const struct config_field train_fields[] = {
     {TRAIN("activation_checkpointing", FIELD_ENUM, activation_checkpointing, "what is recomputed in backward"),
         .names = checkpointing_names},
     {TRAIN("recompute_modules", FIELD_STRING, recompute_modules,
-        "parts of blocks that are recomputed by themselves, out of core_attn, moe, layernorm, moe_act, as in "
-        "moe_act,layernorm (Megatron-LM)")},
+        "parts of blocks that are recomputed by themselves, out of core_attn, moe, layernorm, moe_act, "
+        "mla_up_proj, mlp and shared_experts, as in moe_act,layernorm (Megatron-LM)")},
     {TRAIN("checkpoint_interval", FIELD_INT, checkpoint_interval, "every n-th block is checkpointed; 1: all"),
         .alias = "recompute_every", .min = 1, .max = MAX_INTERVAL},
     {TRAIN("recompute_method", FIELD_ENUM, recompute_method,

@@ -369,8 +369,8 @@ static void check_recompute_modules(const struct job_check *job)
     int kind = train->activation_checkpointing;
     if (unknown)
         diag_input(job->diag, place,
-            "'%s' begins with no part of a block that is recomputed by itself; take some of core_attn, moe, layernorm "
-            "and moe_act, with a comma between",
+            "'%s' begins with no part of a block that is recomputed by itself; take some of core_attn, moe, layernorm, "
+            "moe_act, mla_up_proj, mlp and shared_experts, with a comma between",
             unknown);
     if (!train->recompute_modules)
         return;

@@ -195,9 +195,10 @@ static void points_that_make_no_sense(void **state)
             {0},
             "x.yaml:4:84: error: no linear layer of a block of 'tiny.json' is called 'q_proj'; see `flopcast "
             "model`\n"},
-        {"name: x\n" MODEL CLUSTER TRAIN, {"train.recompute_modules", "core_attn,mlp"},
-            "--set train.recompute_modules:1:1: error: 'mlp' begins with no part of a block that is recomputed by "
-            "itself; take some of core_attn, moe, layernorm and moe_act, with a comma between\n"},
+        {"name: x\n" MODEL CLUSTER TRAIN, {"train.recompute_modules", "core_attn,attn"},
+            "--set train.recompute_modules:1:1: error: 'attn' begins with no part of a block that is recomputed by "
+            "itself; take some of core_attn, moe, layernorm, moe_act, mla_up_proj, mlp and shared_experts, "
+            "with a comma between\n"},
         {"name: x\n" MODEL CLUSTER TRAIN, {"train.recompute_modules", "layernorm"},
             "--set train.recompute_modules:1:1: error: of 'tiny.json' only core_attn is recomputed by itself; take "
             "that\n"},

@@ -263,6 +263,38 @@ static void parts_are_recomputed(void **state)
     assert_true(held[4] < held[2] && held[4] < held[3]);
 }
 
+/* Of DeepSeek's three blocks, of which the first is dense: products of a part that run again, and bytes that a token
+ * does not hold. A dense block's feed-forward layer holds four rows of its width (gate, its SiLU, up, their product),
+ * so does the shared expert; latent attention holds queries and keys of 4 x 24, and
+ * of kv_b_proj values of 4 x 12 with keys of 4 x 16 beside them. */
+static void parts_of_deepseek_are_recomputed(void **state)
+{
+    (void)state;
+    enum { TOKENS = 2 * 32, BLOCKS = 3, MOE_BLOCKS = 2, BF16 = 2 };
+    static const struct {
+        const char *modules, *product;
+        int times;
+        int64_t elements; /* of a token */
+    } cases[] = {{NULL, "_proj", 0, 0}, {"mla_up_proj", "kv_b_proj", BLOCKS, (int64_t)BLOCKS * 4 * (24 + 24 + 16 + 12)},
+        {"mla_up_proj", "q_b_proj", BLOCKS, (int64_t)BLOCKS * 4 * (24 + 24 + 16 + 12)},
+        {"mlp", "mlp.gate_proj", BLOCKS - MOE_BLOCKS, (int64_t)(BLOCKS - MOE_BLOCKS) * 4 * 160},
+        {"shared_experts", "shared_experts.up_proj", MOE_BLOCKS, (int64_t)MOE_BLOCKS * 4 * 48}};
+    int64_t held = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct strategy_options options = options_of(NO_SHARD);
+        struct compiled compiled;
+        options.kind = STRATEGY_SINGLE_DEVICE;
+        options.train.precision = PRECISION_BF16_MIXED;
+        options.train.attention = ATTENTION_FLASH;
+        options.train.recompute_modules = cases[i].modules;
+        compile(&compiled, &options, &small_deepseek, 1);
+        held = i == 0 ? held_for_backward(&compiled.plan) : held;
+        assert_int_equal(recomputed(&compiled.plan, cases[i].product), cases[i].times);
+        assert_int_equal(held - held_for_backward(&compiled.plan), TOKENS * BF16 * cases[i].elements);
+        drop(&compiled);
+    }
+}
+
 /* FSDP on eight ranks of which four share the experts: two hold the same. A block gathers its experts over those two,
  * 2 of 8 with 3 d 48 elements each, and the rest over all; as many bytes are scattered. The experts are waited for by
  * their product, not by what comes before it. */
@@ -443,6 +475,7 @@ int main(void)
         cmocka_unit_test(each_expert_is_started),
         cmocka_unit_test(a_loop_stops_the_host),
         cmocka_unit_test(parts_are_recomputed),
+        cmocka_unit_test(parts_of_deepseek_are_recomputed),
         cmocka_unit_test(fsdp_shards_experts_over_those_that_hold_them),
         cmocka_unit_test(adapters_leave_experts_alone),
         cmocka_unit_test(megatron_cuts_each_kind_over_those_that_hold_it),
