@@ -44,11 +44,11 @@ static int trace_thread_of(int queue)
     return queue < STREAM_COUNT ? threads[queue] : FIRST_FURTHER + queue - STREAM_COUNT;
 }
 
-/* A time in microseconds, cut to nanoseconds. */
+/* A time in microseconds, cut to nanoseconds; below 0 of an event that was recorded before the first step began. */
 static void trace_time(FILE *out, ps_t time)
 {
-    ps_t ns = time / 1000;
-    fprintf(out, "%" PRId64 ".%03d", ns / 1000, (int)(ns % 1000));
+    ps_t ns = (time < 0 ? -time : time) / 1000;
+    fprintf(out, "%s%" PRId64 ".%03d", time < 0 ? "-" : "", ns / 1000, (int)(ns % 1000));
 }
 
 /* Everything of an event up to its arguments, whose object the caller ends. */
