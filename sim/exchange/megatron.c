@@ -176,8 +176,8 @@ const struct rule megatron_rules[] = {
      "--moe-token-dispatcher-padding --mla-down-proj-fusion --use-transformer-engine-op-fuser",
         RULE_SLIGHT, NULL, "kernels are fused as in Megatron-LM's default"},
     {"--enable-cuda-graph --external-cuda-graph", RULE_SET, "train.cuda_graphs", "true"},
-    {"--cuda-graph-* --delay-wgrad-compute --batch-invariant-mode --deterministic-mode --ep-overlap-*",
-        RULE_REFUSED, NULL, "kernels are issued one by one, by the host, in the default's order"},
+    {"--cuda-graph-* --delay-wgrad-compute --batch-invariant-mode --deterministic-mode --ep-overlap-*", RULE_REFUSED,
+        NULL, "kernels are issued one by one, by the host, in the default's order"},
     /* Experts. */
     {"--moe-grouped-gemm", RULE_SET, "train.expert_kernels", "grouped"},
     {"--moe-token-dispatcher-type", RULE_WORDS, "train.moe_token_dispatcher_type",

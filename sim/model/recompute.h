@@ -5,8 +5,8 @@
  *   mlp, shared_experts    naive; the layer of experts with router, exchanges and the shared expert; a dense block's
  *                          feed-forward layer with its collectives; the shared expert alone
  *   layernorm, moe_act,    what it gives is dropped, too, after its last use in forward: norms before attention and
- *   mla_up_proj            feed-forward layer; SwiGLU of the experts; queries, keys and values of latent attention, made
- *                          from their latents and turned
+ *   mla_up_proj            feed-forward layer; SwiGLU of the experts; queries, keys and values of latent attention,
+ *                          made from their latents and turned
  *
  * They run again before the block's backward pass; Megatron-LM does so when backward comes to each. */
 #ifndef FLOPCAST_MODEL_RECOMPUTE_H

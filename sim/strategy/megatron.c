@@ -595,8 +595,8 @@ static const struct config_field megatron_fields[] = {
         "precision fp8_mixed: largest values are all-reduced over tensor, context and data ranks after each pass of a "
         "micro-batch through a chunk (TransformerEngine's delayed scaling with Megatron-Core, 2023 to 2025)")},
     {MEGATRON(overlap_moe_expert_parallel_comm, FIELD_BOOL,
-        "the forward pass of a micro-batch and the backward pass of another are launched in turns, so that each one's "
-        "kernels run beside the other's exchanges of experts' tokens; in a pipeline parallelism.virtual of 2 and more")},
+        "the forward pass of a micro-batch and the backward pass of another are launched in turns, each one's kernels "
+        "beside the other's exchanges of experts' tokens; in a pipeline with parallelism.virtual of 2 and more")},
     {MEGATRON(bucket_size, FIELD_INT, "elements of a bucket; 0: 40 million, or a million for each rank of a group"),
         .min = 0, .max = 0x1p50},
     {MEGATRON(use_megatron_fsdp, FIELD_BOOL, "Megatron-FSDP in place of DistributedDataParallel")},
