@@ -281,7 +281,13 @@ static void close_open(struct configuration *config, struct configuration_settin
         missing(config, key, arena_printf(config->arena, "--set %s=VALUE; %s", key, setting->words));
 }
 
-/* What the command line says stands above what could not be understood; the rest is assumed not to be there. */
+/* Taken, and then the command line said another value of its key, or another model. */
+static bool is_overruled(const struct configuration_setting *setting)
+{
+    return setting->fate == FATE_TAKEN && (strcmp(setting->key, "model") == 0 || !strstr(setting->words, ", "));
+}
+
+/* What the command line says stands above what the files do; what is not understood is assumed not to be there. */
 static void close_settings(struct configuration *config)
 {
     for (int i = 0; i < config->settings.n; i++) {
@@ -290,8 +296,8 @@ static void close_settings(struct configuration *config)
             setting->key ? found(config->puts.at, config->puts.n, setting->key) : NULL;
         if (setting->fate == FATE_OPEN)
             close_open(config, setting);
-        else if (setting->fate == FATE_NOT_UNDERSTOOD && put && is_given(put))
-            setting_aside(setting, "the command line says it");
+        else if (put && is_given(put) && (setting->fate == FATE_NOT_UNDERSTOOD || is_overruled(setting)))
+            setting->fate = FATE_ASIDE, setting->words = "the command line says it";
         if (setting->fate == FATE_NOT_UNDERSTOOD)
             assume(config, arena_printf(config->arena, "not understood: %s%s%s%s%s%s", setting->name,
                                setting->bare ? "" : " = ", setting->value, setting->words ? " (" : "",

@@ -81,9 +81,9 @@ const struct rule megatron_rules[] = {
     {"--optimizer", RULE_WORDS, "train.optimizer", "adam=adam sgd=sgd muon=muon dist_muon=muon"},
     {"--muon-tp-mode", RULE_HELD, NULL, "blockwise"},
     {"--muon-num-ns-steps", RULE_HELD, NULL, "5"},
-    {"--use-precision-aware-optimizer --main-grads-dtype --main-params-dtype --exp-avg-dtype --exp-avg-sq-dtype "
-     "--optimizer-cpu-offload --optimizer-offload-fraction --use-torch-optimizer-for-cpu-offload "
-     "--fp16-lm-cross-entropy",
+    {"--main-grads-dtype --main-params-dtype --exp-avg-dtype --exp-avg-sq-dtype", RULE_HELD, NULL, "fp32"},
+    {"--use-precision-aware-optimizer --optimizer-cpu-offload --optimizer-offload-fraction "
+     "--use-torch-optimizer-for-cpu-offload --fp16-lm-cross-entropy",
         RULE_REFUSED, NULL, "states and gradients in FP32 on the GPU are simulated"},
     {"--cpu-offloading", RULE_ASIDE, NULL, "--cpu-offloading-num-layers says how many"},
     {"--cpu-offloading-num-layers", RULE_INT, "train.cpu_offloading_num_layers", NULL},
@@ -226,7 +226,8 @@ const struct rule megatron_rules[] = {
         RULE_ASIDE, NULL, "loading and saving"},
     {"--adam-* --sgd-momentum --clip-grad --lr --lr-* --min-lr --weight-decay --weight-decay-* --start-weight-decay "
      "--end-weight-decay --warmup --muon-* --decoupled-lr --decoupled-min-lr --loss-scale --loss-scale-window "
-     "--initial-loss-scale --min-loss-scale --hysteresis --use-cpu-initialization --seed --data-parallel-random-init",
+     "--initial-loss-scale --min-loss-scale --hysteresis --use-cpu-initialization --seed --data-parallel-random-init "
+     "--te-rng-tracker",
         RULE_ASIDE, NULL, "the update's values"},
     {"--train-iters --train-samples --train-tokens --eval-interval --eval-iters --exit-duration-in-mins "
      "--exit-interval --exit-signal-handler --skip-train --iteration --full-validation",

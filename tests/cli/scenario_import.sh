@@ -105,6 +105,11 @@ says out "Megatron DDP"
 expect 0 import --force "$data/tr11-176B-ml.slurm" --topology jean-zay-a100 --gpus 384 --model bloom-176b --out bloom.yaml
 says out "tr11-176B-ml.slurm:96:5: --sync-tp-duplicated-parameters" "--deepspeed-config (name that file, too)" \
     "tr11-176B-ml.slurm:150:5: --nnodes (cluster.gpus is 384, as the command line says)"
+# What --model and --gpus say is not what was taken of the file.
+says out "--num-layers = 70 (the command line says it)"
+if grep -q 'n_layers: 70' out; then fail "the shape was taken, and --model given"; fi
+expect 1 import "$data/accelerate_fsdp.yaml" --gpus 64
+says err "num_processes = 16 (the command line says it)"
 [[ ! -e bloom.model.yaml ]] || fail "--model was given, and a model was written"
 job=(--set cluster.gpus=384 --set train.global_batch=64 --set cluster.nccl_version=2.10 --plan)
 expect 0 "$FLOPCAST" run bloom.yaml "${job[@]}"
