@@ -246,7 +246,7 @@ static void print_times(
     }
     table_finish(out, &table);
     vec_free(&vary.options);
-    fputs("\nby cause, of one point: --set\n", out);
+    fputs("\nof one point (--set takes away the others) this is also by cause\n", out);
 }
 
 static void print_costs(FILE *out, const struct goodput_point *point)

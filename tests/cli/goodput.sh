@@ -120,6 +120,7 @@ says err "is called so"
 # In the database, and drawn: over GPUs, or over the interval where several are given. Shares of a point add up to all of the time.
 scenario months.yaml 'goodput: {gpu_mtbf: 20h, checkpoint_size: 100GB}'
 expect 0 "$FLOPCAST" goodput months.yaml --set "cluster.gpus=[8, 16, 32]" --days 5 --seeds 3 --db m.db
+says out "of one point (--set takes away the others) this is also by cause"
 [[ $(ask "SELECT group_concat(gpus), min(searched), max(abs(goodput + checkpoint + lost_work + detection + waiting + restart + shrunk + slowed - 1)) < 1e-9 FROM goodput_point" m.db) == "8,16,32 1 1" ]] ||
     fail "in the database: $(ask "SELECT * FROM goodput_point" m.db)"
 expect 0 "$FLOPCAST" goodput months.yaml --set cluster.gpus=32 --set goodput.elastic_nodes=1 --set goodput.hot_spares=0 --set goodput.replacement_time=4h --days 20 --seeds 3 --db m.db
