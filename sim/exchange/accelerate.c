@@ -153,6 +153,8 @@ void accelerate_finish(struct configuration *config, struct diag *diag)
     bool half = precision && (strcmp(precision, "bf16_mixed") == 0 || strcmp(precision, "fp16_mixed") == 0);
     if (fsdp && !put_find(config, "fsdp.backward_prefetch"))
         put_assumed(config, "fsdp.backward_prefetch", "None", "accelerate's default, not PyTorch's");
+    if (fsdp)
+        put_assumed(config, "fsdp.no_sync", "true", "as accelerate accumulates gradients without sync_each_batch");
     if (strategy && strcmp(strategy, "ddp") == 0 && half)
         put_assumed(config, "train.autocast", "true", "as accelerate trains in mixed precision without FSDP");
     if (put_int(config, "parallelism.context", 1) > 1 && !put_find(config, "train.attention"))

@@ -58,6 +58,8 @@ for kind in fsdp deepspeed megatron cp fp8; do
     case $kind in fsdp | cp) says out FULL_SHARD ;; deepspeed) says out ZeRO-3 ;; megatron) says out "Megatron distributed optimizer" ;; esac
 done
 says cp.yaml "attention: flash" "context: 8"
+# accelerate's accumulate() is no_sync(), without which offloaded gradients could not accumulate.
+expect 0 "$FLOPCAST" run fsdp.yaml "${short[@]}" --set train.grad_accum=2 --set fsdp.cpu_offload=true
 says fp8.yaml "precision: fp8_mixed" "fp8_recipe: delayed"
 if grep -q autocast fp8.yaml; then fail "autocast is not of FP8: $(<fp8.yaml)"; fi
 
