@@ -131,8 +131,10 @@ static void print_head(FILE *out, const struct capacity *capacity)
     fprintf(out, "%s on %s: %.1f GiB, less %.1f GiB of CUDA context and %.1f GiB of NCCL's for a communicator\n",
         shape->name, gpu->name, gpu->hbm_capacity.value / 0x1p30, gpu->context_bytes.value / 0x1p30,
         job->point.hw.node.nccl_bytes.value / 0x1p30);
-    fprintf(out, "%s, %s, %s%s, ", memory_dtype_names[job->dtype], optimizer_names[options->optimizer],
-        memory_strategy_names[job->strategy], naive ? ", naive attention" : "");
+    fprintf(out, "%s, %s, %s", memory_dtype_names[job->dtype], optimizer_names[options->optimizer],
+        memory_strategy_names[job->strategy]);
+    memory_print_degrees(out, job);
+    fputs(naive ? ", naive attention, " : ", ", out);
     if (model_sample_tokens(shape) > 0) /* as long as the model makes them */
         fputs(words_counted(shape), out);
     else

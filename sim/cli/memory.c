@@ -371,6 +371,9 @@ void memory_print_degrees(FILE *out, const struct memory_job *job)
     for (size_t i = 0; i < sizeof degrees / sizeof *degrees; i++)
         if (degrees[i].degree > 1)
             fprintf(out, ", %s %" PRId64, degrees[i].name, degrees[i].degree);
+    int64_t rank = job->point.options.strategy.train.lora_rank;
+    if (rank > 0)
+        fprintf(out, ", LoRA of rank %" PRId64 " on a base in %s", rank, memory_base_names[job->base]);
 }
 
 /* " (1F1B, 8 micro-batches)" */
@@ -396,8 +399,6 @@ static void print_table(FILE *out, const struct memory_request *request, const s
     print_schedule(out, job);
     if (job->counted)
         print_batch(out, request);
-    if (train->lora_rank > 0)
-        fprintf(out, ", LoRA of rank %" PRId64 " on a base in %s", train->lora_rank, memory_base_names[job->base]);
     fputs("\n\n", out);
     print_rows(out, request, rows, false);
     if (n_stages > 0)

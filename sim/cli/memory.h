@@ -116,6 +116,6 @@ void memory_free(struct memory_request *request);
 
 /* ---- memory.c ---- */
 
-void memory_print_degrees(FILE *out, const struct memory_job *job); /* ", tensor 2, pipeline 4" */
+void memory_print_degrees(FILE *out, const struct memory_job *job); /* ", tensor 2, pipeline 4, LoRA ..." */
 
 #endif

@@ -88,6 +88,11 @@ for name in h100 a100 a100-40gb h200; do # one name, one default
 done
 capacity h100-sxm5-80gb --gpus 12
 says out "on cluster '4 x H100, 2 x 200 Gb/s Slingshot'"
+# The job is named in full.
+expect 0 "$FLOPCAST" capacity llama3.1-8b --gpu h100 --seq-len 1024 --gpus 1 --strategy single_device --lora 16 --qlora
+says out "bf16_mixed, adamw, single_device, LoRA of rank 16 on a base in nf4, samples of 1024 tokens"
+capacity h100-sxm5-80gb --gpus 8 --tensor 2
+says out "megatron, tensor 2, samples of 1024 tokens"
 # Where no cluster is known: a card by its memory stands in the place of an H100.
 capacity a100-pcie-80gb --gpus 3
 says out "on cluster 'A100 PCIe, 1 x 200 Gb/s InfiniBand'"

@@ -228,7 +228,7 @@ command=memory
 refused "cut depends on the shape of the model; give a model file" 70B --tensor 4
 refused "--tensor: error: 12 attention heads of gpt2 are not divisible by 5 ranks" gpt2 --tensor 5
 "$FLOPCAST" capacity gpt2 --pipeline 4 --gpus 8 --gpu 16GiB --seq-len 1024 >out || failed=1
-grep -qF "bf16_mixed, adamw, megatron, samples of 1024 tokens" out || { cat out; failed=1; }
+grep -qF "bf16_mixed, adamw, megatron, pipeline 4, samples of 1024 tokens" out || { cat out; failed=1; }
 grep -qE "^ +8 +[1-9]" out || { cat out; failed=1; }
 # Any card by its memory: what QLoRA is for. It multiplies in what it is asked to.
 "$FLOPCAST" memory "$models/llama2-7b.yaml" --lora 16 --qlora --micro-batch 4 --seq-len 2048 --attention flash --gpu 24GiB >out ||
