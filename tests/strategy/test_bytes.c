@@ -219,6 +219,52 @@ static void internevo_steps_on_the_largest_part(void **state)
     }
 }
 
+/* Gradients that backward makes buffers for, and those that are left when the optimizer begins: all as they are made
+ * (H, under autocast F), the reduced shards of FSDP and ZeRO; Megatron's products add to main_grad, so that only the
+ * embedding (64,000 parameters) and seven norms of 64 have buffers. InternEvo's are its tensors' own. */
+#define UNFUSED (H * (64000 + 7 * 64))
+static const struct {
+    double made, left; /* of a parameter; MEGATRON's: bytes in all */
+} gradients[JOBS] = {
+    [NANOTRON_0] = {H, H},
+    [NANOTRON_1] = {H, 0},
+    [MEGATRON] = {UNFUSED, 0},
+    [MEGATRON_1] = {UNFUSED, 0},
+    [ZERO_0] = {H, 0},
+    [ZERO_1] = {H, H *S},
+    [ZERO_3] = {H, H *S},
+    [FSDP] = {F * S, F *S},
+    [FSDP_2] = {F * S, F *S},
+    [AUTOCAST] = {F * S, F *S},
+    [DDP] = {F, F},
+};
+
+static void gradients_live_as_long_as_they_are_read(void **state)
+{
+    (void)state;
+    for (int job = 0; job < JOBS; job++) {
+        struct strategy_options options = options_of_job((enum one_job)job);
+        struct compiled compiled;
+        compile(&compiled, &options, &small_llama, RANKS);
+        const struct plan_program *program = compiled.plan.programs;
+        double made = 0, live[HBM_CATEGORY_COUNT] = {0};
+        for (int i = 0; program->ops.at[i].phase != PHASE_OPTIMIZER; i++) {
+            const struct plan_op *op = &program->ops.at[i];
+            if (op->kind != OP_ALLOC && op->kind != OP_FREE)
+                continue;
+            const struct plan_buffer *buffer = &program->buffers.at[op->index];
+            live[buffer->category] += (op->kind == OP_ALLOC ? 1 : -1) * (double)buffer->bytes;
+            if (op->kind == OP_ALLOC && op->phase == PHASE_BACKWARD && buffer->category == HBM_GRADIENTS)
+                made += (double)buffer->bytes;
+        }
+        double params = job == MEGATRON || job == MEGATRON_1 ? 1 : (double)compiled.model.params;
+        assert_near(made / params, gradients[job].made, 1e-3);
+        assert_near(live[HBM_GRADIENTS] / params, gradients[job].left, 1e-3);
+        assert_true(live[HBM_ACTIVATIONS] == 0 && live[HBM_GATHERED] == 0 && live[HBM_BUFFERS] == 0);
+        drop(&compiled);
+    }
+}
+
 /* Whatever the job: what is named after the optimizer is its phase, and a step ends with as much as it began with. */
 static void steps_leave_nothing_behind(void **state)
 {
@@ -246,6 +292,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_kernel_moves_its_bytes),
         cmocka_unit_test(internevo_steps_on_the_largest_part),
+        cmocka_unit_test(gradients_live_as_long_as_they_are_read),
         cmocka_unit_test(steps_leave_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
