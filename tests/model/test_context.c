@@ -339,9 +339,29 @@ static void what_cannot_be_cut_is_said(void **state)
         "share what lies between the linear layers); 30 would do");
 }
 
+/* The log-sums of each step after the first are added to those that are kept: a number in FP32 for each row and head.
+ * In the first step a rank sees its own keys, then, of two ranks, half of its rows see those of the other. */
+static void log_sums_of_steps_are_added(void **state)
+{
+    (void)state;
+    for (int64_t c = 2; c <= 4; c += 2) {
+        struct run r = part(&small_gpt, (struct model_parallel){.context = c});
+        const struct model_program *p = block(&r, 1);
+        assert_int_equal(count_named(p->forward, p->n_forward, "attn.flash.logsumexp.add"), c - 1);
+        arena_release(&r.arena);
+    }
+    struct run r = part(&small_gpt, (struct model_parallel){.context = 2});
+    const struct model_program *p = block(&r, 1);
+    double rows = 4.0 * LENGTH / 2 * BATCH * 4;
+    const struct model_op *add = kernel_named(p->forward, p->n_forward, "attn.flash.logsumexp.add");
+    assert_true(add->work.read_bytes == 1.5 * rows && add->work.write_bytes == rows);
+    arena_release(&r.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(log_sums_of_steps_are_added),
         cmocka_unit_test(a_ring_sends_keys_on),
         cmocka_unit_test(a_ring_sends_beside_attention),
         cmocka_unit_test(gathered_keys_are_those_of_all),

@@ -133,6 +133,8 @@ static void operands_in_four_bits(void **state)
         assert_true(read_by(p->backward, p->n_backward, name) == BF16_BYTES * y);
         assert_true(written_by(p->backward, p->n_backward, name) == (i > 0 ? narrow * y : 4));
     }
+    /* Magnitude, the larger one, and a product with a Hadamard matrix of 16 x 16. */
+    assert_true(kernel_named(p->forward, p->n_forward, "intermediate.dense.x.cast.amax")->work.flop == (2 + 32) * x);
     assert_true(read_by(p->forward, p->n_forward, "intermediate.dense") == narrow * (x + weight));
     assert_int_equal(kernel_named(p->forward, p->n_forward, "intermediate.dense")->work.math, DTYPE_FP4);
     assert_int_equal(kernel_named(p->backward, p->n_backward, "intermediate.dense.dgrad")->work.math, DTYPE_FP4);

@@ -427,9 +427,27 @@ static void what_cannot_be_cut_is_said(void **state)
     assert_wrong(&small_dhen, w, "family 'dhen' has no tensor or context parallelism; leave both out");
 }
 
+/* A rank has a part of the words. Rows of others are zeros, in the sum and in its gradient: nothing is read, and all
+ * but its share written. */
+static void words_of_other_ranks_are_masked(void **state)
+{
+    (void)state;
+    for (int ranks = 2; ranks <= 4; ranks *= 2) {
+        struct run r = shard(&small_gpt, (struct model_parallel){.tensor = ranks});
+        const struct model_program *p = r.segments.at[0].program;
+        const struct model_op *mask = kernel_named(p->forward, p->n_forward, "transformer.wte.mask"),
+                              *back = kernel_named(p->backward, p->n_backward, "transformer.wte.mask.dgrad");
+        assert_true(mask->work.read_bytes == 0 && back->work.read_bytes == 0);
+        assert_near(mask->work.write_bytes, A * (1 - 1. / ranks), 1e-9);
+        assert_near(back->work.write_bytes, A * (1 - 1. / ranks), 1e-9);
+        arena_release(&r.arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_of_other_ranks_are_masked),
         cmocka_unit_test(a_block_moves_what_megatron_moves),
         cmocka_unit_test(cross_attention_takes_the_encoders_output_in),
         cmocka_unit_test(collectives_run_beside_products),

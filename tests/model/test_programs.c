@@ -388,9 +388,33 @@ static void who_drops_its_input(void **state)
     }
 }
 
+/* T5Attention.forward() holds queries, keys, values and scores until it returns: they outlive its last product, o. */
+static void locals_of_t5_live_until_attention_returns(void **state)
+{
+    (void)state;
+    static const char *const locals[] = {"q", "k", "v", "scores"};
+    struct run r = run(&small_t5, DTYPE_BF16, ATTENTION_NAIVE);
+    const struct model_program *p = block(&r, 2);
+    int end = 0, found = 0;
+    while (strcmp(p->forward[end].name, "layer.0.SelfAttention.o") != 0)
+        end++;
+    for (int a = 0; a < p->n_activations; a++)
+        for (size_t i = 0; i < sizeof locals / sizeof *locals; i++) {
+            char name[64];
+            snprintf(name, sizeof name, "layer.0.SelfAttention.%s", locals[i]);
+            if (strcmp(p->activations[a].name, name) != 0 || p->activations[a].born_in_backward)
+                continue;
+            found++;
+            assert_true(p->activations[a].forward_last >= end);
+        }
+    assert_int_equal(found, 4);
+    arena_release(&r.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(locals_of_t5_live_until_attention_returns),
         cmocka_unit_test(forward_flop_is_the_closed_form),
         cmocka_unit_test(backward_flop_is_twice_forward),
         cmocka_unit_test(every_tensor_is_used_after_its_birth),

@@ -237,6 +237,7 @@ static void matrices_are_gathered_in_fp8(void **state)
     assert_true(moved(&c.plan, "/all_gather") == 2 * root + 2 * (2 * blocks - matrices));
     assert_true(moved(&c.plan, "/reduce_scatter") == 4 * (double)c.model.params);
     assert_true(traffic(&c.plan, "float8_scales/amax") == 4 * matrices / RANKS + 4.0 * BLOCKS * 7);
+    assert_true(moved(&c.plan, "float8_scales/all_reduce") == 4.0 * BLOCKS * 7);
     drop(&c);
     options.train.fp8_recipe = FP8_ROWWISE;
     refuse_model(&shape, hw, &options, "FP8 is gathered by fully_shard where each matrix has one scale");

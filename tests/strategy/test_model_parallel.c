@@ -183,8 +183,8 @@ static void weights_in_fp8_are_gathered_so(void **state)
 }
 
 /* Delayed scaling: an all_reduce after each pass of a micro-batch, forward and backward, of three and two FP32 numbers
- * a matrix, which the compute stream waits for, over tensor and data ranks; on one rank, and with the setting off,
- * none. */
+ * a matrix, which the compute stream waits for, over tensor and data ranks, and a pass over the last 1,024 of each; on
+ * one rank, and with the setting off, none. */
 static void largest_values_are_reduced_in_each_pass(void **state)
 {
     (void)state;
@@ -215,6 +215,10 @@ static void largest_values_are_reduced_in_each_pass(void **state)
             const struct plan_collective *at = &c.plan.collectives.at[op->index];
             assert_int_equal(at->kind, COLL_ALL_REDUCE);
             assert_true(at->bytes == (double)(FLOATS * matrices * (backward ? 2 : 3)));
+            const struct plan_op *scales = &c.plan.programs[0].ops.at[i + 1];
+            assert_string_equal(scales->name, "fp8_scales");
+            assert_true(c.plan.kernels.at[scales->index].read_bytes == 1024 * at->bytes);
+            assert_true(c.plan.kernels.at[scales->index].write_bytes == 1024 * at->bytes);
             passes[backward]++;
         }
         assert_true(matrices > 0);

@@ -370,9 +370,30 @@ static void clipping_by_the_norm(void **state)
     refuse_plan(test_hw(), &lomo, "second backward pass");
 }
 
+/* weight_decay is SGD's alone: AdamW and Lion always decay, Adam never does. */
+static void only_sgd_reads_weight_decay(void **state)
+{
+    (void)state;
+    for (int optimizer = 0; optimizer < OPTIMIZER_LOMO; optimizer++) {
+        uint64_t digests[2];
+        for (int decays = 0; decays < 2; decays++) {
+            struct strategy_options options = options_of(NO_SHARD);
+            struct compiled compiled;
+            options.train.optimizer = optimizer;
+            options.train.weight_decay = decays;
+            compile(&compiled, &options, &small_gpt, 1);
+            digests[decays] = plan_digest(&compiled.plan);
+            drop(&compiled);
+        }
+        bool reads = optimizer == OPTIMIZER_SGD || optimizer == OPTIMIZER_SGD_MOMENTUM;
+        assert_int_equal(digests[0] != digests[1], reads);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_sgd_reads_weight_decay),
         cmocka_unit_test(a_matrix),
         cmocka_unit_test(a_vector_and_16_bit),
         cmocka_unit_test(adamw_moves),

@@ -362,9 +362,36 @@ static void the_cache_lives_beside_autograds_copies(void **state)
     }
 }
 
+/* PyTorch's, DeepSpeed's, Megatron-LM's and nanotron's own defaults, from their documentation. */
+static void defaults_are_those_of_the_frameworks(void **state)
+{
+    (void)state;
+    struct strategy_options d = strategy_default_options();
+    assert_true(d.ddp.bucket_cap_bytes == 25 << 20 && d.ddp.first_bucket_bytes == 1 << 20);
+    assert_true(d.ddp.broadcast_buffers && d.ddp.zero_grad && !d.ddp.gradient_as_bucket_view && !d.ddp.divide_buckets);
+    assert_true(d.fsdp.limit_all_gathers && !d.fsdp.forward_prefetch && !d.fsdp.cpu_offload && !d.fsdp.no_sync);
+    assert_int_equal(d.fsdp.sharding_strategy, FULL_SHARD);
+    assert_int_equal(d.fsdp.backward_prefetch, BACKWARD_PRE);
+    assert_int_equal(d.fsdp.max_inflight_all_gathers, 2);
+    assert_int_equal(d.zero.reduce_bucket_size, 500000000);
+    assert_int_equal(d.zero.allgather_bucket_size, 500000000);
+    assert_int_equal(d.zero.stage3_prefetch_bucket_size, 50000000);
+    assert_int_equal(d.zero.stage3_param_persistence_threshold, 100000);
+    assert_int_equal(d.zero.stage3_max_live_parameters, 1000000000);
+    assert_int_equal(d.zero.stage3_max_reuse_distance, 1000000000);
+    assert_true(d.zero.use_multi_rank_bucket_allreduce && !d.zero.offload_optimizer);
+    assert_true(d.megatron.grad_reduce_in_fp32 && d.megatron.check_for_nan_in_grad);
+    assert_true(!d.megatron.use_distributed_optimizer && !d.megatron.average_in_collective);
+    assert_int_equal(d.train.moe_deepep_num_sms, 20);
+    assert_int_equal(d.train.moe_hybridep_num_sms, 16);
+    assert_true(d.train.moe_permute_fusion && d.train.checkpoint_early_stop && d.train.expert_imbalance == 1);
+    assert_true(d.nanotron.ddp_bucket_cap_bytes == 25 << 20 && d.nanotron.cuda_device_max_connections == 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_are_those_of_the_frameworks),
         cmocka_unit_test(full_shard_counts),
         cmocka_unit_test(units_are_padded_to_the_ranks),
         cmocka_unit_test(autocast_gathers_fp32),
