@@ -200,10 +200,34 @@ static void kernels_move_what_counting_says(void **state)
     arena_release(&experts.arena);
 }
 
+/* Sums over rows add each number once, and write a bias, 2 bytes each: of GPT's qkv, output and both products of the
+ * feed-forward layer. */
+static void biases_sum_rows(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int width;
+    } biases[] = {
+        {"attn.c_attn.bgrad", 192}, {"attn.c_proj.bgrad", 64}, {"mlp.c_fc.bgrad", 256}, {"mlp.c_proj.bgrad", 64}};
+    struct run r = run(&small_gpt, DTYPE_BF16, ATTENTION_FLASH);
+    const struct model_program *p = block(&r, 1);
+    for (size_t b = 0; b < sizeof biases / sizeof *biases; b++)
+        for (int i = 0; i < p->n_backward; i++) {
+            const struct kernel_work *work = &p->backward[i].work;
+            if (strcmp(p->backward[i].name, biases[b].name) != 0)
+                continue;
+            assert_true(work->read_bytes == 2. * T * biases[b].width && work->write_bytes == 2. * biases[b].width);
+            assert_true(work->flop == (double)T * biases[b].width);
+        }
+    arena_release(&r.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels_move_what_counting_says),
+        cmocka_unit_test(biases_sum_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

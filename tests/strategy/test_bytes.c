@@ -265,6 +265,50 @@ static void gradients_live_as_long_as_they_are_read(void **state)
     }
 }
 
+/* Where the host stands in a step, whatever the ranks: for the loss (nanotron, DeepSpeed's pipeline engine without
+ * ZeRO), for the norm of gradients (InternEvo and ZeRO, by .item()), for the norm of each tensor (BF16_Optimizer).
+ * FSDP's and DDP's loops here read no loss; how far FSDP1 and ZeRO-3 run ahead is another test's. */
+static void hosts_wait_for_what_they_print(void **state)
+{
+    (void)state;
+    static const struct {
+        enum one_job job;
+        int numbers, tensors;
+    } jobs[] = {{NANOTRON_0, 1, 0}, {NANOTRON_1, 1, 0}, {INTERNEVO, 1, 0}, {INTERNEVO_2, 1, 0}, {MEGATRON, 0, 0},
+        {MEGATRON_1, 0, 0}, {ZERO_0, 2, 1}, {ZERO_1, 1, 0}, {FSDP_2, 0, 0}, {DDP, 0, 0}};
+    for (size_t j = 0; j < sizeof jobs / sizeof *jobs; j++)
+        for (int ranks = 1; ranks <= RANKS; ranks *= RANKS) {
+            struct strategy_options options = options_of_job(jobs[j].job);
+            struct compiled compiled;
+            int waits = 0;
+            compile(&compiled, &options, &small_llama, ranks);
+            for (int i = 0; i < compiled.plan.programs->ops.n; i++)
+                waits += compiled.plan.programs->ops.at[i].kind == OP_HOST_WAIT;
+            assert_int_equal(waits, jobs[j].numbers + jobs[j].tensors * compiled.model.n_tensors);
+            drop(&compiled);
+        }
+}
+
+/* A reduction of DDP on one rank is the host's call alone, of which there are as many as collectives on others. */
+static void one_rank_has_the_hosts_part(void **state)
+{
+    (void)state;
+    int calls[2] = {0}, collectives[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        struct strategy_options options = options_of_job(DDP);
+        struct compiled compiled;
+        compile(&compiled, &options, &small_llama, i ? RANKS : 1);
+        for (int k = 0; k < compiled.plan.programs->ops.n; k++) {
+            const struct plan_op *op = &compiled.plan.programs->ops.at[k];
+            calls[i] += op->kind == OP_HOST && ends_so(op->name, "/all_reduce");
+            collectives[i] += op->kind == OP_COLLECTIVE && ends_so(op->name, "/all_reduce");
+        }
+        drop(&compiled);
+    }
+    assert_true(calls[0] > 0 && calls[0] == collectives[1]);
+    assert_true(calls[1] == 0 && collectives[0] == 0);
+}
+
 /* Whatever the job: what is named after the optimizer is its phase, and a step ends with as much as it began with. */
 static void steps_leave_nothing_behind(void **state)
 {
@@ -293,6 +337,8 @@ int main(void)
         cmocka_unit_test(each_kernel_moves_its_bytes),
         cmocka_unit_test(internevo_steps_on_the_largest_part),
         cmocka_unit_test(gradients_live_as_long_as_they_are_read),
+        cmocka_unit_test(hosts_wait_for_what_they_print),
+        cmocka_unit_test(one_rank_has_the_hosts_part),
         cmocka_unit_test(steps_leave_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

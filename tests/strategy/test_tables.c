@@ -9,9 +9,19 @@
 
 #include "compiled.h"
 
-/* DHEN's tables: an all_to_all of features a micro-step each way under every strategy, over all ranks; none on one. It
- * shares FSDP's NCCL stream where FSDP shares the default process group: unless there are replicas, here from 16 ranks
- * on, whose nodes shard. */
+static int64_t kept(const struct plan *plan, const char *name)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < plan->programs->setup.n; i++) {
+        const struct plan_buffer *buffer = &plan->programs->buffers.at[plan->programs->setup.at[i]];
+        bytes += strcmp(buffer->name, name) == 0 ? buffer->bytes : 0;
+    }
+    return bytes;
+}
+
+/* DHEN's tables lie on the ranks in equal shares, with the optimizer's state; an all_to_all of features a micro-step
+ * each way under every strategy, over all ranks; none on one. It shares FSDP's NCCL stream where FSDP shares the
+ * default process group: unless there are replicas, here from 16 ranks on, whose nodes shard. */
 static void tables_exchange_features(void **state)
 {
     (void)state;
@@ -33,6 +43,8 @@ static void tables_exchange_features(void **state)
                 compile(&c, &options, &small_dhen, ranks);
                 if (!plan_check(&c.plan, why, sizeof why))
                     fail_msg("%s, %d ranks: %s", strategy_label(&options), ranks, why);
+                assert_true(kept(&c.plan, "tables") == model_table_bytes(&small_dhen, ranks));
+                assert_true(kept(&c.plan, "tables/rowwise_adagrad") == model_table_state_bytes(&small_dhen, ranks));
                 assert_int_equal(count(&c.plan, COLL_ALL_TO_ALL), ranks > 1 ? 2 * MICRO_STEPS : 0);
                 for (int o = 0; o < c.plan.programs[0].ops.n; o++) {
                     const struct plan_op *op = &c.plan.programs[0].ops.at[o];
