@@ -358,9 +358,34 @@ static void log_sums_of_steps_are_added(void **state)
     arena_release(&r.arena);
 }
 
+/* What a rank sends lives until the exchange is over: after the wait, whatever attention reads meanwhile. Backward sums
+ * up gradients of keys and of values in FP32 from zeros. */
+static void what_is_sent_outlives_the_exchange(void **state)
+{
+    (void)state;
+    struct run r = part(&small_gpt, (struct model_parallel){.context = 2, .context_kind = CONTEXT_RING_ALLGATHER});
+    const struct model_program *p = block(&r, 1);
+    int wait = 0, sent = 0;
+    while (p->forward[wait].kind != MODEL_WAIT)
+        wait++;
+    for (int a = 0; a < p->n_activations; a++)
+        if (strcmp(p->activations[a].name, "attn.flash.kv.cat") == 0 && !p->activations[a].born_in_backward) {
+            assert_true(p->activations[a].forward_last >= wait);
+            sent++;
+        }
+    assert_int_equal(sent, 1);
+    static const char *const zeros[] = {"attn.flash.dk.zero", "attn.flash.dv.zero"};
+    for (int i = 0; i < 2; i++) {
+        const struct model_op *zero = kernel_named(p->backward, p->n_backward, zeros[i]);
+        assert_true(zero->work.read_bytes == 0 && zero->work.write_bytes == keys_bytes(2, 4) / 2 / BF16_BYTES * 4);
+    }
+    arena_release(&r.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_sent_outlives_the_exchange),
         cmocka_unit_test(log_sums_of_steps_are_added),
         cmocka_unit_test(a_ring_sends_keys_on),
         cmocka_unit_test(a_ring_sends_beside_attention),

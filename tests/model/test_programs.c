@@ -411,9 +411,34 @@ static void locals_of_t5_live_until_attention_returns(void **state)
     arena_release(&r.arena);
 }
 
+/* Shares of a table's gradient are added up, each after the first by a kernel: of one that the head shares with the
+ * embedding, T5's with both of its embeddings, and untied with one another. */
+static void shares_of_a_table_are_added(void **state)
+{
+    (void)state;
+    struct model_shape untied_t5 = small_t5, untied_gpt = small_gpt;
+    untied_t5.tied_embeddings = untied_gpt.tied_embeddings = false;
+    const struct {
+        const struct model_shape *shape;
+        const char *name;
+        int sums;
+    } tables[] = {{&small_gpt, "transformer.wte.weight.grad.add", 1},
+        {&untied_gpt, "transformer.wte.weight.grad.add", 0}, {&small_t5, "shared.weight.grad.add", 2},
+        {&untied_t5, "shared.weight.grad.add", 1}};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        struct run r = run(tables[i].shape, DTYPE_BF16, ATTENTION_NAIVE);
+        int sums = 0;
+        for (int s = 0; s < r.segments.n; s++)
+            sums += count(r.segments.at[s].program->backward, r.segments.at[s].program->n_backward, tables[i].name);
+        assert_int_equal(sums, tables[i].sums);
+        arena_release(&r.arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shares_of_a_table_are_added),
         cmocka_unit_test(locals_of_t5_live_until_attention_returns),
         cmocka_unit_test(forward_flop_is_the_closed_form),
         cmocka_unit_test(backward_flop_is_twice_forward),
