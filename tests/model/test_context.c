@@ -382,9 +382,36 @@ static void what_is_sent_outlives_the_exchange(void **state)
     arena_release(&r.arena);
 }
 
+/* PyTorch's rings of three: what arrives, in one exchange or two, lives until attention has read it, the last until the
+ * last attention. */
+static void what_arrives_is_read_by_attention(void **state)
+{
+    (void)state;
+    for (int kind = CONTEXT_RING_ALLGATHER; kind <= CONTEXT_RING_ALLTOALL; kind++) {
+        struct run r = part(&small_gpt, (struct model_parallel){.context = 3, .context_kind = kind});
+        const struct model_program *p = block(&r, 1);
+        int arrived = 0, last = 0, last_attention = 0;
+        for (int i = 0; i < p->n_forward; i++)
+            if (p->forward[i].kind == MODEL_KERNEL && p->forward[i].work.kind == KERNEL_ATTENTION)
+                last_attention = i;
+        for (int a = 0; a < p->n_activations; a++) {
+            const struct model_activation *at = &p->activations[a];
+            if (at->born_in_backward || p->forward[at->born].kind != MODEL_COMM)
+                continue;
+            arrived++;
+            last = at->forward_last > last ? at->forward_last : last;
+            assert_int_equal(p->forward[at->forward_last].work.kind, KERNEL_ATTENTION);
+        }
+        assert_int_equal(arrived, kind == CONTEXT_RING_ALLGATHER ? 1 : 2);
+        assert_int_equal(last, last_attention);
+        arena_release(&r.arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_arrives_is_read_by_attention),
         cmocka_unit_test(what_is_sent_outlives_the_exchange),
         cmocka_unit_test(log_sums_of_steps_are_added),
         cmocka_unit_test(a_ring_sends_keys_on),
