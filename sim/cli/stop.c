@@ -20,12 +20,22 @@ static void note(int signal_number)
     (void)written; /* nothing can be done about it */
 }
 
+/* SA_RESETHAND: raised again, the signal ends the program where the handler returns. */
+static void end(int signal_number)
+{
+    static const char text[] = "flopcast: stopped before a candidate was ranked\n";
+    ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)written;
+    raise(signal_number);
+}
+
 void stop_watch(enum stop_when when)
 {
+    static void (*const handlers[])(int) = {
+        [STOP_AFTER] = note, [STOP_NOW] = note_quietly, [STOP_WITHOUT_ANSWER] = end};
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-        struct sigaction before,
-            watch = {.sa_handler = when == STOP_NOW ? note_quietly : note, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+        struct sigaction before, watch = {.sa_handler = handlers[when], .sa_flags = (int)SA_RESETHAND | SA_RESTART};
         sigemptyset(&watch.sa_mask);
         if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
             sigaction(signals[i], &watch, NULL);

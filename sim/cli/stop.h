@@ -6,8 +6,9 @@
 
 #include <stdbool.h>
 
-/* How soon: what is being simulated ends first, or it does not. */
-enum stop_when { STOP_AFTER, STOP_NOW };
+/* How soon: what is being simulated ends first, or it does not, or there is nothing to show yet: then a sentence says
+ * so, and the signal ends the program. */
+enum stop_when { STOP_AFTER, STOP_NOW, STOP_WITHOUT_ANSWER };
 void stop_watch(enum stop_when when); /* from now on */
 bool stop_asked(void);
 

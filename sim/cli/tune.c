@@ -272,7 +272,7 @@ static _Noreturn void leave(struct tune_watch *watch)
     struct tune *tune = watch->tune;
     struct arena arena = ARENA_INIT;
     if (settle(tune) == 0)
-        fputs("flopcast: stopped before the first answer\n", stderr);
+        fputs("flopcast: stopped before a candidate was ranked\n", stderr);
     else if (watch->command->format == RECORDS_TABLE)
         tune_print_table(stdout, watch->command, watch->set, tune, &arena);
     else
@@ -520,8 +520,11 @@ int cmd_tune(int argc, char **argv)
         stop_watch(STOP_AFTER);
     if (crew_begin(&command.crew, &diag) != STATUS_OK)
         return cli_report(&diag);
+    bool shows = !command.db && crew_is_owner(command.crew); /* what it has when it is stopped */
+    if (shows)
+        stop_watch(STOP_WITHOUT_ANSWER);
     load(&tune, &command, &set, &diag);
-    bool watched = diag.worst == STATUS_OK && !command.db && crew_is_owner(command.crew);
+    bool watched = diag.worst == STATUS_OK && shows;
     if (watched)
         stop_watch(STOP_NOW);
     struct tune_watch *watch = watched ? tune_watch_begin(&command, &set, &tune) : NULL;

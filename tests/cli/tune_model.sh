@@ -60,3 +60,15 @@ if kill -TERM $pid 2>/dev/null; then
     [[ $status == 143 || $status == 0 ]] || fail "exit status $status"
 fi
 says stopped "tried, by speed" "held: "
+
+# While candidates are still listed, there is nothing to print: a sentence says so. A start may take seconds, and the list tens of them.
+for wait in 1 3 9; do
+    "$FLOPCAST" tune deepseek-v3 --topology h100-8x400g --gpus 2048 --seq-len 4096 --global-batch 15360 >listed 2>listed.err &
+    pid=$! status=0
+    sleep $wait
+    kill -TERM $pid
+    wait $pid || status=$?
+    [[ $status == 143 && ! -s listed ]] || fail "exit status $status: $(<listed)"
+    ! grep -q "before a candidate was ranked" listed.err || break
+done
+says listed.err "flopcast: stopped before a candidate was ranked"
