@@ -23,7 +23,7 @@ static int family_of(const struct validate_table *table, int row, enum discrepan
 static int source_of(const struct validate_table *table, int row)
 {
     for (int i = 0; i < row; i++)
-        if (strcmp(table->rows.at[i].source, table->rows.at[row].source) == 0)
+        if (lessons_same_source(table->rows.at[i].source, table->rows.at[row].source))
             return i;
     return row;
 }

@@ -6,9 +6,15 @@
 
 static const double WANTED_OF_SIDE = 0.95; /* of a 90 % interval: as many beyond its lower as beyond its upper end */
 
+bool lessons_same_source(const char *a, const char *b)
+{
+    size_t n = strcspn(a, ",");
+    return n == strcspn(b, ",") && strncmp(a, b, n) == 0;
+}
+
 bool lessons_same_family(const struct validate_row *a, const struct validate_row *b)
 {
-    return strcmp(a->source, b->source) == 0 && strcmp(a->gpu, b->gpu) == 0 && strcmp(a->model, b->model) == 0;
+    return lessons_same_source(a->source, b->source) && strcmp(a->gpu, b->gpu) == 0 && strcmp(a->model, b->model) == 0;
 }
 
 static int by_need(const void *a, const void *b)

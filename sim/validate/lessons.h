@@ -16,6 +16,10 @@ struct lessons {
     int n;
 };
 
+/* Who measured: what stands before a comma. "Megatron-Bridge, NeMo container 26.04" and "..., NeMo container 26.06" are
+ * one source, as the same hands measured the same recipes: the one says little new of the other. */
+bool lessons_same_source(const char *a, const char *b);
+
 /* A family is a source, a GPU and a model. */
 bool lessons_same_family(const struct validate_row *a, const struct validate_row *b);
 

@@ -180,7 +180,7 @@ static void nearest_describe(struct nearest_runs *runs)
 
 static bool same_source(const struct nearest_runs *runs, int a, int b)
 {
-    return strcmp(runs->table.rows.at[a].source, runs->table.rows.at[b].source) == 0;
+    return lessons_same_source(runs->table.rows.at[a].source, runs->table.rows.at[b].source);
 }
 
 static bool same_family(const struct nearest_runs *runs, int a, int b)

@@ -1,4 +1,5 @@
 /* Regimes of jobs, weights worked by hand, digits of words; that the interval of a regime holds published runs. */
+#include "validate/lessons.h"
 #include "validate/regime.h"
 
 #include <math.h>
@@ -251,9 +252,25 @@ static void test_names(void **state)
     arena_release(&arena);
 }
 
+/* Two containers of one maker are one source, and its model on a GPU one family. */
+static void test_one_maker(void **state)
+{
+    (void)state;
+    assert_true(lessons_same_source("Megatron-Bridge, NeMo container 26.04", "Megatron-Bridge, NeMo container 26.06"));
+    assert_true(lessons_same_source("nanotron", "nanotron"));
+    assert_false(lessons_same_source("MLPerf Training v5.0, bert", "MLPerf Training v5.1, bert"));
+    assert_false(lessons_same_source("nano", "nanotron"));
+    struct validate_row a = {.source = "Lab, 1", .gpu = "H100", .model = "m"}, b = a;
+    b.source = "Lab, 2";
+    assert_true(lessons_same_family(&a, &b));
+    b.gpu = "B200";
+    assert_false(lessons_same_family(&a, &b));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_maker),
         cmocka_unit_test(test_rungs),
         cmocka_unit_test(test_alike),
         cmocka_unit_test(test_filled),
