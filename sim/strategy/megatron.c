@@ -604,13 +604,11 @@ static const struct config_field megatron_fields[] = {
          "Megatron-FSDP: what is sharded; optim: the optimizer's state, grads: gradients, params: weights"),
         .names = megatron_sharding_names},
     {MEGATRON(suggested_communication_unit_size, FIELD_INT,
-         "Megatron-FSDP: elements that are gathered at once, or whose gradients are reduced; 0: two units, and 10^9 at "
-         "least"),
+         "Megatron-FSDP: elements that are gathered or reduced at once; 0: two units, and 10^9 at least"),
         .min = 0, .max = 0x1p50},
     {MEGATRON(fsdp_double_buffer, FIELD_BOOL, "Megatron-FSDP: buffers of two units for the whole run")},
     {MEGATRON(num_distributed_optimizer_instances, FIELD_INT,
-         "Megatron-FSDP: copies of what is sharded, between which gradients are all-reduced once a step (HSDP); 0: "
-         "one"),
+         "Megatron-FSDP: copies of what is sharded, with an all-reduce between them once a step (HSDP); 0: one"),
         .min = 0, .max = STRATEGY_MAX_GPUS},
     {MEGATRON(outer_dp_sharding_strategy, FIELD_ENUM,
          "Megatron-FSDP: optim shards the optimizer's state over these copies, too"),
