@@ -518,7 +518,7 @@ static void reduce_chunk(struct fsdp *fsdp)
     fsdp->ends_chunk = false;
 }
 
-/* The final callback: the compute stream waits for the post-backward stream. */
+/* The final callback: the compute stream waits for the post-backward stream, and for what that has waited for. */
 static void backward_ends(struct emit *emit)
 {
     struct fsdp *fsdp = emit->state;
@@ -526,7 +526,7 @@ static void backward_ends(struct emit *emit)
         return;
     if (fsdp_is_staged(fsdp) && emit->on_last)
         reduce_chunk(fsdp);
-    plan_stream_wait(&emit->builder, STREAM_COMPUTE, plan_last_op(&emit->builder, STREAM_POST));
+    plan_stream_wait_stream(&emit->builder, STREAM_COMPUTE, STREAM_POST);
     fsdp_free_scattered(fsdp);
 }
 

@@ -4,9 +4,7 @@
  * backward that was issued before it, by way of the copies, casts and divisions of side streams;
  *  - the optimizer's first kernel comes after all of them;
  *  - somebody reads what arrives: a kernel of this step or of the next comes after each collective and receive.
- * Not asked of what is stepped in backward or on the host, nor of fully_shard's all-reduces over replicas and
- * reductions after no_sync: where nothing is cast after them the optimizer does not wait for them, and PyTorch's does
- * (results/NOTES.md, "A tenth list"). */
+ * Not asked of what is stepped in backward or on the host. */
 #include "strategy/strategy.h"
 
 #include <stdarg.h>
@@ -108,7 +106,6 @@ static void check_program(
 {
     struct order order;
     const char *job = strategy_kind_names[options->kind];
-    bool fully_shards = options->kind == STRATEGY_FSDP && options->fsdp.version == 2;
     int n = program->ops.n, made = -1, step = -1, compute = -1;
     find_order(&order, plan, program);
     for (int i = 0; i < n; i++) {
@@ -124,8 +121,6 @@ static void check_program(
     }
     for (int i = 0; i < n; i++) {
         const struct plan_op *op = &program->ops.at[i];
-        if (fully_shards && (op->stream == STREAM_REPLICATE || options->fsdp.no_sync))
-            continue;
         if (is_reduction(plan, op) && step > i)
             must(&order, job, number, step, i, "reduced");
         if (plan_op_is_comm(op) && op->kind != OP_SEND && step >= 0)
