@@ -471,15 +471,19 @@ static void finish_gradients(struct configuration *config)
         put_setting(config, MEG "grad_reduce_in_fp32", own, kept);
 }
 
+static void leave_off(struct configuration *config, const char *path)
+{
+    if (!put_find(config, path))
+        put_assumed(config, path, "false", NULL);
+}
+
 /* What Megatron-LM does only when it is asked to; stacks have it the other way. */
 static void finish_switches(struct configuration *config)
 {
-    static const char *const off[] = {
-        MEG "overlap_grad_reduce", MEG "overlap_param_gather", MEG "use_distributed_optimizer"};
-    bool units = put_find(config, MEG "use_megatron_fsdp");
-    for (size_t i = 0; i < sizeof off / sizeof *off - units; i++)
-        if (!put_find(config, off[i]))
-            put_assumed(config, off[i], "false", NULL);
+    leave_off(config, MEG "overlap_grad_reduce");
+    leave_off(config, MEG "overlap_param_gather");
+    if (!put_find(config, MEG "use_megatron_fsdp"))
+        leave_off(config, MEG "use_distributed_optimizer");
     finish_gradients(config);
     if (!put_find(config, MEG "grad_reduce_in_fp32"))
         put_assumed(config, MEG "grad_reduce_in_fp32", setting_find(config, "--bf16") ? "true" : "false",
