@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 __attribute__((format(printf, 2, 0))) static void append(struct diag *diag, const char *format, va_list args)
 {
@@ -229,9 +230,27 @@ static bool is_written_out(const char *what, const char *name)
     return n >= LEAST && at == n;
 }
 
+/* The one name that goes on behind what with '_'; NULL: none or several, or what is a name itself. */
+static const char *name_begun(const char *what, const char *const *names, size_t n)
+{
+    const char *found = NULL;
+    size_t length = strlen(what);
+    for (size_t i = 0; i < n; i++) {
+        bool begins = length > 0 && strncasecmp(what, names[i], length) == 0;
+        if (begins && (names[i][length] == '\0' || (found && names[i][length] == '_')))
+            return NULL;
+        if (!begins || names[i][length] != '_')
+            continue;
+        found = names[i];
+    }
+    return found;
+}
+
 const char *nearest_name(const char *what, const char *const *names, size_t n)
 {
-    const char *best = NULL, *longest = NULL;
+    const char *best = name_begun(what, names, n), *longest = NULL;
+    if (best)
+        return best;
     struct distance least = {(strlen(what) + 2) / 3, SIZE_MAX};
     for (size_t i = 0; i < n; i++) {
         struct distance distance = edit_distance(what, names[i]);

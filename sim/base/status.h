@@ -62,7 +62,8 @@ const char *diag_first(const struct diag *diag, int *n);
 /* The nearest of n names to what, for "did you mean". NULL if more than a third of what's length, rounded up, are the
  * edits to all of them: letters more, less, others, pairs that have changed places; case does not count. Of equals the
  * one with the fewest other letters ("llama3-8b" is llama3.1-8b rather than llama2-7b), then the first. Where none is
- * so near: the longest of four letters or more that what writes out ("bfloat16" is bf16). */
+ * so near: the longest of four letters or more that what writes out ("bfloat16" is bf16). Before all that: the one
+ * name of which what is the first word or words ("fp16" is fp16_mixed rather than bf16). */
 const char *nearest_name(const char *what, const char *const *names, size_t n);
 
 /* The divisors of n for a message that says what would do: "1, 2, 4, 8", with "..." where there are too many. As a

@@ -146,7 +146,14 @@ static void nearest_name_is_near(void **state)
     assert_string_equal(nearest_name("bfloat16", others, m), "bf16");
     assert_string_equal(nearest_name("flash_attention_2", others, m), "flash");
     assert_null(nearest_name("gpu_flash_attention", others, m)); /* begins otherwise */
-    assert_null(nearest_name("rather unlike", others, m));       /* "run" is too short to be in there */
+    static const char *const begun[] = {
+        "sgd", "sgd_momentum", "bf16", "fp16_mixed", "HYBRID_SHARD", "lora_rank", "lora_targets"};
+    size_t k = sizeof begun / sizeof *begun;
+    assert_string_equal(nearest_name("fp16", begun, k), "fp16_mixed"); /* though bf16 is nearer */
+    assert_string_equal(nearest_name("hybrid", begun, k), "HYBRID_SHARD");
+    assert_string_equal(nearest_name("SGD", begun, k), "sgd");
+    assert_null(nearest_name("lora", begun, k));           /* two begin so */
+    assert_null(nearest_name("rather unlike", others, m)); /* "run" is too short to be in there */
     assert_null(nearest_name("", names, n));
     assert_null(nearest_name("x", names, 0));
     char text[100] = {0};
