@@ -297,6 +297,7 @@ static enum status load_hardware(struct command *command, struct hw *hw, struct 
         status = hw_load_gpu(&hw->gpu, files_find(arena, FILES_GPUS, command->gpu), arena, diag);
     if (status == STATUS_OK && command->traced_gpu)
         status = hw_load_gpu(traced, files_find(arena, FILES_GPUS, command->traced_gpu), arena, diag);
+    traced->host_link_Bps = hw->node.pcie_bandwidth.value; /* a GPU's file does not say it: copies stay as traced */
     if (status == STATUS_OK)
         status = given_cluster(hw, sources, command->overrides.list.at, command->overrides.list.n, arena, diag);
     if (status == STATUS_OK && command->gpu)

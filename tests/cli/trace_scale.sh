@@ -36,7 +36,7 @@ kept=$(ask "SELECT group_concat(printf('%d %.9f %d', gpus, step_time_s, step_tim
 
 # Another GPU: what its files say of both.
 scale r0.json --topology "$topology" --quiet --gpu h100-sxm5-80gb --traced-gpu v100-sxm2-32gb
-says out "kernels of V100-SXM2-32GB on H100-SXM5-80GB take: GEMM x 0." "+-"
+says out "kernels of V100-SXM2-32GB on H100-SXM5-80GB take: GEMM x 0." "+-" "copies from and to the host x 1.000"
 [[ ! -s err ]] || fail "warned of the GPU that was named: $(<err)"
 scale r0.json --topology h100-8x400g --quiet
 says err "r0.json: warning: it is of V100-SXM2-32GB, but H100-SXM5-80GB is taken for the GPU that was traced" "--traced-gpu FILE"
