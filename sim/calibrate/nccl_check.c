@@ -84,6 +84,26 @@ static enum status add_rows(struct nccl_check *out, const struct nccl_log *log, 
     return STATUS_OK;
 }
 
+/* What is forced may be impossible at some sizes, or at all. */
+static void warn_of_force(const struct nccl_check *check, struct coll_force force, struct diag *diag)
+{
+    const struct coll_cost *other = NULL;
+    int n = 0;
+    for (int i = 0; i < check->rows.n; i++) {
+        const struct coll_cost *cost = &check->rows.at[i].predicted;
+        bool algorithm = force.algorithm == COLL_ANY || (int)cost->algorithm == force.algorithm;
+        bool protocol = force.protocol == COLL_ANY || (int)cost->protocol == force.protocol;
+        if (algorithm && protocol)
+            continue;
+        other = cost;
+        n++;
+    }
+    if (other)
+        diag_warn(diag, (struct source_pos){.file = "--algo, --proto"},
+            "%d of %d sizes cannot be done so, and are predicted as the nearest, %s with %s at the last", n,
+            check->rows.n, coll_algorithm_names[other->algorithm], coll_protocol_names[other->protocol]);
+}
+
 void nccl_warn_of_trays(const char *log, int ranks, int nodes, const struct hw *hw, struct diag *diag)
 {
     static const double most_of_a_host = 16; /* DGX-2 */
@@ -125,6 +145,8 @@ enum status nccl_check(struct nccl_check *out, const char *log, const struct ncc
         status = add_rows(out, &read, hw, force, arena, diag);
     if (status == STATUS_OK)
         nccl_warn_of_trays(log, out->ranks, out->nodes, hw, diag);
+    if (status == STATUS_OK)
+        warn_of_force(out, force, diag);
     vec_free(&read.rows);
     return status;
 }

@@ -41,6 +41,12 @@ sed -n 3p out | grep -qE '^reaches [23][0-9] % of the busbw that is predicted' |
 expect 0 "$FLOPCAST" calibrate check slower.txt --topology slower.yaml
 sed -n 3p out | grep -q '^agrees: median error 0.0 % at sizes' || fail "no verdict first: $(<out)"
 
+# What is forced and cannot be is said, as `collective` says it.
+expect 0 "$FLOPCAST" calibrate check slower.txt --topology slower.yaml --algo NVLSTree
+says err "--algo, --proto: warning: 24 of 24 sizes cannot be done so, and are predicted as the nearest, Ring with Simple at the last"
+expect 0 "$FLOPCAST" calibrate check slower.txt --topology slower.yaml --algo Ring
+[[ ! -s err ]] || fail "$(<err)"
+
 # A healthy network with NVLS off: two nodes reach 382 GB/s as a Ring, where NVLSTree reaches more. That is said, and does not become a
 # network that is half as fast for all algorithms.
 ring=$FLOPCAST_SOURCE_DIR/tests/import/data/all_reduce_ring_2x8.txt
