@@ -1,5 +1,5 @@
--- Where the time of one step goes, stream by stream: the newest trace of all (`flopcast run --trace FILE --db`, or `flopcast calibrate check
--- trace --db`, which is drawn with what was measured above what is simulated). --from, --to: a part of it.
+-- Where the time of one step goes, stream by stream: the newest of `flopcast run SCENARIO --trace FILE --db` and `flopcast calibrate check trace FILE --db`.
+-- The latter is drawn with what was measured above what is simulated. --from, --to: a part of it.
 -- Of a pipeline whose trace has several stages: a row a stage, its compute stream, micro-batch by micro-batch.
 
 -- name: spans

@@ -14,6 +14,10 @@ done
 expect 0 "$FLOPCAST" plot memory --db a.db --out - # in characters
 says out "parameters" "GiB"
 
+# What a figure shows is the first line of its SQL, whole, which messages quote.
+for sql in "$FLOPCAST_SOURCE_DIR"/plots/*.sql; do
+    head -n 1 "$sql" | grep -qE '^-- .{1,250}\.$' || fail "$sql: what it shows does not end in its first line"
+done
 expect 2 "$FLOPCAST" plot t5_scaling --db a.db --out t5.png
 says err "which shows: TFLOPS per GPU" "flopcast plot scaling"
 expect 0 "$FLOPCAST" run a.yaml --db b.db --quiet --samples 2 --set "train.micro_batch=[2, 4]" --set "train.seq_len=[128, 256]" \
