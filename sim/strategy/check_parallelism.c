@@ -2,6 +2,8 @@
 #include "strategy/check.h"
 #include "strategy/emit.h"
 
+#include <stdio.h>
+
 static bool check_ranks(const struct job_check *check)
 {
     const struct parallelism_options *parallel = &check->options->parallelism;
@@ -261,10 +263,13 @@ static void check_global_batch(const struct job_check *check)
     const struct train_options *train = &check->options->train;
     int64_t ranks = strategy_data_ranks(&check->options->parallelism, check->gpus);
     int64_t below = train->global_batch / ranks * ranks, above = below + ranks;
+    char less[32] = "";
+    if (below > 0)
+        snprintf(less, sizeof less, "%lld or ", (long long)below);
     if (train->global_batch % ranks != 0)
         diag_input(check->diag, job_at(check, "train.global_batch"),
-            "%lld sequences do not divide over %lld ranks of data parallelism; take %lld or %lld",
-            (long long)train->global_batch, (long long)ranks, (long long)(below > 0 ? below : above), (long long)above);
+            "%lld sequences do not divide over %lld ranks of data parallelism; take %s%lld",
+            (long long)train->global_batch, (long long)ranks, less, (long long)above);
 }
 
 /* Ranks of experts take their part of those that shards are over. */

@@ -205,6 +205,8 @@ static void points_that_make_no_sense(void **state)
         {"name: x\n" MODEL CLUSTER TRAIN, {"train.device_batch", "[4096, 4097]"},
             "--set train.device_batch:1:8: error: 2049 micro-steps of 2 sequences in an optimizer step, of which at "
             "most 2048 are simulated; use a larger 'train.micro_batch' or a smaller batch\n"},
+        {"name: x\n" MODEL CLUSTER "train: {micro_batch: 1, seq_len: 128, precision: fp16_mixed, global_batch: 4}\n",
+            {0}, "x.yaml:4:76: error: 4 sequences do not divide over 8 ranks of data parallelism; take 8\n"},
         {"name: x\n" MODEL CLUSTER TRAIN "published: {figure: 7c}\n", {0},
             "x.yaml:5:21: error: 'published' needs both 'file' and 'figure'\n"},
         {"name: x\n" MODEL CLUSTER TRAIN "assumptions: none\n", {0},
