@@ -210,6 +210,26 @@ static void check_costs(const struct job_check *check, int64_t blocks)
             (long long)blocks);
 }
 
+/* left: blocks that are not said to be of the first or the last chunk; even: chunks that share them. */
+static void check_chunks(const struct job_check *check, int64_t left, int64_t even)
+{
+    const struct parallelism_options *options = &check->options->parallelism;
+    struct source_pos place =
+        job_at(check, options->virtual_stages > 1 ? "parallelism.virtual" : "parallelism.pipeline");
+    if (even < 0 || (even == 0 && left != 0))
+        diag_input(check->diag, place,
+            "'first_layers' and 'last_layers' leave %lld blocks for no model chunk; let two chunks hold all, or take "
+            "more",
+            (long long)left);
+    else if (left < even || (even > 0 && left % even != 0))
+        diag_input(check->diag, place,
+            "%lld blocks do not divide over %lld model chunks (%lld stages of %lld)%s; take a number of chunks out of "
+            "%s, or say how many the first and the last one have (parallelism.first_layers, last_layers)",
+            (long long)left, (long long)even, (long long)options->pipeline, (long long)options->virtual_stages,
+            even < options->pipeline * options->virtual_stages ? " beside the first and the last" : "",
+            divisors(left).text);
+}
+
 static void check_layers(const struct job_check *check)
 {
     const struct parallelism_options *options = &check->options->parallelism;
@@ -228,13 +248,7 @@ static void check_layers(const struct job_check *check)
         (splits ? check_split : check_costs)(check, blocks);
         return;
     }
-    if (left < even || even < 1 || left % even != 0)
-        diag_input(check->diag,
-            job_at(check, options->virtual_stages > 1 ? "parallelism.virtual" : "parallelism.pipeline"),
-            "%lld blocks do not divide over %lld model chunks (%lld stages of %lld)%s; take a number of chunks out of "
-            "%s, or say how many the first and the last one have (parallelism.first_layers, last_layers)",
-            (long long)left, (long long)even, (long long)options->pipeline, (long long)options->virtual_stages,
-            even < chunks ? " beside the first and the last" : "", divisors(left).text);
+    check_chunks(check, left, even);
 }
 
 static void check_schedule(const struct job_check *check)

@@ -274,6 +274,39 @@ static void plans_of_cut_models_obey_the_laws(void **state)
             }
 }
 
+/* Two stages of which the scenario says all blocks: one and two of three. Fewer are refused. */
+static void first_and_last_layers_may_be_all(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t pipeline, first, last;
+        const char *refused;
+    } cases[] = {{2, 1, 2, NULL}, {2, 1, 1, "leave 1 blocks for no model chunk"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct strategy_options options = options_of(NO_SHARD);
+        struct compiled c;
+        options.kind = STRATEGY_MEGATRON;
+        options.train.grad_accum = 2;
+        options.parallelism.pipeline = cases[i].pipeline;
+        options.parallelism.first_layers = cases[i].first;
+        options.parallelism.last_layers = cases[i].last;
+        if (cases[i].refused) {
+            refuse_model(&small_llama, test_hw(), &options, cases[i].refused);
+            continue;
+        }
+        compile(&c, &options, &small_llama, 2);
+        for (int p = 0; p < c.plan.n_programs; p++) {
+            int blocks = 0;
+            for (int o = 0; o < c.plan.programs[p].ops.n; o++) {
+                const struct plan_op *op = &c.plan.programs[p].ops.at[o];
+                blocks += op->kind == OP_KERNEL && op->phase == PHASE_FORWARD && strstr(op->name, "mlp.down_proj");
+            }
+            assert_int_equal(blocks, options.train.grad_accum * (p == 0 ? cases[i].first : cases[i].last));
+        }
+        drop(&c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +317,7 @@ int main(void)
         cmocka_unit_test(largest_values_are_reduced_in_each_pass),
         cmocka_unit_test(layers_share_gradients_that_nobody_reads),
         cmocka_unit_test(plans_of_cut_models_obey_the_laws),
+        cmocka_unit_test(first_and_last_layers_may_be_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
