@@ -482,6 +482,20 @@ static void load(struct tune *tune, struct tune_command *command, struct scenari
         report_none(command, set, tune, diag);
 }
 
+/* Without a database, what there is by then is shown when it is stopped; NULL: nothing is. */
+static struct tune_watch *load_and_watch(
+    struct tune *tune, struct tune_command *command, struct scenario_set *set, struct diag *diag)
+{
+    bool shows = !command->db && crew_is_owner(command->crew);
+    if (shows)
+        stop_watch(STOP_WITHOUT_ANSWER);
+    load(tune, command, set, diag);
+    if (!shows || diag->worst != STATUS_OK)
+        return NULL;
+    stop_watch(STOP_NOW);
+    return tune_watch_begin(command, set, tune);
+}
+
 int cmd_tune(int argc, char **argv)
 {
     const struct command_line line = {.options = options,
@@ -520,14 +534,7 @@ int cmd_tune(int argc, char **argv)
         stop_watch(STOP_AFTER);
     if (crew_begin(&command.crew, &diag) != STATUS_OK)
         return cli_report(&diag);
-    bool shows = !command.db && crew_is_owner(command.crew); /* what it has when it is stopped */
-    if (shows)
-        stop_watch(STOP_WITHOUT_ANSWER);
-    load(&tune, &command, &set, &diag);
-    bool watched = diag.worst == STATUS_OK && shows;
-    if (watched)
-        stop_watch(STOP_NOW);
-    struct tune_watch *watch = watched ? tune_watch_begin(&command, &set, &tune) : NULL;
+    struct tune_watch *watch = load_and_watch(&tune, &command, &set, &diag);
     bool whole = diag.worst == STATUS_OK && search(&tune, &command, &diag) == STATUS_OK && tune.left == 0;
     tune_watch_end(watch);
     if (diag.worst == STATUS_OK && tune.left > 0)
