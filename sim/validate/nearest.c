@@ -274,7 +274,7 @@ void nearest_find(
         for (int r = 0; r < runs->table.rows.n; r++) {
             struct nearest_found found = {.row = r};
             if (!rows[r].has_error || rows[r].same != r || (*rows[r].used_in_fit != '\0') != fitted ||
-                (except && strcmp(rows[r].source, except) == 0) ||
+                (except && lessons_same_source(rows[r].source, except)) ||
                 regime_rung_of(job, &runs->jobs[r]) > REGIME_PRECISION)
                 continue;
             found.distance = nearest_distance(found.terms, job, &runs->jobs[r]);

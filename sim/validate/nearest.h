@@ -92,8 +92,8 @@ struct nearest {
 };
 
 /* Runs that are the same run (struct validate_row) count once. Those on GPUs of another generation, or with products in
- * another precision (regime.h), are never near: n may be 0. except: rows whose source is this are not compared;
- * NULL: all are. */
+ * another precision (regime.h), are never near: n may be 0. except: rows of this source's maker (lessons.h) are not
+ * compared; NULL: all are. */
 void nearest_find(
     struct nearest *out, const struct nearest_runs *runs, const struct nearest_job *job, const char *except);
 

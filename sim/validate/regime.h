@@ -50,8 +50,8 @@ struct regime {
 };
 
 enum regime_rung regime_rung_of(const struct nearest_job *a, const struct nearest_job *b);
-/* waiting: the share of the job's step, predicted; of a peak it does not count. except: rows whose source is this do
- * not count; NULL: all do. */
+/* waiting: the share of the job's step, predicted; of a peak it does not count. except: rows of this source's maker
+ * (lessons.h) do not count; NULL: all do. */
 void regime_find(struct regime *out, const struct nearest_runs *runs, const struct nearest_job *job, enum regime_of of,
     double waiting, const char *except);
 /* The same job with another share of waiting. */
