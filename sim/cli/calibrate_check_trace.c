@@ -28,8 +28,8 @@ static const char doc[] =
     ".json.gz) or a profile of Nsight Systems (`nsys export --type sqlite`), of one rank.\vSteps are found by the "
     "annotations ProfilerStep#N or by --steps, else by the repetition of the kernels. All times are those of the mean "
     "step. A collective's time includes that it waits for the last rank. Exposed communication: a collective runs and "
-    "no "
-    "kernel does. Classes follow from the names of kernels; '-' is not known. A trace of `flopcast run --trace` can be "
+    "no kernel does. Classes follow from the names of kernels; '-' is not known. A trace of `flopcast run --trace` can "
+    "be "
     "checked, too.";
 
 static void take_device(void *member, const struct argument *argument)

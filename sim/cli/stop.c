@@ -23,7 +23,7 @@ static void note(int signal_number)
 /* SA_RESETHAND: raised again, the signal ends the program where the handler returns. */
 static void end(int signal_number)
 {
-    static const char text[] = "flopcast: stopped before a candidate was ranked\n";
+    static const char text[] = STOP_NOTHING_RANKED;
     ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
     (void)written;
     raise(signal_number);

@@ -9,7 +9,8 @@
 /* How soon: what is being simulated ends first, or it does not, or there is nothing to show yet: then a sentence says
  * so, and the signal ends the program. */
 enum stop_when { STOP_AFTER, STOP_NOW, STOP_WITHOUT_ANSWER };
-void stop_watch(enum stop_when when); /* from now on */
+#define STOP_NOTHING_RANKED "flopcast: stopped before a candidate was ranked\n" /* that sentence */
+void stop_watch(enum stop_when when);                                           /* from now on */
 bool stop_asked(void);
 
 /* Ends the program by the signal that asked, after its output is written: so a shell sees it (exit status 130 of

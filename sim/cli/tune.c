@@ -272,7 +272,7 @@ static _Noreturn void leave(struct tune_watch *watch)
     struct tune *tune = watch->tune;
     struct arena arena = ARENA_INIT;
     if (settle(tune) == 0)
-        fputs("flopcast: stopped before a candidate was ranked\n", stderr);
+        fputs(STOP_NOTHING_RANKED, stderr);
     else if (watch->command->format == RECORDS_TABLE)
         tune_print_table(stdout, watch->command, watch->set, tune, &arena);
     else

@@ -10,7 +10,7 @@
 enum { POINTS = 9, ROUNDS = 3 };
 static const double SPREAD[ROUNDS] = {4, 2, 2}; /* of a round: from middle / SPREAD to middle x SPREAD */
 static const double S_PER_DAY = 86400;
-static const double SEEN = 3e-4; /* of the time: what checkpoints and the work lost between them cost at least */
+static const double SEEN = 3e-4; /* assumed: share of the time that checkpoints and lost work take, to be searched */
 
 static double mean_share(const struct goodput_job *job, double interval_s, int n, double days, uint64_t seed)
 {

@@ -188,11 +188,11 @@ static void check_merged_passes(const struct job_check *job)
         const char *why;
     } lacks[] = {
         {parallel->model.expert <= 1,
-            "without expert parallelism nothing is exchanged; take 'parallelism.expert' of 2"},
+            "without expert parallelism nothing is exchanged; take 'parallelism.expert' of 2 and more"},
         {train->moe_token_dispatcher_type == DISPATCHER_ALLGATHER,
             "it overlaps all_to_alls; take train.moe_token_dispatcher_type alltoall or flex"},
-        {train->moe_shared_expert_overlap, "shared experts have no stream of theirs beside it; leave out "
-                                           "train.moe_shared_expert_overlap"},
+        {train->moe_shared_expert_overlap,
+            "Megatron-LM gives shared experts no stream beside it; leave out train.moe_shared_expert_overlap"},
         {train->activation_checkpointing == CHECKPOINT_FULL || train->activation_checkpointing == CHECKPOINT_SELECTIVE,
             "blocks cannot run again in turns with others; take train.activation_checkpointing none and "
             "train.recompute_modules"},

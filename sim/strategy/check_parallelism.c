@@ -218,8 +218,8 @@ static void check_chunks(const struct job_check *check, int64_t left, int64_t ev
         job_at(check, options->virtual_stages > 1 ? "parallelism.virtual" : "parallelism.pipeline");
     if (even < 0 || (even == 0 && left != 0))
         diag_input(check->diag, place,
-            "'first_layers' and 'last_layers' leave %lld blocks for no model chunk; let two chunks hold all, or take "
-            "more",
+            "'first_layers' and 'last_layers' leave %lld blocks for no model chunk; have them hold all, or take more "
+            "stages",
             (long long)left);
     else if (left < even || (even > 0 && left % even != 0))
         diag_input(check->diag, place,
