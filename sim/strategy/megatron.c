@@ -23,11 +23,6 @@
  * are made behind (reuse_grad_buf_for_mxfp8_param_ag, recalled). fp4_mixed: weights are kept in 16 bits and, made once
  * a step after a pass for the largest value, twice in NVFP4.
  *
- * fp8_amax_reduce: TransformerEngine's delayed scaling (transformer_engine/pytorch/fp8.py of 1.11,
- * reduce_and_update_fp8_tensors at the exit of fp8_autocast, which Megatron-Core enters for each chunk of a
- * micro-batch, and once in its backward pass): the largest values of all tensors are all-reduced at once over TP, CP
- * and DP, the compute stream waits, and a kernel updates their histories. Ignored: that of a recomputation.
- *
  * Experts (tensors split over AXIS_EP) have buffers apart, which are reduced over the ranks that hold the same experts.
  *
  * Autograd wants a gradient from each linear layer, although its GEMM has added it to main_grad already: with fusion
@@ -43,9 +38,6 @@
 #include "strategy/muon.h"
 
 #include <string.h>
-
-/* Of a matrix: input, weight and output forward; gradients of output and input backward; values kept of each. */
-enum { FORWARD_SCALES = 3, BACKWARD_SCALES = 2, AMAX_HISTORY = 1024 };
 
 /* Megatron-LM/megatron/training: elements of a bucket, at least and for each rank of data parallelism. */
 enum { LEAST_BUCKET = 40000000, BUCKET_A_RANK = 1000000 };
@@ -220,36 +212,6 @@ static void before_forward(struct emit *emit, int segment)
     for (int t = 0; t < emit->model->n_tensors; t++)
         if (self->segment[t] == segment)
             need_bucket(self, self->bucket[t]);
-}
-
-/* ---- scales of FP8 ---- */
-
-/* Of the matrices of a chunk in the mean: some kB, all of it latency. */
-static void reduce_amax(struct emit *emit, int scales, const char *name)
-{
-    struct megatron *self = emit->state;
-    const unsigned axes = AXES_DENSE | 1U << AXIS_TP;
-    if (self->scaled == 0 || emit_degree(emit, axes) == 1)
-        return;
-    double values = (double)(self->scaled * scales) / emit->schedule.chunks;
-    emit_all_reduce(emit, name, values * FLOAT_BYTES, emit_group(emit, "amax", axes), PARALLEL_DATA);
-    emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "fp8_scales", values * AMAX_HISTORY * FLOAT_BYTES,
-        values * AMAX_HISTORY * FLOAT_BYTES);
-}
-
-void megatron_reduce_amax_forward(struct emit *emit, int segment)
-{
-    int end = emit->chunk_begin[emit->cell.chunk + 1], next = segment + 1;
-    while (next < end && emit->segments.at[next].kind == SEGMENT_BORDER)
-        next++;
-    if (next == end)
-        reduce_amax(emit, FORWARD_SCALES, "amax.forward/all_reduce");
-}
-
-void megatron_reduce_amax_backward(struct emit *emit)
-{
-    if (emit->cell.kind != CELL_BACKWARD_WEIGHT)
-        reduce_amax(emit, BACKWARD_SCALES, "amax.backward/all_reduce");
 }
 
 /* ---- gradients ---- */

@@ -58,7 +58,7 @@ bool megatron_is_scaled(const struct megatron *self, int class);
 void megatron_setup(struct emit *emit);
 void megatron_step_begins(struct emit *emit);
 void megatron_step_ends(struct emit *emit);
-void megatron_reduce_amax_forward(struct emit *emit, int segment);
+void megatron_reduce_amax_forward(struct emit *emit, int segment); /* megatron_amax.c */
 void megatron_reduce_amax_backward(struct emit *emit);
 void megatron_grad_begins(struct emit *emit, int tensor);
 void megatron_grad_ready(struct emit *emit, int tensor);
