@@ -172,7 +172,7 @@ const struct rule megatron_rules[] = {
     {"--no-bias-gelu-fusion --no-bias-swiglu-fusion --no-bias-dropout-fusion --bias-swiglu-fusion "
      "--no-persist-layer-norm "
      "--memory-efficient-layer-norm --no-gradient-accumulation-fusion --use-fused-weighted-squared-relu "
-     "--moe-router-fusion --moe-use-legacy-grouped-gemm --moe-apply-probs-on-input --moe-router-padding-for-* "
+     "--moe-router-fusion --moe-use-legacy-grouped-gemm --moe-apply-probs-on-input "
      "--moe-token-dispatcher-padding --mla-down-proj-fusion --use-transformer-engine-op-fuser",
         RULE_SLIGHT, NULL, "kernels are fused as in Megatron-LM's default"},
     {"--enable-cuda-graph --external-cuda-graph", RULE_SET, "train.cuda_graphs", "true"},
@@ -191,6 +191,8 @@ const struct rule megatron_rules[] = {
     {"--moe-permute-fusion", RULE_SET, "train.moe_permute_fusion", "true"},
     {"--moe-expert-capacity-factor", RULE_NUMBER, "train.moe_expert_capacity_factor", NULL},
     {"--moe-pad-expert-input-to-capacity", RULE_SET, "train.moe_pad_expert_input_to_capacity", "true"},
+    {"--moe-router-padding-for-quantization", RULE_SET, "train.moe_router_padding_for_quantization", "true"},
+    {"--moe-router-padding-for-fp8", RULE_SET, "train.moe_router_padding_for_quantization", "true"},
     {"--moe-shared-expert-overlap", RULE_SET, "train.moe_shared_expert_overlap", "true"},
     {"--moe-router-dtype", RULE_SLIGHT, NULL, "the router's product is simulated in the format of training"},
     {"--moe-extended-tp --moe-latent-size --moe-upcycling-*", RULE_REFUSED, NULL,

@@ -343,6 +343,8 @@ struct model_workload {
     double expert_capacity; /* moe_expert_capacity_factor: an expert takes no more than this times its mean of a
                              * rank's tokens, what is over is dropped; 0: takes all */
     bool pad_to_capacity;   /* moe_pad_expert_input_to_capacity: and no fewer, so that no count is exchanged */
+    bool router_pads;       /* moe_router_padding_for_quantization: experts' rows in FP8 are filled up where they are
+                             * routed, not copied into place */
 };
 
 /* Bytes of an element of an operand in FP8 or NVFP4, with its share of the scales of blocks. */

@@ -29,7 +29,13 @@
  *
  * Assumed: the router multiplies in the storage format (moe_router_dtype none; transformers takes FP32 for DeepSeek),
  * its scores are FP32. aux_loss: the loss that balances experts. Ignored: other such losses, the sort of indices, the
- * bytes of the map of tokens and experts and its gather, padding of rows except in FP8, fused routing.
+ * bytes of the map of tokens and experts and its gather, fused routing.
+ *
+ * In FP8 and NVFP4 the number of rows of an expert has to be a multiple of 16. Megatron-LM's TEGroupedMLP copies all
+ * rows into such places before the products and back behind them (TransformerEngine's Fp8Padding and Fp8Unpadding,
+ * core 0.9 and later; they copy nothing where the numbers already fit, which they do by chance only). With
+ * moe_router_padding_for_quantization the router fills up, with HybridEP its kernel does (recalled), and nothing is
+ * copied. Ignored: that probabilities are copied, too; the rows that are filled up; SequentialMLP's copies.
  *
  * Permutation to the order of experts and back: each row is read and written once, as TransformerEngine's kernels and
  * HybridEP's do. Without moe_permute_fusion they are index_select, a product with the probabilities, scatter_add_ into
@@ -287,11 +293,24 @@ static int one_by_one(const struct moe_pass *p, struct routed in, struct tape_ex
     return tape_stack(t, "experts.cat", out, p->experts);
 }
 
+static bool copies_to_pad(const struct moe_pass *p)
+{
+    const struct model_workload *w = p->c->workload;
+    bool hybrid = w->token_dispatcher == DISPATCHER_FLEX && w->flex_backend == FLEX_HYBRIDEP && p->ep * p->etp > 1;
+    return w->fp8 && tape_has_transformer_engine(p->t) && !w->router_pads && !w->pad_to_capacity && !hybrid;
+}
+
 static int products(const struct moe_pass *p, struct routed in)
 {
     double counted = (double)(p->tokens * p->moe->per_token * p->etp);
     struct tape_experts of = {p->experts, p->experts, 0, counted};
-    return p->c->workload->expert_kernels == EXPERTS_LOOP ? one_by_one(p, in, of) : mlp(p, in, of);
+    if (p->c->workload->expert_kernels == EXPERTS_LOOP)
+        return one_by_one(p, in, of);
+    if (!copies_to_pad(p))
+        return mlp(p, in, of);
+    const int64_t d = p->c->shape->d_model;
+    in.rows = tape_copy(p->t, "experts.pad", in.rows, p->rows, d);
+    return tape_copy(p->t, "experts.unpad", mlp(p, in, of), p->rows, d);
 }
 
 static int take_probs(const struct moe_pass *p, int dense_probs, int64_t rows)

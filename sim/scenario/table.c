@@ -140,6 +140,9 @@ static const struct config_field train_fields[] = {
         .min = 0, .max = MAX_IMBALANCE},
     {TRAIN("moe_pad_expert_input_to_capacity", FIELD_BOOL, moe_pad_expert_input_to_capacity,
         "and takes no fewer, so that GPUs exchange no counts of tokens and hosts wait for none")},
+    {TRAIN("moe_router_padding_for_quantization", FIELD_BOOL, moe_router_padding_for_quantization,
+        "experts in FP8 or NVFP4: the router fills up their rows to a multiple of 16; else TransformerEngine's "
+        "Fp8Padding copies all of them into place and back, as Megatron-LM does by default")},
     {TRAIN("moe_shared_expert_overlap", FIELD_BOOL, moe_shared_expert_overlap,
         "expert parallelism: the shared expert runs beside dispatch and combine")},
     {TRAIN("moe_permute_fusion", FIELD_BOOL, moe_permute_fusion,

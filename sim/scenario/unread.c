@@ -122,6 +122,12 @@ static bool may_permute(const struct scenario_point *point)
     return point->model.shape.moe.experts > 0 || point->options.strategy.train.moe_permute_fusion;
 }
 
+static bool may_pad_for_fp8(const struct scenario_point *point)
+{
+    const int precision = point->options.strategy.train.precision;
+    return point->model.shape.moe.experts > 0 && (precision == PRECISION_FP8_MIXED || precision == PRECISION_FP4_MIXED);
+}
+
 static bool has_fused_swiglu(const struct scenario_point *point)
 {
     return point->options.strategy.train.fusion == FUSION_TRANSFORMER_ENGINE;
@@ -169,6 +175,8 @@ static const struct rule {
     {"train.expert_spread", may_spread, "model", EXPERT_PARALLELISM},
     {"train.moe_flex_dispatcher_backend", may_flex, "train.moe_token_dispatcher_type", "flex"},
     {"train.moe_pad_expert_input_to_capacity", may_pad, "train.moe_expert_capacity_factor", "1 or more"},
+    {"train.moe_router_padding_for_quantization", may_pad_for_fp8, "train.precision",
+        "fp8_mixed or fp4_mixed, of a mixture of experts"},
     {"train.moe_shared_expert_overlap", may_overlap_shared, "model", EXPERT_PARALLELISM},
     {"train.compiled", is_compiled, "train.fusion", "inductor"},
     {"train.activation_func_fp8_input_store", has_fused_swiglu, "train.fusion", "transformer_engine"},

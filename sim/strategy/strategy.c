@@ -169,6 +169,7 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
                                                                                : train->moe_hybridep_num_sms),
         .expert_capacity = train->moe_expert_capacity_factor,
         .pad_to_capacity = train->moe_pad_expert_input_to_capacity,
+        .router_pads = train->moe_router_padding_for_quantization,
     };
 }
 

@@ -88,6 +88,7 @@ struct train_options {
     int64_t moe_deepep_num_sms, moe_hybridep_num_sms;
     double moe_expert_capacity_factor; /* 0: none */
     bool moe_pad_expert_input_to_capacity;
+    bool moe_router_padding_for_quantization;
     bool decode_images; /* the host makes each batch out of compressed images while the GPU works on the one
                            before (DALI, a DataLoader with workers); else batches lie ready */
     /* Mixed precision by torch.autocast alone: FP32 parameters, gathered as such by FSDP (MixedPrecision without

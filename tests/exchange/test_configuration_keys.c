@@ -119,6 +119,8 @@ static void megatron_model(void **state)
         {MOE "--moe-layer-freq '((((((((([1]'", "--moe-layer-freq", OTHER_JOB},
         {MOE "--moe-shared-expert-intermediate-size 512", "--moe-shared-expert-intermediate-size", TAKEN},
         {MOE "--moe-router-pre-softmax", "--moe-router-pre-softmax", TAKEN},
+        {MOE "--moe-router-padding-for-quantization", "--moe-router-padding-for-quantization", TAKEN},
+        {MOE "--moe-router-padding-for-fp8", "--moe-router-padding-for-fp8", TAKEN},
         {GPT "--num-experts 8", "--num-experts", OTHER_JOB},
         {LLAMA "--multi-latent-attention --kv-lora-rank 64", "--kv-lora-rank", TAKEN},
         {LLAMA "--mtp-num-layers 1", "--mtp-num-layers", TAKEN},

@@ -374,6 +374,47 @@ static void experts_multiply_in_fp8(void **state)
     arena_release(&r.arena);
 }
 
+/* TransformerEngine's Fp8Padding and Fp8Unpadding: rows of d BF16 numbers are read and written in front of the first
+ * product and behind the second, and their gradients; nothing is where the router, its capacity or HybridEP fills up
+ * rows, or products are in BF16. */
+static void rows_are_copied_to_where_fp8_wants_them(void **state)
+{
+    (void)state;
+    const struct {
+        bool fp8, router_pads, hybrid, to_capacity;
+        int copies;
+    } cases[] = {{true, false, false, false, 1}, {true, true, false, false, 0}, {true, false, true, false, 0},
+        {true, false, false, true, 0}, {false, false, false, false, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct laid_out r;
+        struct model_workload w = shared_by(4, 1.5);
+        w.fusion = FUSION_TRANSFORMER_ENGINE;
+        w.fp8 = cases[i].fp8;
+        w.router_pads = cases[i].router_pads;
+        w.expert_capacity = w.pad_to_capacity = cases[i].to_capacity;
+        if (cases[i].hybrid) {
+            w.token_dispatcher = DISPATCHER_FLEX;
+            w.flex_backend = FLEX_HYBRIDEP;
+        }
+        lay_out(&r, small_moe, w);
+        const struct model_program *p = r.experts;
+        static const char *const names[] = {"mlp.experts.pad", "mlp.experts.unpad"};
+        for (int side = 0; side < 2; side++) {
+            assert_int_equal(count_named(p->forward, p->n_forward, names[side]), cases[i].copies);
+            if (cases[i].copies == 0)
+                continue;
+            const double bytes = 2 * d * 1.5 * tokens * k;
+            const struct model_op *there = kernel_named(p->forward, p->n_forward, names[side]);
+            const struct model_op *back =
+                kernel_named(p->backward, p->n_backward, side ? "mlp.experts.unpad.dgrad" : "mlp.experts.pad.dgrad");
+            assert_near(there->work.read_bytes, bytes, 0);
+            assert_near(there->work.write_bytes, bytes, 0);
+            assert_near(back->work.read_bytes + back->work.write_bytes, 2 * bytes, 0);
+        }
+        arena_release(&r.arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -392,6 +433,7 @@ int main(void)
         cmocka_unit_test(a_shared_loop_runs_expert_by_expert),
         cmocka_unit_test(a_rank_holds_its_experts),
         cmocka_unit_test(experts_multiply_in_fp8),
+        cmocka_unit_test(rows_are_copied_to_where_fp8_wants_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -295,6 +295,10 @@ static void settings_that_nothing_reads(void **state)
         {BASE, {"train.moe_permute_fusion", "false"},
             "--set train.moe_permute_fusion:1:1: warning: 'train.moe_permute_fusion' is not read where 'model' is "
             "tiny.json; leave it out, or take a mixture of experts\n"},
+        {BASE, {"train.moe_router_padding_for_quantization", "true"},
+            "--set train.moe_router_padding_for_quantization:1:1: warning: "
+            "'train.moe_router_padding_for_quantization' is not read where 'train.precision' is fp16_mixed; leave it "
+            "out, or take fp8_mixed or fp4_mixed, of a mixture of experts\n"},
         {BASE, {"train.activation_func_fp8_input_store", "true"},
             "--set train.activation_func_fp8_input_store:1:1: warning: 'train.activation_func_fp8_input_store' is not "
             "read "
@@ -505,6 +509,10 @@ static void settings_that_are_not_read(void **state)
         {"train.moe_aux_loss=true " EXPERTS, false},
         {"train.moe_permute_fusion=false " DENSE, true},
         {"train.moe_permute_fusion=false " EXPERTS, false},
+        {"train.moe_router_padding_for_quantization=true " EXPERTS, true},
+        {"train.moe_router_padding_for_quantization=true train.precision=fp8_mixed strategy=megatron "
+         "train.fusion=transformer_engine " EXPERTS,
+            false},
         {"train.memory_format=channels_last " DENSE, true},
         {"train.compiled=blocks " DENSE, true},
         {"train.compiled=blocks train.fusion=inductor strategy=fsdp " DENSE, false},
