@@ -191,3 +191,38 @@ enum status settled_rates_load(struct settled_rates *out, const char *settled_cs
     vec_free(&shares);
     return status;
 }
+
+enum status accumulate_fit_load(struct accumulate_fit *out, const char *accumulate_csv, const char *gpu,
+    enum dtype result, bool grouped, struct diag *diag)
+{
+    enum { GROUPS, M, N, PLAIN_US, LONGER_US, HBM_GBPS, COLUMNS };
+    static const char *const columns[COLUMNS] = {"groups", "m", "n", "plain_us", "accumulating_us", "hbm_GBps"};
+    const struct match matches[] = {{"gpu", gpu}, {"result", dtype_names[result]}};
+    numbers rows[COLUMNS] = {0}, exposed = {0};
+    enum status status = STATUS_OK;
+    for (int i = 0; i < COLUMNS && status == STATUS_OK; i++)
+        status = select_numbers(&rows[i], accumulate_csv, columns[i], matches, 2, diag);
+    const double bytes = (double)(2 * dtype_bytes(result) - dtype_bytes(DTYPE_BF16));
+    for (int i = 0; status == STATUS_OK && i < rows[0].n; i++) {
+        double added = bytes * rows[GROUPS].at[i] * rows[M].at[i] * rows[N].at[i];
+        if ((rows[GROUPS].at[i] > 1) == grouped && rows[PLAIN_US].at[i] >= SETTLED_LONG_US)
+            vec_push(&exposed,
+                1e-6 * (rows[LONGER_US].at[i] - rows[PLAIN_US].at[i]) / (added / (1e9 * rows[HBM_GBPS].at[i])));
+    }
+    if (status == STATUS_OK && exposed.n == 0)
+        status = diag_input(diag, (struct source_pos){.file = accumulate_csv},
+            "no product of at least %d us on '%s' that adds to %s", SETTLED_LONG_US, gpu, dtype_names[result]);
+    if (status == STATUS_OK) {
+        size_t n = (size_t)exposed.n;
+        double *work = calloc(n, sizeof *work);
+        BUG_IF(!work, "no memory");
+        double median = gsl_stats_median(exposed.at, 1, n);
+        *out = (struct accumulate_fit){
+            exposed.n, median, sqrt(M_PI / 2 / (double)n) * gsl_stats_mad(exposed.at, 1, n, work)};
+        free(work);
+    }
+    for (int i = 0; i < COLUMNS; i++)
+        vec_free(&rows[i]);
+    vec_free(&exposed);
+    return status;
+}

@@ -45,4 +45,15 @@ struct settled_rates {
 enum status settled_rates_load(struct settled_rates *out, const char *settled_csv, const char *name,
     const struct hw_gpu *gpu, enum dtype math, struct diag *diag);
 
+/* From accumulate.csv, products in BF16 that add to their result beside plain ones of the same sides: what they take
+ * longer over the time that streaming takes for what they move more (they read the result and write it, plain ones
+ * write BF16). Of those whose plain product takes at least SETTLED_LONG_US: median, and its standard error by the
+ * median deviation. `grouped`: of experts in place of linear layers. */
+struct accumulate_fit {
+    int n;
+    double exposed, std_error;
+};
+enum status accumulate_fit_load(struct accumulate_fit *out, const char *accumulate_csv, const char *gpu,
+    enum dtype result, bool grouped, struct diag *diag);
+
 #endif

@@ -108,6 +108,8 @@ static const struct config_field gpu_fields[] = {
         "Share of the streaming rate that pointwise, norm and loss kernels reach.", HW_SHARE),
     HW_OPTIONAL(
         struct hw_gpu, norm_row_time, "Time of a row in a layer norm's gradients of weight and bias.", HW_LATENCY),
+    HW_OPTIONAL(struct hw_gpu, accumulate_exposed,
+        "Of the time that a GEMM takes to add to its result (main_grad), the share that nothing hides.", HW_SHARE),
     HW_OPTIONAL(struct hw_gpu, conv_efficiency, "Share of the GEMM rates that convolutions reach.", HW_SHARE),
     HW_OPTIONAL(
         struct hw_gpu, overlap_start, "What a kernel loses that starts while a collective is resident.", HW_LATENCY),

@@ -86,6 +86,8 @@ struct hw_gpu {
                                              loss kernels reach: unlike copies, they are many and not all bytes count */
     struct quantity norm_row_time;   /* s that a block of PyTorch's kernel for the gradients of a layer norm's weight
                                         and bias takes for a row (kernel/kernel.h). Unset: bytes alone count */
+    struct quantity accumulate_exposed; /* of what a GEMM moves because it adds to its result, the share of time that is
+                                           not hidden (kernel/kernel.h). Default 0 */
     struct quantity conv_efficiency; /* share of the GEMM rates that cuDNN's convolutions reach */
     struct quantity overlap_start;   /* s that a kernel takes longer if a collective is resident when it starts: its
                                         blocks are placed between those of NCCL. Default 0 */

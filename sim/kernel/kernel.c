@@ -59,10 +59,10 @@ struct kernel_work kernel_stream(enum kernel_kind kind, double read_bytes, doubl
 bool kernel_same(const struct kernel_work *a, const struct kernel_work *b)
 {
     return a->kind == b->kind && a->math == b->math && a->flop == b->flop && a->read_bytes == b->read_bytes &&
-           a->write_bytes == b->write_bytes && a->row_pieces == b->row_pieces && a->m == b->m && a->n == b->n &&
-           a->k == b->k && a->batch == b->batch && a->gathers == b->gathers && a->pieces == b->pieces &&
-           a->recorded_ns == b->recorded_ns && a->causal == b->causal && a->window == b->window &&
-           a->backward == b->backward && a->pairs == b->pairs;
+           a->write_bytes == b->write_bytes && a->added_bytes == b->added_bytes && a->row_pieces == b->row_pieces &&
+           a->m == b->m && a->n == b->n && a->k == b->k && a->batch == b->batch && a->gathers == b->gathers &&
+           a->pieces == b->pieces && a->recorded_ns == b->recorded_ns && a->causal == b->causal &&
+           a->window == b->window && a->backward == b->backward && a->pairs == b->pairs;
 }
 
 /* Of the members in which kernels differ in practice; kernels of the same digest may differ in others. */
@@ -124,6 +124,20 @@ static double memory_s(const struct kernel_work *work, const struct hw_gpu *gpu,
     return bytes / fmin(left_Bps, drawn_Bps);
 }
 
+/* compute_s, or as much more as the units must need so that the kernel is no shorter than compute_s and what adding to
+ * the result exposes. */
+static double with_accumulation(const struct kernel_work *work, const struct hw_gpu *gpu, struct kernel_time time)
+{
+    if (!(work->added_bytes > 0) || !quantity_is_set(gpu->accumulate_exposed))
+        return time.compute_s;
+    double added_s = time.memory_s * work->added_bytes / (work->read_bytes + work->write_bytes);
+    double least_s = time.compute_s + gpu->accumulate_exposed.value * added_s;
+    if (least_s <= kernel_busy_s(time.compute_s, time.memory_s))
+        return time.compute_s;
+    double share = time.memory_s / least_s, square = share * share;
+    return least_s * sqrt(sqrt(1 - square * square));
+}
+
 /* Of a kernel whose time is recorded, that of one that is not. */
 static struct kernel_time recorded(const struct kernel_work *work, const struct hw_gpu *gpu, struct kernel_share share)
 {
@@ -156,12 +170,14 @@ struct kernel_time kernel_time(const struct kernel_work *work, const struct hw_g
             .floor_s = work->n ? 0 : (double)work->m * 1e-9};
     if (work->kind == KERNEL_HOST_COPY)
         return (struct kernel_time){.floor_s = work->read_bytes / gpu->host_link_Bps + gpu->kernel_floor.value};
-    return (struct kernel_time){
+    struct kernel_time time = {
         .compute_s = compute_s(work, gpu, share.sms),
         .memory_s = memory_s(work, gpu, share),
         .floor_s = work->kind == KERNEL_GEMM ? gpu->gemm_floor.value : gpu->kernel_floor.value,
         .start_s = gpu->overlap_start.value,
     };
+    time.compute_s = with_accumulation(work, gpu, time);
+    return time;
 }
 
 bool kernel_power_limited(const struct kernel_work *work, const struct hw_gpu *gpu)

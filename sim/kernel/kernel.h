@@ -17,6 +17,10 @@
  *   of it with memory_sms. Softmax, norm, elementwise, embedding and loss kernels reach pointwise_efficiency of it.
  * - traffic: 1 + overlap_traffic x (what collectives take / hbm_bandwidth): their bytes pass through L2, as those of
  *   GEMMs do that HBM does not limit. Bytes that nobody moves cost nothing: a collective that waits holds SMs only.
+ * - a product that adds to its result (weight gradients into main_grad) loads and stores it behind its last
+ *   multiplication, where there is less to hide it: the kernel takes at least compute and accumulate_exposed (optional)
+ *   of the time of added_bytes. Measured: of large products in BF16 that add to FP32 0.45 on A100 and 0.71 on B200
+ *   (results/measured/accumulate.csv; gpu_tables.h).
  * - copies to and from the host: bytes over the GPU's own link, part of the floor; collectives do not slow them.
  *   Ignored: links that GPUs share.
  * - decoding images: host_image_s for each image of each GPU, independent of GPU and collectives. Ignored: these host
@@ -74,6 +78,8 @@ struct kernel_work {
     double flop;            /* floating-point operations; GEMM: 2 m n k batch */
     double read_bytes;      /* from HBM */
     double write_bytes;     /* to HBM */
+    double added_bytes;     /* GEMM: of both what adding to its result moves beyond a plain product's writing
+                               (gradient_accumulation_fusion) */
     double row_pieces;      /* GEMM: pieces of operands' rows, each row_gap bytes longer to read (kernel/gemm.h) */
     int64_t m, n, k, batch; /* GEMM: batch independent GEMMs of m x k by k x n; attention: queries, keys, head
                                dimension, heads of all sequences; norm: rows and columns of a sum over rows, or 0 */

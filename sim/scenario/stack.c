@@ -19,6 +19,7 @@ static const struct config_field rate_fields[] = {
     RATE(attention_softmax, "Softmax of a pair of query and key, in elements of a head.", DIM_NONE, 0, 1e3),
     SHARE(pointwise_efficiency, "Share of the streaming rate that its pointwise, norm and loss kernels reach."),
     RATE(norm_row_time, "Time of a row in its layer norms' gradients of weight and bias.", DIM_SECONDS, 0, 1e-6),
+    SHARE(accumulate_exposed, "Of the time that a GEMM takes to add to main_grad, the share that nothing hides."),
     SHARE(conv_efficiency, "Share of the GEMM rates that its convolutions reach."),
     RATE(step_pause, "Time between two steps in which its training loop leaves the GPU idle.", DIM_SECONDS, 0, 10),
 };

@@ -465,8 +465,11 @@ static struct model_op accumulating(const struct emit *emit, const struct model_
     if (emit->main_grad_bytes == 0 || !model_op_is_weight_gradient(&op) || op.param_grad < 0)
         return op;
     double numel = (double)emit->model->tensors[at->tensor_base + op.param_grad].numel;
-    op.work.read_bytes += emit->overwrites_main_grad ? 0 : numel * (double)emit->main_grad_bytes;
-    op.work.write_bytes += numel * (double)(emit->main_grad_bytes - emit->param_bytes);
+    double read = emit->overwrites_main_grad ? 0 : numel * (double)emit->main_grad_bytes;
+    double written = numel * (double)(emit->main_grad_bytes - emit->param_bytes);
+    op.work.read_bytes += read;
+    op.work.write_bytes += written;
+    op.work.added_bytes = read + written;
     return op;
 }
 

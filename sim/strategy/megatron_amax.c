@@ -1,7 +1,7 @@
 /* megatron.fp8_amax_reduce: the scales of TransformerEngine's delayed scaling (transformer_engine/pytorch/fp8.py of
  * 1.11, reduce_and_update_fp8_tensors at the exit of fp8_autocast, which Megatron-Core enters for each chunk of a
  * micro-batch, and once in its backward pass). The largest values of all tensors are all-reduced at once over TP, CP
- * and DP, the compute stream waits, and a kernel updates their histories. The process group is one of its own, so they
+ * and DP, the compute stream waits, and a kernel updates their histories. The process group is a separate one, so they
  * do not stand behind reductions of gradients. Ignored: that of a recomputation. */
 #include "strategy/megatron.h"
 

@@ -250,6 +250,38 @@ static void test_gemm_work(void **state)
     assert_near(kernel_time(&work, &gpu, kernel_whole_gpu(&gpu)).memory_s, (2e10 + 4e5) / 100e9, 1e-9);
 }
 
+/* What a product that adds to its result moves more is exposed by a share of the time it takes, on top of the
+ * multiplication; where memory decides it is in the kernel's time already. */
+static void test_gemm_that_adds(void **state)
+{
+    (void)state;
+    struct hw_gpu other = gpu;
+    struct kernel_work plain = kernel_gemm(2048, 2048, 1 << 16, 1, DTYPE_BF16, 2, 2), adds = plain;
+    adds.added_bytes = 6.0 * 2048 * 2048;
+    adds.read_bytes += 4.0 * 2048 * 2048;
+    adds.write_bytes += 2.0 * 2048 * 2048;
+    double plain_s = kernel_duration_s(&plain, &other, kernel_whole_gpu(&other));
+    struct kernel_time before = kernel_time(&adds, &other, kernel_whole_gpu(&other));
+    double added_s = before.memory_s * adds.added_bytes / (adds.read_bytes + adds.write_bytes);
+    other.accumulate_exposed = (struct quantity)NUMBER(0.5);
+    struct kernel_time after = kernel_time(&adds, &other, kernel_whole_gpu(&other));
+    double least_s = before.compute_s + 0.5 * added_s;
+    assert_near(kernel_busy_s(after.compute_s, after.memory_s),
+        fmax(least_s, kernel_busy_s(before.compute_s, before.memory_s)), 1e-15);
+    assert_true(kernel_duration_s(&adds, &other, kernel_whole_gpu(&other)) > plain_s);
+    assert_near(kernel_duration_s(&plain, &other, kernel_whole_gpu(&other)), plain_s, 0); /* it adds nothing */
+    assert_false(kernel_same(&plain, &adds));
+    /* few terms: memory decides, compute is no longer */
+    struct kernel_work thin = kernel_gemm(8192, 8192, 16, 1, DTYPE_BF16, 2, 2);
+    thin.added_bytes = 6.0 * 8192 * 8192;
+    thin.read_bytes += 4.0 * 8192 * 8192;
+    thin.write_bytes += 2.0 * 8192 * 8192;
+    struct kernel_time time = kernel_time(&thin, &other, kernel_whole_gpu(&other));
+    struct kernel_time alone = kernel_time(&thin, &gpu, kernel_whole_gpu(&gpu));
+    assert_true(alone.compute_s + 0.5 * 0.75 * alone.memory_s < alone.memory_s); /* 6 of 8 bytes are added */
+    assert_near(time.compute_s, alone.compute_s, 0);
+}
+
 /* Of A100's and H200's files: what H200's power in the benchmark that the rule is from shows. */
 static void test_power_limit(void **state)
 {
@@ -434,6 +466,7 @@ int main(void)
         cmocka_unit_test(test_attention_waves),
         cmocka_unit_test(test_attention_head),
         cmocka_unit_test(test_gemm_work),
+        cmocka_unit_test(test_gemm_that_adds),
         cmocka_unit_test(test_power_limit),
         cmocka_unit_test(test_supported),
         cmocka_unit_test(test_names),
