@@ -84,19 +84,19 @@ struct hw_gpu {
     struct quantity gemm_sustained;       /* share of the GEMM rates: clocks at the power limit */
     struct quantity pointwise_efficiency; /* share of the streaming rate that softmax, norm, elementwise, embedding and
                                              loss kernels reach: unlike copies, they are many and not all bytes count */
-    struct quantity norm_row_time;   /* s that a block of PyTorch's kernel for the gradients of a layer norm's weight
-                                        and bias takes for a row (kernel/kernel.h). Unset: bytes alone count */
+    struct quantity norm_row_time;      /* s that a block of PyTorch's kernel for the gradients of a layer norm's weight
+                                           and bias takes for a row (kernel/kernel.h). Unset: bytes alone count */
     struct quantity accumulate_exposed; /* of what a GEMM moves because it adds to its result, the share of time that is
                                            not hidden (kernel/kernel.h). Default 0 */
-    struct quantity conv_efficiency; /* share of the GEMM rates that cuDNN's convolutions reach */
-    struct quantity overlap_start;   /* s that a kernel takes longer if a collective is resident when it starts: its
-                                        blocks are placed between those of NCCL. Default 0 */
-    struct quantity overlap_traffic; /* how much longer kernels take beside collectives that move, for the share of
-                                        hbm_bandwidth that these take: their bytes pass through L2 as operands do.
-                                        0.5: beside collectives that take a fifth, a tenth longer. Default 0 */
-    struct quantity step_pause;      /* s that the GPU has nothing to do between two steps: the training loop reads
-                                        the loss (loss.item() waits for the whole step), computes metrics, logs and
-                                        takes a batch from the data loader. Unset: it does not wait for the GPU */
+    struct quantity conv_efficiency;    /* share of the GEMM rates that cuDNN's convolutions reach */
+    struct quantity overlap_start;      /* s that a kernel takes longer if a collective is resident when it starts: its
+                                           blocks are placed between those of NCCL. Default 0 */
+    struct quantity overlap_traffic;    /* how much longer kernels take beside collectives that move, for the share of
+                                           hbm_bandwidth that these take: their bytes pass through L2 as operands do.
+                                           0.5: beside collectives that take a fifth, a tenth longer. Default 0 */
+    struct quantity step_pause;         /* s that the GPU has nothing to do between two steps: the training loop reads
+                                           the loss (loss.item() waits for the whole step), computes metrics, logs and
+                                           takes a batch from the data loader. Unset: it does not wait for the GPU */
     /* Optional, default 0: host time, seconds, of a call for a segment of PyTorch's allocator. */
     struct quantity cuda_malloc, cuda_free;
     struct hw_gpu_power power;
@@ -125,7 +125,11 @@ struct hw_node {
     struct quantity nccl_channels;     /* thread blocks (= SMs) that a collective occupies on each GPU */
     struct quantity nccl_link_latency; /* s of a step inside the node by LL and LL128, more than NCCL's own table has;
                                           optional, default 0 */
-    struct quantity nccl_bytes;        /* HBM that NCCL takes for one communicator, bytes */
+    struct quantity nccl_ring_tail;    /* ring in a node, Simple: what its end takes that no other step hides, in steps;
+                                          optional, default 0 */
+    struct quantity nccl_self_copy; /* all_to_all in a node: what the copy to itself takes, as a share of what goes to
+                                       one peer; optional, default 0 */
+    struct quantity nccl_bytes;     /* HBM that NCCL takes for one communicator, bytes */
     /* Only where an NVSwitch can reduce (NVLink SHARP); all or none. */
     struct quantity nvls_efficiency;   /* share of gpu_bandwidth at which the switch takes a step of chunks, fraction */
     struct quantity nvls_latency;      /* s of a collective by the switch, once */

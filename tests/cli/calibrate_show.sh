@@ -5,9 +5,9 @@ set -euo pipefail
 . "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
 expect 0 "$FLOPCAST" calibrate fit nccl --db a.db
 says out "nvls_efficiency" "left_out all_reduce"
-# Of the hardware of GB300 (compute capability 10.3), and of nodes of one and four GPUs on these networks, no table is fitted; of all other tables one is.
+# Of the hardware of B300 and GB300 (compute capability 10.3), and of nodes of one and four GPUs on these networks, no table is fitted; of all other tables one is.
 unseen=$(grep -c '^left_out.* unseen ' out) || true
-[[ $unseen == 7 && $unseen == "$(grep -c '^left_out.* unseen .*\(GB300\|perlmutter-a100\|vista-gh200\)' out)" ]] || fail "$unseen tables of hardware that was not seen"
+[[ $unseen == 27 && $unseen == "$(grep -c '^left_out.* unseen .*\(GB300\|b300-8x800g\|gb300-nvl72\|perlmutter-a100\|vista-gh200\)' out)" ]] || fail "$unseen tables of hardware that was not seen"
 says out "of those whose hardware a fitted table has: "
 large=$(sed -n 's/^left out, >= 1 MiB: \([0-9]* of [0-9]*\) tables within 10 %$/\1/p' out)
 [[ $large == "$(ask "SELECT sum(large_error <= 0.1) || ' of ' || count(large_error) FROM v_nccl_table WHERE use = 'left_out'")" ]] || fail "summary $large"
