@@ -101,7 +101,7 @@ static const char *const message_names[2][2] = {{"send_forward", "recv_forward"}
 
 static struct plan_channel channel_of(enum direction direction)
 {
-    return (struct plan_channel){AXIS_PP, direction == ACTIVATIONS ? 1 : -1};
+    return (struct plan_channel){AXIS_PP, direction == ACTIVATIONS ? 1 : -1, 0};
 }
 
 /* Ranks of the TP group that each send a part of what all of them have. */

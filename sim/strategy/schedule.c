@@ -3,6 +3,11 @@
 const char *const pipeline_schedule_names[] = {"1F1B", "GPipe", "ZBH1", 0};
 const char *const cell_pass_names[CELL_KIND_COUNT] = {"forward", "backward", "backward_input", "backward_weight"};
 
+int schedule_place(const struct schedule *s, int chunk)
+{
+    return chunk * s->stages + s->stage;
+}
+
 int schedule_most_cells(const struct schedule *schedule)
 {
     return (schedule->kind == SCHEDULE_ZBH1 ? 3 : 2) * schedule->micro_batches * schedule->chunks;

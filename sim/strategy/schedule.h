@@ -46,6 +46,8 @@ struct schedule {
     bool merges;       /* one stage, or several chunks */
 };
 
+/* The place of a stage's chunk in the model, from 0: chunk c of stage i is the (c x stages + i)-th. */
+int schedule_place(const struct schedule *schedule, int chunk);
 /* Forward cells before the first pair of a forward and a backward one. */
 int schedule_warm_up(const struct schedule *schedule);
 /* Whether cells i and i + 1 of n are merged. */

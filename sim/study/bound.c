@@ -356,7 +356,7 @@ static bool advance(struct stage *stage, struct passed *passed)
     for (; stage->next < stage->n_cells; stage->next++, moved = true) {
         const struct cell *cell = &stage->cells[stage->next];
         const struct bound_block *chunk = &stage->chunks[cell->chunk];
-        int place = cell->chunk * stage->schedule.stages + stage->schedule.stage;
+        int place = schedule_place(&stage->schedule, cell->chunk);
         double input = input_s(passed, cell, place);
         bool forward = cell->kind == CELL_FORWARD;
         if (input < 0)
