@@ -144,7 +144,8 @@ void emit_reduce_tied_embedding(struct emit *emit, int64_t element_bytes)
 {
     const struct schedule *at = &emit->schedule;
     unsigned ends = emit->model->ends;
-    if (ends == 0 || ends == MODEL_BOTH_ENDS || !(emit->model->shape.tied_embeddings || emit->model->shape.mtp_layers > 0))
+    if (ends == 0 || ends == MODEL_BOTH_ENDS ||
+        !(emit->model->shape.tied_embeddings || emit->model->shape.mtp_layers > 0))
         return;
     int group =
         plan_group_of(&emit->builder, "embedding", mesh_pair(&emit->builder.plan->mesh, AXIS_PP, 0, at->stages - 1));

@@ -339,6 +339,19 @@ struct model_stage strategy_stage(const struct job *job, int stage, struct arena
     return (struct model_stage){.chunks = all, .n_chunks = schedule.chunks, .ends = ends};
 }
 
+/* torchtitan overlaps the pairs of DualPipeV by itself where ranks share experts; it refuses checkpointing with that,
+ * under which pairs stay one after the other here. */
+static bool merges_passes(const struct strategy_options *options)
+{
+    const struct train_options *train = &options->train;
+    if (options->kind == STRATEGY_MEGATRON)
+        return options->megatron.overlap_moe_expert_parallel_comm;
+    return options->kind == STRATEGY_FSDP && options->parallelism.schedule == SCHEDULE_DUALPIPEV &&
+           options->parallelism.pipeline > 1 && options->parallelism.model.expert > 1 &&
+           train->activation_checkpointing == CHECKPOINT_NONE &&
+           train->moe_token_dispatcher_type != DISPATCHER_ALLGATHER && !train->moe_shared_expert_overlap;
+}
+
 struct schedule strategy_schedule(const struct job *job, int stage)
 {
     const struct parallelism_options *options = &job->options->parallelism;
@@ -347,7 +360,7 @@ struct schedule strategy_schedule(const struct job *job, int stage)
         .stage = stage,
         .chunks = (int)options->virtual_stages,
         .micro_batches = (int)job->batch.micro_batches,
-        .merges = job->options->kind == STRATEGY_MEGATRON && job->options->megatron.overlap_moe_expert_parallel_comm};
+        .merges = merges_passes(job->options)};
 }
 
 /* As the model takes it: expert_tensor 0 is that of the rest. */
