@@ -381,7 +381,8 @@ static void print_schedule(FILE *out, const struct memory_job *job)
 {
     const struct parallelism_options *parallelism = &job->point.options.strategy.parallelism;
     if (parallelism->pipeline > 1)
-        fprintf(out, " (%s%s, %" PRId64 " micro-batches)", parallelism->virtual_stages > 1 ? "interleaved " : "",
+        fprintf(out, " (%s%s, %" PRId64 " micro-batches)",
+            parallelism->virtual_stages > 1 && !schedule_is_v(parallelism->schedule) ? "interleaved " : "",
             pipeline_schedule_names[parallelism->schedule], job->point.options.strategy.train.grad_accum);
 }
 

@@ -242,7 +242,7 @@ static int put_collective(struct maker *m, const struct chakra_node *node, int q
 
 static int put_message(struct maker *m, const struct chakra_node *node, int queue)
 {
-    struct plan_channel channel = {AXIS_PP, (int)(node->target - node->source)};
+    struct plan_channel channel = {AXIS_PP, (int)(node->target - node->source), 0};
     return node->type == CHAKRA_SEND ? plan_send(&m->builder, queue, node->name, channel, node->comm_bytes, 0)
                                      : plan_recv(&m->builder, queue, node->name, channel, node->comm_bytes, 0);
 }

@@ -41,7 +41,7 @@ static const struct rule rules[] = {
     {"parallelism.pipeline_parallel_degree experimental.pipeline_parallel_degree training.pipeline_parallel_degree",
         RULE_INT, "parallelism.pipeline", NULL},
     {"parallelism.pipeline_parallel_schedule experimental.pipeline_parallel_schedule", RULE_FACT, NULL,
-        "1F1B 1f1b GPipe gpipe Interleaved1F1B interleaved_1f1b"},
+        "1F1B 1f1b GPipe gpipe Interleaved1F1B interleaved_1f1b ZBVZeroBubble DualPipeV"},
     {"parallelism.pipeline_parallel_microbatch_size", RULE_FACT, NULL, NULL},
     {"parallelism.pipeline_parallel_split_points experimental.pipeline_parallel_split_points "
      "parallelism.module_fqns_per_model_part parallelism.pipeline_parallel_layers_per_stage "
@@ -237,11 +237,17 @@ static void finish_schedule(struct configuration *config)
     put_assumed(config, "parallelism.partition_method", "weighted", NULL);
     if (!schedule || schedule->words)
         return;
-    bool interleaved = tolower((unsigned char)*schedule->value) == 'i';
-    bool gpipe = tolower((unsigned char)*schedule->value) == 'g';
-    put_setting(config, "parallelism.schedule", gpipe ? "GPipe" : "1F1B", schedule);
-    if (interleaved)
-        put_setting(config, "parallelism.virtual", "2", schedule);
+    static const struct {
+        char first; /* of its names in several versions */
+        const char *schedule, *chunks;
+    } known[] = {{'1', "1F1B", NULL}, {'g', "GPipe", NULL}, {'i', "1F1B", "2"}, {'z', "ZBVZeroBubble", "2"},
+        {'d', "DualPipeV", "2"}};
+    size_t k = 0;
+    while (k + 1 < sizeof known / sizeof *known && known[k].first != tolower((unsigned char)*schedule->value))
+        k++;
+    put_setting(config, "parallelism.schedule", known[k].schedule, schedule);
+    if (known[k].chunks)
+        put_setting(config, "parallelism.virtual", known[k].chunks, schedule);
 }
 
 /* Selective by operator, or every n-th block in full. */

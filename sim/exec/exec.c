@@ -63,10 +63,28 @@ static bool kinds_fold(const struct sim *sim)
     return true;
 }
 
+/* From each rank of a program that sends messages they go within nodes, or from each to another node. */
+static bool messages_fold(const struct sim *sim)
+{
+    const struct plan *plan = sim->plan;
+    int in_node = sim->fabric.gpus;
+    for (int c = 0; c < plan->channels.n; c++) {
+        const struct plan_channel *channel = &plan->channels.at[c];
+        for (int r = 0; r < plan->mesh.ranks; r++) {
+            int first = plan_first_rank(plan, plan_program_of(plan, r));
+            int to = mesh_neighbour(&plan->mesh, r, channel->axis, channel->delta);
+            int first_to = mesh_neighbour(&plan->mesh, first, channel->axis, channel->delta);
+            if ((r / in_node == to / in_node) != (first / in_node == first_to / in_node))
+                return false;
+        }
+    }
+    return true;
+}
+
 /* Whether one rank can stand for all of its program: every communicator must meet links like those of its siblings. */
 static bool can_fold(const struct sim *sim)
 {
-    if (!kinds_fold(sim))
+    if (!kinds_fold(sim) || !messages_fold(sim))
         return false;
     if (fabric_is_uniform(&sim->fabric))
         return true;

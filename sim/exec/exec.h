@@ -17,7 +17,7 @@
  * (fabric/degrade.h). With all noise off and no GPU slower than another, ranks are alike and one is simulated for all
  * (fold); the answer equals the unfolded one exactly. Where links differ (a network of switches, degraded links), that
  * holds for a group whose only instance is the whole job, and without degraded links for groups inside a node; a plan
- * with others is not folded.
+ * with others is not folded, nor one where messages of some ranks of a program cross nodes and those of others do not.
  *
  * With noise FOLD_SLOWEST simulates the nodes that all others wait for. Ranks that meet in collectives of a model that
  * they share (not of data parallelism alone) are in lockstep; nodes that such sets or messages join are a unit. The

@@ -162,7 +162,8 @@ const char *model_shard_wrong(
     const struct model_shape *shape, const struct model_workload *workload, struct arena *arena);
 
 /* What a stage of a pipeline has of a model of one stack: chunks of its blocks, by their numbers from 0, and the ends.
- * Of the root a stage has the tensors that its ends use: a tied embedding is on the first and on the last stage. */
+ * Of the root a stage has the tensors that its ends use: a tied embedding is on the stages with an end. A stage of
+ * several chunks has both ends in different ones, the first and the last, so that each makes a whole gradient of it. */
 struct model_chunk {
     int first, n;
 };

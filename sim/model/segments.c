@@ -95,6 +95,14 @@ static const struct model_workload *workload_of(const struct segments_builder *b
     return eager;
 }
 
+/* A chunk's passes are apart from those of other chunks: of both ends it has the one. */
+static unsigned ends_of(const struct model *model, enum segment_kind kind)
+{
+    if (model->n_chunks < 2 || model->ends != MODEL_BOTH_ENDS)
+        return model->ends;
+    return kind == SEGMENT_ENTRY ? MODEL_ENTRY : MODEL_EXIT;
+}
+
 /* Tensors are found within a layer by name; alike layers have the same programs because a program's indices are
  * relative. */
 static const struct model_program *program(struct segments_builder *b, enum segment_kind kind, int layer)
@@ -110,7 +118,7 @@ static const struct model_program *program(struct segments_builder *b, enum segm
         .kind = kind,
         .frozen = b->model->trained < b->model->params,
         .layer = b->model->layers[kind == SEGMENT_MTP ? b->next : layer].number,
-        .ends = b->model->ends,
+        .ends = ends_of(b->model, kind),
     };
     return tape_close(tape, model_family_code(&b->model->shape)->forward(&context));
 }

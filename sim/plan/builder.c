@@ -201,8 +201,7 @@ int plan_collective(struct plan_builder *builder, int queue, const char *name, e
 static int message_of(struct plan *plan, struct plan_channel channel, double bytes)
 {
     int c = 0, m = 0;
-    while (c < plan->channels.n &&
-           (plan->channels.at[c].axis != channel.axis || plan->channels.at[c].delta != channel.delta))
+    while (c < plan->channels.n && !plan_channel_same(&plan->channels.at[c], &channel))
         c++;
     if (c == plan->channels.n)
         vec_push(&plan->channels, channel);

@@ -22,7 +22,7 @@ static bool same_meetings(const struct plan *a, const struct plan *b)
         if (!mesh_group_same(&a->groups.at[g].ranks, &b->groups.at[g].ranks))
             return false;
     for (int c = 0; c < a->channels.n; c++)
-        if (a->channels.at[c].axis != b->channels.at[c].axis || a->channels.at[c].delta != b->channels.at[c].delta)
+        if (!plan_channel_same(&a->channels.at[c], &b->channels.at[c]))
             return false;
     return true;
 }

@@ -8,8 +8,8 @@
  * and always one of the same program.
  *
  * Programs meet in two ways. The k-th collective of a group in one member's program is the k-th in every other
- * member's. The k-th send of a channel (an axis and a distance on it) of a rank is the k-th receive of that channel of
- * the rank at that distance. Both sides wait for each other, as NCCL's kernels do (no eager sends), so programs can
+ * member's. The k-th send of a channel (an axis, a distance on it, a tag) of a rank is the k-th receive of that channel
+ * of the rank at that distance. Both sides wait for each other, as NCCL's kernels do (no eager sends), so programs can
  * deadlock: plan_check() proves that they do not. Ignored there: the limit of the launch queue.
  *
  * Built by plan_begin / plan_*; finished by plan_end, which fixes the positions; const from then on. Names are borrowed
@@ -135,11 +135,16 @@ struct plan_group {
     struct mesh_group ranks;
 };
 
-/* Messages from each rank that sends them to the one at `delta` on the axis, around its end. */
+/* Messages from each rank that sends them to the one at `delta` on the axis, around its end. Those of one tag come in
+ * the order in which they are sent. */
 struct plan_channel {
     enum mesh_axis axis;
-    int delta;
+    int delta, tag;
 };
+static inline bool plan_channel_same(const struct plan_channel *a, const struct plan_channel *b)
+{
+    return a->axis == b->axis && a->delta == b->delta && a->tag == b->tag;
+}
 
 struct plan_message {
     int channel; /* into channels */

@@ -196,8 +196,9 @@ static void check_merged_passes(const struct job_check *job)
         {train->activation_checkpointing == CHECKPOINT_FULL || train->activation_checkpointing == CHECKPOINT_SELECTIVE,
             "blocks cannot run again in turns with others; take train.activation_checkpointing none and "
             "train.recompute_modules"},
-        {parallel->pipeline > 1 && (parallel->virtual_stages < 2 || parallel->schedule != SCHEDULE_1F1B),
-            "in a pipeline it is interleaved 1F1B; take parallelism.virtual of 2 and more"},
+        {parallel->pipeline > 1 && parallel->schedule != SCHEDULE_DUALPIPEV &&
+                (parallel->virtual_stages < 2 || parallel->schedule != SCHEDULE_1F1B),
+            "in a pipeline it is interleaved 1F1B, or DualPipeV; take parallelism.virtual of 2 and more"},
         {options->megatron.use_megatron_fsdp, "it is not simulated with Megatron-FSDP; leave out one of them"},
         {train->cpu_offloading_num_layers > 0, "it is not simulated with offloading; leave out one of them"},
     };

@@ -251,15 +251,39 @@ static void check_layers(const struct job_check *check)
     check_chunks(check, left, even);
 }
 
+/* Two chunks of each stage in a V. */
+static void check_v(const struct job_check *check, int64_t micro_batches)
+{
+    const struct parallelism_options *options = &check->options->parallelism;
+    const char *name = pipeline_schedule_names[options->schedule];
+    int64_t least = schedule_least_micro_batches(options->schedule, (int)options->pipeline);
+    int kind = check->options->kind;
+    if (kind != STRATEGY_FSDP && kind != STRATEGY_MEGATRON)
+        diag_input(check->diag, job_at(check, "parallelism.schedule"),
+            "schedule %s is simulated with strategy fsdp, as torchtitan has it, or megatron; take one of them", name);
+    if (options->virtual_stages != SCHEDULE_V_CHUNKS)
+        diag_input(check->diag, job_at(check, "parallelism.virtual"),
+            "schedule %s has two model chunks a stage, which lie in a V; take 2, not %lld", name,
+            (long long)options->virtual_stages);
+    if (micro_batches < least)
+        diag_input(check->diag, job_at(check, "parallelism.schedule"),
+            "schedule %s takes %lld micro-batches a step at least, two for each stage, not %lld; take another batch, "
+            "or ZBVZeroBubble",
+            name, (long long)least, (long long)micro_batches);
+}
+
 static void check_schedule(const struct job_check *check)
 {
     const struct parallelism_options *options = &check->options->parallelism;
     struct batch_plan batch = strategy_batch(&check->options->train);
     struct source_pos place = job_at(check, "parallelism.virtual");
-    if (options->virtual_stages > 1 && options->pipeline == 1)
+    if (schedule_is_v(options->schedule) && options->pipeline > 1)
+        check_v(check, batch.micro_batches);
+    else if (options->virtual_stages > 1 && options->pipeline == 1)
         diag_input(check->diag, place, "one stage has one model chunk; leave it out, or take 'parallelism.pipeline'");
     else if (options->virtual_stages > 1 && options->schedule != SCHEDULE_1F1B)
-        diag_input(check->diag, place, "schedule %s has one model chunk a stage; take 1F1B, which is interleaved then",
+        diag_input(check->diag, place,
+            "schedule %s has one model chunk a stage; take 1F1B, which is interleaved then, or ZBVZeroBubble",
             pipeline_schedule_names[options->schedule]);
     else if (options->virtual_stages > 1 && batch.micro_batches % options->pipeline != 0)
         diag_input(check->diag, place,

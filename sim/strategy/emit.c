@@ -143,8 +143,9 @@ int64_t emit_partial_elements(const struct emit *emit)
 void emit_reduce_tied_embedding(struct emit *emit, int64_t element_bytes)
 {
     const struct schedule *at = &emit->schedule;
-    bool ends = at->stage == 0 || at->stage == at->stages - 1;
-    if (at->stages == 1 || !ends || !(emit->model->shape.tied_embeddings || emit->model->shape.mtp_layers > 0))
+    unsigned ends = emit->model->ends;
+    if (ends == 0 || ends == MODEL_BOTH_ENDS ||
+        !(emit->model->shape.tied_embeddings || emit->model->shape.mtp_layers > 0))
         return;
     int group =
         plan_group_of(&emit->builder, "embedding", mesh_pair(&emit->builder.plan->mesh, AXIS_PP, 0, at->stages - 1));

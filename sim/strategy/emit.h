@@ -107,14 +107,14 @@ struct emit {
     int n_away;       /* blocks whose activations have left HBM */
     int *chunk_begin; /* by model chunk: its first segment; then the end of all */
     struct schedule schedule;
-    struct posted posted[2];     /* the next activations, the next gradients */
+    struct posted posted[2][2];  /* on either leg of a V the next activations, the next gradients; else on the first */
     VEC(struct plan_pair) pairs; /* cells whose ops are launched in turns, see schedule.merges */
 };
 
 /* The whole step. */
 void emit_step(struct plan *plan, const struct job *job, struct arena *arena);
 
-/* Is it the first segment in forward, hence the last in backward, of its layer? The root has several. */
+/* Is it the first segment of its layer in a forward pass, hence the last in backward? The root has several. */
 bool emit_opens_layer(const struct emit *emit, int segment);
 
 /* Activation checkpointing: is the segment a block that runs again; does it leave kernel k of its forward pass out,

@@ -29,13 +29,13 @@
  * before the last. Ignored: padding by rows, NCCL's own record_stream (TORCH_NCCL_AVOID_RECORD_STREAMS=1, as torchtitan
  * sets it).
  *
- * In a pipeline every model chunk is a root with the blocks in it, and of the model's root what its end needs
- * (torchtitan; torch/distributed/pipelining/stage.py of PyTorch 2.6, backward_maybe_with_nosync). No backward pass
- * reshards or communicates; behind the last one of a chunk the hooks of all its units are run one after the other, so
- * each unit is reduced once a step, beside nothing of its chunk. Until then gradients are kept unsharded in the
- * format of the reduction, and added to by a kernel for each parameter (to_accumulated_grad_if_needed; differs: under
- * no_sync without a pipeline they are one flat gradient, as FSDP1's). By default forward does not reshard either
- * (reshard_after_forward), so that a unit is gathered once a step, too. */
+ * In a pipeline every model chunk is a root with the blocks in it, and of the model's root what its end needs, both
+ * ends of one stage apart (torchtitan; torch/distributed/pipelining/stage.py of PyTorch 2.6,
+ * backward_maybe_with_nosync). No backward pass reshards or communicates; behind the last one of a chunk the hooks of
+ * all its units are run one after the other, so each unit is reduced once a step, beside nothing of its chunk. Until
+ * then gradients are kept unsharded in the format of the reduction, and added to by a kernel for each parameter
+ * (to_accumulated_grad_if_needed; differs: under no_sync without a pipeline they are one flat gradient, as FSDP1's). By
+ * default forward does not reshard either (reshard_after_forward), so that a unit is gathered once a step, too. */
 #include "strategy/fsdp.h"
 
 enum { FLOAT_BYTES = 4 };
@@ -90,14 +90,6 @@ static void limiter_resolve(struct limiter *limiter, struct plan_program *progra
     vec_free(&limiter->events);
 }
 
-/* ---- units ---- */
-
-/* The tensor is cast to FP8 before it is gathered (float8_all_gather). */
-static bool is_gathered_in_fp8(const struct fsdp *fsdp, const struct model_tensor *tensor)
-{
-    return fsdp->options->float8_all_gather && !tensor->frozen && model_is_block_matrix(fsdp->emit->model, tensor);
-}
-
 /* After the optimizer's step: the largest values of all such matrices, one after the other, and of all ranks together
  * (precompute_float8_dynamic_scale_for_fsdp()). */
 static void precompute_scales(struct fsdp *fsdp)
@@ -106,7 +98,7 @@ static void precompute_scales(struct fsdp *fsdp)
     int matrices = 0;
     double elements = 0;
     for (int t = 0; t < emit->model->n_tensors; t++)
-        if (is_gathered_in_fp8(fsdp, &emit->model->tensors[t])) {
+        if (fsdp_gathers_in_fp8(fsdp, &emit->model->tensors[t])) {
             matrices++;
             elements += (double)emit->model->tensors[t].numel / fsdp->units[0].ranks;
         }
@@ -116,76 +108,6 @@ static void precompute_scales(struct fsdp *fsdp)
         matrices * FLOAT_BYTES);
     if (emit->norm_group != PLAN_NO_OP)
         emit_all_reduce(emit, "float8_scales/all_reduce", matrices * FLOAT_BYTES, emit->norm_group, PARALLEL_DATA);
-}
-
-/* The groups over which it is sharded and replicated. */
-static void lay_out_groups(const struct fsdp *fsdp, struct shard_unit *unit)
-{
-    struct emit *emit = fsdp->emit;
-    unsigned grid = unit->experts ? AXES_OF_EXPERT_GRID : 1U << AXIS_EP;
-    unsigned shard = AXES_SHARD | grid, replicate = 1U << AXIS_DP_REPLICATE | (grid & AXES_OF_EXPERT_GRID);
-    const char *of_all = unit->experts ? "expert_dp" : "world";
-    unit->ranks = emit_degree(emit, shard);
-    unit->replicas = emit_degree(emit, replicate);
-    unit->group = unit->ranks > 1 ? emit_group(emit, unit->replicas > 1 ? "shard" : of_all, shard) : PLAN_NO_OP;
-    unit->replicate_group = unit->replicas > 1 || unit->ranks == 1
-                                ? emit_group(emit, unit->ranks > 1 ? "replicate" : of_all, replicate)
-                                : PLAN_NO_OP;
-}
-
-static struct shard_unit lay_out(const struct fsdp *fsdp, int layer, bool experts)
-{
-    struct emit *emit = fsdp->emit;
-    const struct model_layer *at = &emit->model->layers[layer];
-    struct shard_unit unit = {.layer = layer,
-        .experts = experts,
-        .first_tensor = at->first_tensor,
-        .n_tensors = at->n_tensors,
-        .gathered = PLAN_NO_OP,
-        .cast = PLAN_NO_OP,
-        .ready_op = PLAN_NO_OP,
-        .unsharded_grad = PLAN_NO_OP,
-        .sharded_grad = PLAN_NO_OP};
-    int64_t trained = 0, kept = 0, used = 0, spared = 0;
-    for (int t = at->first_tensor; t < at->first_tensor + at->n_tensors; t++) {
-        const struct model_tensor *tensor = &emit->model->tensors[t];
-        if (!fsdp_holds(&unit, tensor))
-            continue;
-        trained += tensor->frozen ? 0 : tensor->numel;
-        kept += tensor->frozen ? emit_kept_bytes(emit, tensor) : 0;
-        used += tensor->frozen ? emit_used_bytes(emit, tensor) : 0;
-        spared += is_gathered_in_fp8(fsdp, tensor) ? tensor->numel * (fsdp->gather_bytes - 1) : 0;
-    }
-    lay_out_groups(fsdp, &unit);
-    unit.shard = (trained + unit.ranks - 1) / unit.ranks;
-    unit.padded = unit.shard * unit.ranks;
-    unit.kept_shard = unit.shard * emit->master_bytes + (kept + unit.ranks - 1) / unit.ranks;
-    unit.used_shard = unit.shard * fsdp->gather_bytes + (used + unit.ranks - 1) / unit.ranks - spared / unit.ranks;
-    return unit;
-}
-
-static void lay_out_units(struct fsdp *fsdp)
-{
-    struct emit *emit = fsdp->emit;
-    int n = emit->model->n_layers;
-    fsdp->n_units = model_expert_ranks(&emit->workload.parallel) > 1 ? 2 * n : n;
-    fsdp->shards = ARENA_ARRAY(emit->arena, struct optimizer_tensor, fsdp->n_units + emit->model->n_tensors);
-    fsdp->units = ARENA_ARRAY(emit->arena, struct shard_unit, fsdp->n_units);
-    for (int u = 0; u < fsdp->n_units; u++) {
-        struct shard_unit *unit = &fsdp->units[u];
-        *unit = lay_out(fsdp, u % n, u >= n);
-        if (u >= n && unit->used_shard == 0)
-            continue;
-        fsdp_add_shards(fsdp, unit);
-        if (fsdp_offloads(fsdp)) { /* the gradient has a place there, too */
-            emit_keep_on_host(emit, unit->kept_shard + unit->shard * emit->master_bytes +
-                                        emit_state_bytes(emit, optimizer_vector(unit->shard)));
-            continue;
-        }
-        plan_keep(&emit->builder, emit_name(emit, unit->layer, "flat_param"), unit->kept_shard, HBM_PARAMETERS);
-    }
-    if (fsdp_shards(&fsdp->units[0]))
-        emit->norm_group = fsdp->units[0].group;
 }
 
 /* ---- parameters ---- */
@@ -358,7 +280,8 @@ static void host_hook(struct fsdp *fsdp, const struct shard_unit *unit, const ch
 
 static struct shard_unit *unit_of(struct fsdp *fsdp, int segment)
 {
-    return &fsdp->units[fsdp->emit->segments.at[segment].layer];
+    int layer = fsdp->emit->segments.at[segment].layer;
+    return layer == 0 && fsdp->head && segment >= fsdp->emit->chunk_begin[1] ? fsdp->head : &fsdp->units[layer];
 }
 
 /* The experts of the same block; NULL: there are none apart. */
@@ -405,10 +328,11 @@ static void forward_begins(struct emit *emit)
         return;
     host_hook(fsdp, &fsdp->units[0], "pre_forward");
     wait_for_computation(fsdp);
-    if (root_segment(emit) < 0)
+    int root = root_segment(emit);
+    if (root < 0)
         return;
-    unshard(fsdp, &fsdp->units[0]);
-    wait_unsharded(fsdp, &fsdp->units[0]);
+    unshard(fsdp, unit_of(fsdp, root));
+    wait_unsharded(fsdp, unit_of(fsdp, root));
 }
 
 static void before_forward(struct emit *emit, int segment)
@@ -509,9 +433,10 @@ static void reduce_chunk(struct fsdp *fsdp)
 {
     const struct emit *emit = fsdp->emit;
     int begin = emit->chunk_begin[emit->cell.chunk], end = emit->chunk_begin[emit->cell.chunk + 1];
+    int root = root_segment(emit);
     fsdp->ends_chunk = true;
-    if (root_segment(emit) >= 0)
-        post_backward(fsdp, &fsdp->units[0]);
+    if (root >= 0)
+        post_backward(fsdp, unit_of(fsdp, root));
     for (int s = begin; s < end; s++)
         if (emit->segments.at[s].layer != 0)
             post_backward(fsdp, unit_of(fsdp, s));
@@ -571,7 +496,7 @@ static void setup(struct emit *emit)
         .gathered = PLAN_NO_OP,
         .copied_out = PLAN_NO_OP};
     setup_communication(fsdp);
-    lay_out_units(fsdp);
+    fsdp_lay_out_units(fsdp);
 }
 
 static void step_ends(struct emit *emit)

@@ -1,4 +1,4 @@
-/* Private to strategy/: what fsdp.c (parameters) and fsdp_reduce.c (gradients) share.
+/* Private to strategy/: what fsdp.c (parameters), fsdp_units.c and fsdp_reduce.c (gradients) share.
  * What is modelled stands in fsdp.c. */
 #ifndef FLOPCAST_STRATEGY_FSDP_H
 #define FLOPCAST_STRATEGY_FSDP_H
@@ -40,6 +40,7 @@ struct fsdp {
     const struct fsdp_options *options;
     struct shard_unit *units; /* by layer; then those of experts, by layer, without parameters where there are none */
     int n_units;
+    struct shard_unit *head; /* of the root what the second chunk of a V has, the last unit; NULL: units[0] has all */
     struct optimizer_tensor *shards; /* of units that are trained: flat, or muon's; what the optimizer sees */
     int n_shards;
     int64_t gather_bytes; /* a parameter that is trained, and its gradient, as the unit is gathered */
@@ -92,6 +93,10 @@ static inline bool fsdp_by_parameter(const struct fsdp *fsdp, const struct shard
 {
     return fsdp->options->version == 2 && fsdp_shards(unit);
 }
+
+void fsdp_lay_out_units(struct fsdp *fsdp);
+/* The tensor is cast to FP8 before it is gathered (float8_all_gather). */
+bool fsdp_gathers_in_fp8(const struct fsdp *fsdp, const struct model_tensor *tensor);
 
 void fsdp_stream_kernel(struct fsdp *fsdp, int stream, enum kernel_kind kind, const struct shard_unit *unit,
     const char *name, double reads, double writes);

@@ -83,6 +83,11 @@ static void join(struct megatron *self, int tensor, int segment, int filling[N_C
 {
     const struct model_tensor *at = &self->emit->model->tensors[tensor];
     int class = class_of(at);
+    self->segment[tensor] = segment;
+    if (self->bucket[tensor] != NO_BUCKET) { /* both chunks of a stage use it */
+        self->buckets.at[self->bucket[tensor]].left++;
+        return;
+    }
     if (filling[class] >= 0 && is_full(self, &self->buckets.at[filling[class]], at, segment))
         filling[class] = -1;
     if (filling[class] < 0) {
@@ -98,9 +103,9 @@ static void join(struct megatron *self, int tensor, int segment, int filling[N_C
     struct bucket *bucket = &self->buckets.at[filling[class]];
     bucket->elements += at->numel;
     bucket->fp8 += model_keeps_fp8(self->emit->model, &self->emit->workload, at) ? at->numel : 0;
-    bucket->left = ++bucket->tensors;
+    bucket->tensors++;
+    bucket->left++;
     self->bucket[tensor] = filling[class];
-    self->segment[tensor] = segment;
 }
 
 /* Tensors in the order in which their gradients become complete. */
@@ -199,15 +204,10 @@ static void need_bucket(struct megatron *self, int b)
         gather(self, next, EMIT_LAST_STEP);
 }
 
-static bool gathers(const struct megatron *self)
-{
-    return self->scatters;
-}
-
 static void before_forward(struct emit *emit, int segment)
 {
     struct megatron *self = emit->state;
-    if (!gathers(self) || !self->options->overlap_param_gather || !emit->on_first)
+    if (!self->scatters || !self->options->overlap_param_gather || !emit->on_first)
         return;
     for (int t = 0; t < emit->model->n_tensors; t++)
         if (self->segment[t] == segment)
@@ -237,10 +237,9 @@ static void reduce(struct megatron *self, int b)
     if (megatron_is_scaled(self, bucket->class))
         plan_kernel(builder, STREAM_COMPUTE, arena_printf(emit->arena, "bucket.%d/scale", b),
             kernel_stream(KERNEL_ELEMENTWISE, bytes, bytes, 0), issue_s);
-    bool scatters = self->scatters;
     bucket->reduced = emit_collective(emit, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE),
-        arena_printf(emit->arena, scatters ? "bucket.%d/reduce_scatter" : "bucket.%d/all_reduce", b),
-        scatters ? COLL_REDUCE_SCATTER : COLL_ALL_REDUCE, bytes, self->group[bucket->class]);
+        arena_printf(emit->arena, self->scatters ? "bucket.%d/reduce_scatter" : "bucket.%d/all_reduce", b),
+        self->scatters ? COLL_REDUCE_SCATTER : COLL_ALL_REDUCE, bytes, self->group[bucket->class]);
 }
 
 /* A gradient that no GEMM adds to main_grad has a separate buffer until a kernel has added it. */
@@ -362,7 +361,7 @@ void megatron_step_ends(struct emit *emit)
         if (self->elements[c] > 0)
             muon_gather(emit, (double)(self->elements[c] * emit->param_bytes), self->group[c]);
     plan_wait stepped = plan_last_op(builder, STREAM_COMPUTE);
-    bool gathers_now = gathers(self) && !self->cuts_weights && !self->options->overlap_param_gather;
+    bool gathers_now = self->scatters && !self->cuts_weights && !self->options->overlap_param_gather;
     for (int b = 0; b < self->buckets.n && gathers_now; b++) {
         gather(self, b, stepped);
         plan_stream_wait(builder, STREAM_COMPUTE, self->buckets.at[b].gathered);
@@ -399,7 +398,7 @@ void megatron_step_begins(struct emit *emit)
     struct megatron *self = emit->state;
     double bytes = (double)(kept_gradients(self) * self->grad_bytes);
     emit->builder.phase = PHASE_FORWARD;
-    if (gathers(self) && !self->cuts_weights && !self->options->overlap_param_gather && self->ranks[DENSE] > 1)
+    if (self->scatters && !self->cuts_weights && !self->options->overlap_param_gather && self->ranks[DENSE] > 1)
         plan_stream_wait(&emit->builder, STREAM_COMPUTE, EMIT_LAST_STEP);
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "grad_buffer.zero_", 0, bytes);
     if (!self->cuts_weights)

@@ -7,6 +7,17 @@ static enum direction direction_of(struct cell cell)
     return cell.kind == CELL_FORWARD ? ACTIVATIONS : GRADIENTS;
 }
 
+static bool is_v(const struct emit *emit)
+{
+    return schedule_is_v(emit->schedule.kind) && emit->schedule.stages > 1;
+}
+
+/* Of a V: the first chunk is on the way to the last stage, the second one on the way back. */
+static int leg_of(const struct emit *emit, struct cell cell)
+{
+    return is_v(emit) ? cell.chunk : 0;
+}
+
 void pipeline_lay_out(struct emit *emit)
 {
     const struct model *model = emit->model;
@@ -72,18 +83,29 @@ struct place {
     int segment, activation;
 };
 
+/* In a V the last stage has the place behind that of its first chunk, too. */
+static bool is_turn(const struct emit *emit, struct cell cell, bool at_border)
+{
+    return is_v(emit) && emit->schedule.stage == emit->schedule.stages - 1 && at_border == (cell.chunk == 1);
+}
+
+static struct place place_at(const struct emit *emit, struct cell cell, bool at_border)
+{
+    int segment = at_border ? border_of(emit, cell) : last_of(emit, cell);
+    if (segment < 0)
+        return (struct place){-1, -1};
+    const struct model_program *program = emit->segments.at[segment].program;
+    return (struct place){segment, direction_of(cell) == ACTIVATIONS ? program->output : program->output_grad};
+}
+
 /* What a cell receives comes in at the border of its chunk in forward, at the chunk's end in backward; what it sends
  * leaves at the other end. */
 static struct place handed_over(const struct emit *emit, struct cell cell, bool received)
 {
-    if (emit->schedule.stages == 1 || cell.kind == CELL_BACKWARD_WEIGHT)
+    bool at_border = (direction_of(cell) == ACTIVATIONS) == received;
+    if (emit->schedule.stages == 1 || cell.kind == CELL_BACKWARD_WEIGHT || is_turn(emit, cell, at_border))
         return (struct place){-1, -1};
-    bool forward = direction_of(cell) == ACTIVATIONS;
-    int segment = forward == received ? border_of(emit, cell) : last_of(emit, cell);
-    if (segment < 0)
-        return (struct place){-1, -1};
-    const struct model_program *program = emit->segments.at[segment].program;
-    return (struct place){segment, forward ? program->output : program->output_grad};
+    return place_at(emit, cell, at_border);
 }
 
 static struct place received_in(const struct emit *emit, struct cell cell)
@@ -96,12 +118,19 @@ static struct place sent_from(const struct emit *emit, struct cell cell)
     return handed_over(emit, cell, false);
 }
 
-static const char *const queue_names[2][2] = {{"pp.send_next", "pp.recv_prev"}, {"pp.send_prev", "pp.recv_next"}};
+static const char *const queue_names[2][2][2] = {{{"pp.send_next", "pp.recv_prev"}, {"pp.send_prev", "pp.recv_next"}},
+    {{"pp.back.send_prev", "pp.back.recv_next"}, {"pp.back.send_next", "pp.back.recv_prev"}}};
 static const char *const message_names[2][2] = {{"send_forward", "recv_forward"}, {"send_backward", "recv_backward"}};
 
-static struct plan_channel channel_of(enum direction direction)
+static const char *queue_name(const struct emit *emit, struct cell cell, bool receives)
 {
-    return (struct plan_channel){AXIS_PP, direction == ACTIVATIONS ? 1 : -1};
+    return queue_names[leg_of(emit, cell)][direction_of(cell)][receives];
+}
+
+static struct plan_channel channel_of(const struct emit *emit, struct cell cell)
+{
+    int leg = leg_of(emit, cell);
+    return (struct plan_channel){AXIS_PP, (direction_of(cell) == ACTIVATIONS) == (leg == 0) ? 1 : -1, leg};
 }
 
 /* Ranks of the TP group that each send a part of what all of them have. */
@@ -122,9 +151,14 @@ static double message_bytes(const struct emit *emit, struct place place)
     return (double)emit->segments.at[place.segment].program->output_bytes / parts(emit);
 }
 
+static struct posted *posted_for(struct emit *emit, struct cell cell)
+{
+    return &emit->posted[leg_of(emit, cell)][direction_of(cell)];
+}
+
 static bool is_posted(const struct emit *emit, struct cell cell)
 {
-    const struct posted *posted = &emit->posted[direction_of(cell)];
+    const struct posted *posted = &emit->posted[leg_of(emit, cell)][direction_of(cell)];
     return posted->is && posted->cell.micro_batch == cell.micro_batch && posted->cell.chunk == cell.chunk;
 }
 
@@ -197,18 +231,42 @@ static void post(struct emit *emit, struct cell cell)
     if (place.segment < 0 || is_posted(emit, cell))
         return;
     struct plan_builder *builder = &emit->builder;
-    int queue = plan_queue(builder, queue_names[direction][1], QUEUE_COMM);
+    int queue = plan_queue(builder, queue_name(emit, cell, true), QUEUE_COMM);
     int **before = emit->saved;
     pipeline_take_flight(emit, cell);
     emit_receive_into(emit, place.segment, place.activation);
     emit->saved = before;
     plan_stream_wait(builder, queue, plan_last_op(builder, STREAM_COMPUTE));
-    describe(emit, direction, (struct line){queue, message_names[direction][1], channel_of(direction), false});
-    plan_wait op = plan_recv(builder, queue, message_names[direction][1], channel_of(direction),
+    describe(emit, direction, (struct line){queue, message_names[direction][1], channel_of(emit, cell), false});
+    plan_wait op = plan_recv(builder, queue, message_names[direction][1], channel_of(emit, cell),
         message_bytes(emit, place), emit->options->host.collective_issue_s);
-    if (parts(emit) > 1)
+    if (parts(emit) > 1 && !is_v(emit))
         op = gather_parts(emit, place, "gather_received", op);
-    emit->posted[direction] = (struct posted){.is = true, .cell = cell, .op = op};
+    *posted_for(emit, cell) = (struct posted){.is = true, .cell = cell, .op = op};
+}
+
+/* Backward needs what is handed over. */
+static bool is_kept(const struct emit *emit, struct cell cell, struct place place)
+{
+    return direction_of(cell) == ACTIVATIONS && !emit_recomputes(emit, place.segment) &&
+           emit->segments.at[place.segment].program->activations[place.activation].backward_last >= 0;
+}
+
+/* From chunk to chunk of a stage a tensor stays where it is: it is the other chunk's now, unless this one keeps it. */
+static void turn(struct emit *emit, struct cell cell)
+{
+    bool forward = direction_of(cell) == ACTIVATIONS;
+    if (cell.kind == CELL_BACKWARD_WEIGHT || !is_turn(emit, cell, !forward))
+        return;
+    struct cell other = {cell.kind, cell.micro_batch, 1 - cell.chunk};
+    struct place from = place_at(emit, cell, !forward), to = place_at(emit, other, forward);
+    int *handed = &emit->saved[from.segment][from.activation], **before = emit->saved;
+    if (is_kept(emit, cell, from))
+        return;
+    pipeline_take_flight(emit, other);
+    emit->saved[to.segment][to.activation] = *handed;
+    emit->saved = before;
+    *handed = PLAN_NO_OP;
 }
 
 /* Returns the op. What is sent is let go of when it has gone, unless backward needs it. */
@@ -219,24 +277,23 @@ static plan_wait send(struct emit *emit, struct cell cell)
     if (place.segment < 0)
         return PLAN_NO_OP;
     struct plan_builder *builder = &emit->builder;
-    int queue = plan_queue(builder, queue_names[direction][0], QUEUE_COMM);
+    int queue = plan_queue(builder, queue_name(emit, cell, false), QUEUE_COMM);
     plan_stream_wait(builder, queue, plan_last_op(builder, STREAM_COMPUTE));
-    describe(emit, direction, (struct line){queue, message_names[direction][0], channel_of(direction), true});
-    plan_wait op = plan_send(builder, queue, message_names[direction][0], channel_of(direction),
+    describe(emit, direction, (struct line){queue, message_names[direction][0], channel_of(emit, cell), true});
+    plan_wait op = plan_send(builder, queue, message_names[direction][0], channel_of(emit, cell),
         message_bytes(emit, place), emit->options->host.collective_issue_s);
-    const struct model_program *program = emit->segments.at[place.segment].program;
-    bool saved = direction == ACTIVATIONS && !emit_recomputes(emit, place.segment) &&
-                 program->activations[place.activation].backward_last >= 0;
-    if (!saved)
+    if (!is_kept(emit, cell, place))
         emit_free(emit, &emit->saved[place.segment][place.activation], op);
     return op;
 }
 
-/* The next cell after i of this direction; n: there is none. */
-static int next_of(const struct cell *cells, int n, int i, enum direction direction)
+/* The next cell after i of this leg and direction; n: there is none. */
+static int next_of(const struct emit *emit, const struct cell *cells, int n, int i, enum direction direction)
 {
+    int leg = leg_of(emit, cells[i]);
     for (i++; i < n; i++)
-        if (direction_of(cells[i]) == direction && cells[i].kind != CELL_BACKWARD_WEIGHT)
+        if (direction_of(cells[i]) == direction && cells[i].kind != CELL_BACKWARD_WEIGHT &&
+            leg_of(emit, cells[i]) == leg)
             break;
     return i;
 }
@@ -259,14 +316,17 @@ void pipeline_before(struct emit *emit, const struct cell *cells, int n, int i)
     gather_output(emit, cells[i]);
     if (!is_posted(emit, cells[i]) || received_in(emit, cells[i]).segment < 0)
         return;
-    struct posted *posted = &emit->posted[direction_of(cells[i])];
-    plan_stream_wait(&emit->builder, STREAM_COMPUTE, posted->op);
+    struct posted *posted = posted_for(emit, cells[i]);
+    plan_wait op = posted->op;
+    if (parts(emit) > 1 && is_v(emit)) /* not ahead: passes before it use the group, too */
+        op = gather_parts(emit, received_in(emit, cells[i]), "gather_received", op);
+    plan_stream_wait(&emit->builder, STREAM_COMPUTE, op);
     posted->is = false;
 }
 
 static void post_next(struct emit *emit, const struct cell *cells, int n, int i, enum direction direction)
 {
-    int next = next_of(cells, n, i, direction);
+    int next = next_of(emit, cells, n, i, direction);
     if (next < n)
         post(emit, cells[next]);
 }
@@ -280,8 +340,8 @@ static void synchronize(struct emit *emit, plan_wait sent)
         return;
     plan_host_wait(builder, "batch_p2p_comm/synchronize", sent, 0);
     for (int d = 0; d < 2; d++)
-        if (emit->posted[d].is)
-            plan_host_wait(builder, "batch_p2p_comm/synchronize", emit->posted[d].op, 0);
+        if (emit->posted[0][d].is)
+            plan_host_wait(builder, "batch_p2p_comm/synchronize", emit->posted[0][d].op, 0);
 }
 
 /* Interleaved: a forward and a backward cell are a pair, behind which all four messages are one batch
@@ -310,14 +370,17 @@ static void exchange_of_pair(struct emit *emit, const struct cell *cells, int n,
 
 void pipeline_after(struct emit *emit, const struct cell *cells, int n, int i)
 {
+    bool overlaps = emit->options->parallelism.overlap_p2p_comm || is_v(emit);
     if (emit->schedule.stages == 1)
         return;
-    if (!emit->options->parallelism.overlap_p2p_comm && emit->schedule.chunks > 1) {
+    pipeline_take_flight(emit, cells[i]); /* of merged passes both are over */
+    if (!overlaps && emit->schedule.chunks > 1) {
         exchange_of_pair(emit, cells, n, i);
         return;
     }
+    turn(emit, cells[i]);
     plan_wait sent = send(emit, cells[i]);
-    if (emit->options->parallelism.overlap_p2p_comm) {
+    if (overlaps) {
         post_next(emit, cells, n, i, direction_of(cells[i]));
         return;
     }

@@ -9,6 +9,12 @@
  * and the host waits for both (batch_p2p_sync: cuda.synchronize()). With it the next receive of the same direction is
  * posted behind each cell, and only who needs a message waits for it.
  *
+ * In a V (schedule.h) activations go to the next stage on the first leg, to the previous one on the second, gradients
+ * the other way, each on separate queues, and messages always overlap: PyTorch's runtime posts receives ahead and waits
+ * for sends at the end of the step only. At the turn, between the chunks of the last stage, there is no message:
+ * the tensor stays where it is. Ignored: that there all messages of a rank share one NCCL stream, in the order that its
+ * simulation of the schedule finds; buffers of every micro-batch's messages from the first step on.
+ *
  * p2p_metadata (nanotron/parallel/pipeline_parallel/p2p.py): two messages describe a tensor before it is sent, and the
  * host of who receives it waits for both. Forward there are two tensors, the activation and a mask of a byte a token.
  * With p2p_poll_s either side looks for a message that is on its way after sleeping so long, at least once (of a
@@ -20,8 +26,9 @@
  * part, too, which it gathers before the backward pass.
  *
  * merge_outputs (torch/distributed/pipelining, stage.py's output_chunks and schedules.py's _merge_outputs): what the
- * model gives back, the logits, stays on the last stage for each micro-batch until the passes of the step are done;
- * then torch.cat makes one of all, and they are let go of. Logits: what the last product of the last segment makes.
+ * model gives back, the logits, stays on the stage with the head for each micro-batch until the passes of the step are
+ * done; then torch.cat makes one of all, and they are let go of. Logits: what the last product of the last segment
+ * makes.
  *
  * Ignored: that what is received is cleared before and copied behind (DeepSpeed); the part that is kept; exchanges of
  * shapes but these; Megatron's synchronous messages in warm-up and cool-down with

@@ -88,7 +88,10 @@ void emit_link_steps(struct emit *emit, plan_wait last)
 bool emit_opens_layer(const struct emit *emit, int segment)
 {
     bool opened = emit->segments.at[segment].layer != 0;
-    for (int s = 0; s < segment && !opened; s++)
+    int chunk = 0;
+    while (segment >= emit->chunk_begin[chunk + 1])
+        chunk++;
+    for (int s = emit->chunk_begin[chunk]; s < segment && !opened; s++)
         if (emit->segments.at[s].layer == 0 && emit->segments.at[s].kind != SEGMENT_BORDER)
             return false;
     return true;

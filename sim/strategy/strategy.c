@@ -323,16 +323,34 @@ static int blocks_of(const struct job *job, int place, int places)
 
 struct model_stage strategy_stage(const struct job *job, int stage, struct arena *arena)
 {
-    int stages = job->mesh.size[AXIS_PP], chunks = (int)job->options->parallelism.virtual_stages;
-    struct model_chunk *all = ARENA_ARRAY(arena, struct model_chunk, chunks);
-    for (int place = 0, next = 0; place < stages * chunks; place++) {
-        int n = blocks_of(job, place, stages * chunks);
-        if (place % stages == stage)
-            all[place / stages] = (struct model_chunk){next, n};
+    const struct schedule schedule = strategy_schedule(job, stage);
+    int places = schedule.stages * schedule.chunks;
+    struct model_chunk *all = ARENA_ARRAY(arena, struct model_chunk, schedule.chunks);
+    unsigned ends = 0;
+    for (int place = 0, next = 0; place < places; place++) {
+        int n = blocks_of(job, place, places);
+        for (int c = 0; c < schedule.chunks; c++) {
+            if (schedule_place(&schedule, c) != place)
+                continue;
+            all[c] = (struct model_chunk){next, n};
+            ends |= (place == 0 ? MODEL_ENTRY : 0U) | (place == places - 1 ? MODEL_EXIT : 0U);
+        }
         next += n;
     }
-    unsigned ends = (stage == 0 ? MODEL_ENTRY : 0U) | (stage == stages - 1 ? MODEL_EXIT : 0U);
-    return (struct model_stage){.chunks = all, .n_chunks = chunks, .ends = ends};
+    return (struct model_stage){.chunks = all, .n_chunks = schedule.chunks, .ends = ends};
+}
+
+/* torchtitan overlaps the pairs of DualPipeV by itself where ranks share experts; it refuses checkpointing with that,
+ * under which pairs stay one after the other here. */
+static bool merges_passes(const struct strategy_options *options)
+{
+    const struct train_options *train = &options->train;
+    if (options->kind == STRATEGY_MEGATRON)
+        return options->megatron.overlap_moe_expert_parallel_comm;
+    return options->kind == STRATEGY_FSDP && options->parallelism.schedule == SCHEDULE_DUALPIPEV &&
+           options->parallelism.pipeline > 1 && options->parallelism.model.expert > 1 &&
+           train->activation_checkpointing == CHECKPOINT_NONE &&
+           train->moe_token_dispatcher_type != DISPATCHER_ALLGATHER && !train->moe_shared_expert_overlap;
 }
 
 struct schedule strategy_schedule(const struct job *job, int stage)
@@ -343,7 +361,7 @@ struct schedule strategy_schedule(const struct job *job, int stage)
         .stage = stage,
         .chunks = (int)options->virtual_stages,
         .micro_batches = (int)job->batch.micro_batches,
-        .merges = job->options->kind == STRATEGY_MEGATRON && job->options->megatron.overlap_moe_expert_parallel_comm};
+        .merges = merges_passes(job->options)};
 }
 
 /* As the model takes it: expert_tensor 0 is that of the rest. */

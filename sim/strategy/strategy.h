@@ -403,7 +403,7 @@ struct job strategy_job(
     const struct strategy_options *options, const struct model *model, const struct hw *hw, int gpus);
 
 /* A pipeline: which blocks and ends a stage has. Blocks go to chunks by partition_method, where that is uniform evenly
- * but those that first_layers and last_layers say; chunk c of stage i is the (c x stages + i)-th of the model. The
+ * but those that first_layers and last_layers say; which of the model's chunks a stage has says schedule_place(). The
  * array is in arena. */
 struct model_stage strategy_stage(const struct job *job, int stage, struct arena *arena);
 struct schedule strategy_schedule(const struct job *job, int stage);

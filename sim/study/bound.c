@@ -321,7 +321,8 @@ static struct stage *stages_of(const struct bound_costs *costs, const struct job
     }
     const struct bound_block *last = &costs->blocks[costs->n - 1];
     const struct model_shape *shape = &job->model->shape;
-    if (n == 1 && (shape->tied_embeddings || shape->mtp_layers > 0)) /* its table was counted with both ends */
+    if (strategy_stage(job, 0, scratch).ends == MODEL_BOTH_ENDS &&
+        (shape->tied_embeddings || shape->mtp_layers > 0)) /* its table was counted with both ends */
         stages[0].state_bytes -= last->state_bytes + share * last->optimizer_bytes;
     return stages;
 }
@@ -356,7 +357,7 @@ static bool advance(struct stage *stage, struct passed *passed)
     for (; stage->next < stage->n_cells; stage->next++, moved = true) {
         const struct cell *cell = &stage->cells[stage->next];
         const struct bound_block *chunk = &stage->chunks[cell->chunk];
-        int place = cell->chunk * stage->schedule.stages + stage->schedule.stage;
+        int place = schedule_place(&stage->schedule, cell->chunk);
         double input = input_s(passed, cell, place);
         bool forward = cell->kind == CELL_FORWARD;
         if (input < 0)

@@ -11,8 +11,8 @@
  * A layout's bound is the longest path through the cells of its schedule (strategy/schedule.h): a cell begins when the
  * one before it on its stage, and the one before it on its way through the pipeline, have ended. All that is left out
  * (contention, messages, gradients, weights, optimizer, host, allocator) only adds to it, and the norm of the gradients
- * keeps steps apart, so no simulated step without noise is shorter. ZBH1 splits backward cells in two, of which only
- * the sum is known: they take nothing on the path, and a stage's sum bounds beside it.
+ * keeps steps apart, so no simulated step without noise is shorter. ZBH1 and schedules in a V split backward cells in
+ * two, of which only the sum is known: they take nothing on the path, and a stage's sum bounds beside it.
  *
  * Bytes at least: parameters, gradients, optimizer states, and what forward cells leave for backward at the fullest
  * moment of the schedule, of the fullest stage, beside the CUDA context. Left out: what lives within a cell only,

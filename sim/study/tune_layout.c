@@ -130,9 +130,13 @@ static void add_virtual(const struct layouts *layouts, struct scenario_point poi
 {
     struct parallelism_options *parallel = &point.options.strategy.parallelism;
     int64_t given = parallel->virtual_stages, blocks = model_blocks(&point.model);
+    bool is_v = schedule_is_v(parallel->schedule) && parallel->pipeline > 1;
     bool schedule_has_one = parallel->schedule != SCHEDULE_1F1B || parallel->pipeline == 1;
-    int64_t most = layouts->set[LAYOUT_VIRTUAL] ? given : schedule_has_one ? 1 : blocks / parallel->pipeline;
-    for (int64_t chunks = layouts->set[LAYOUT_VIRTUAL] ? given : 1; chunks <= most; chunks++) {
+    int64_t least = is_v ? SCHEDULE_V_CHUNKS : 1;
+    int64_t most = is_v ? least : schedule_has_one ? 1 : blocks / parallel->pipeline;
+    if (layouts->set[LAYOUT_VIRTUAL])
+        least = most = given;
+    for (int64_t chunks = least; chunks <= most; chunks++) {
         parallel->virtual_stages = chunks;
         if (!split_blocks(layouts, parallel, blocks) && !layouts->set[LAYOUT_VIRTUAL] && chunks > 1)
             continue;

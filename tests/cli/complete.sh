@@ -41,7 +41,7 @@ in_bash() { # line: its completions
     printf '%s\n' "${COMPREPLY[@]}"
 }
 [[ $(in_bash "flopcast mem") == memory ]] || fail "bash: $(in_bash "flopcast mem")"
-[[ $(in_bash "flopcast run t5_scaling --set parallelism.schedule=") == $'1F1B\nGPipe\nZBH1' ]] ||
+[[ $(in_bash "flopcast run t5_scaling --set parallelism.schedule=") == $'1F1B\nGPipe\nZBH1\nZBVZeroBubble\nDualPipeV' ]] ||
     fail "bash: $(in_bash "flopcast run t5_scaling --set parallelism.schedule=")"
 [[ $(in_bash "flopcast run t5_s") == t5_scaling ]] || fail "bash: $(in_bash "flopcast run t5_s")"
 

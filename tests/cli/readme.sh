@@ -64,4 +64,10 @@ row "tensor, sequence" dense.yaml "--set parallelism.tensor=2 --set parallelism.
 row "context" dense.yaml "--set parallelism.context=2"
 for schedule in GPipe 1F1B ZBH1; do row "pipeline: GPipe, 1F1B, ZB-H1" dense.yaml "$pipeline --set parallelism.schedule=$schedule"; done
 row "pipeline, interleaved" dense.yaml "$pipeline --set parallelism.virtual=2"
+for schedule in ZBVZeroBubble DualPipeV; do
+    for strategy in "fsdp --set fsdp.version=2" megatron; do # as the sentence below the matrix says
+        # shellcheck disable=SC2086 # options
+        expect 0 "$FLOPCAST" run dense.yaml $pipeline --set parallelism.virtual=2 --set parallelism.schedule=$schedule --set strategy=$strategy --plan
+    done
+done
 row "expert" experts.yaml "--set parallelism.expert=2"

@@ -182,6 +182,12 @@ static void torchtitan_rules(void **state)
         "pipeline_parallel_microbatch_size = 2\n",
         8, {"parallelism.schedule", "GPipe"}, {"parallelism.virtual", "-"}, {"train.micro_batch", "2"},
         {"train.device_batch", "8"}, {"parallelism.partition_method", "weighted"});
+    CHECK(toml, "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule = \"ZBVZeroBubble\"\n", 8,
+        {"parallelism.schedule", "ZBVZeroBubble"}, {"parallelism.virtual", "2"});
+    CHECK(toml, "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule = \"DualPipeV\"\n", 8,
+        {"parallelism.schedule", "DualPipeV"}, {"parallelism.virtual", "2"});
+    CHECK(toml, "[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule = \"1f1b\"\n", 8,
+        {"parallelism.schedule", "1F1B"}, {"parallelism.virtual", "-"});
     CHECK(toml, "[parallelism]\npipeline_parallel_schedule = \"Interleaved1F1B\"\n", 8, {"parallelism.schedule", "-"},
         {"parallelism.virtual", "-"}, {"parallelism.partition_method", "-"}, {"train.device_batch", "-"});
     CHECK(toml, "[activation_checkpoint]\nmode = \"full\"\nselective_ac_option = \"2\"\n", 8,

@@ -9,7 +9,7 @@
 
 #include "step.h"
 
-static const struct plan_channel NEXT = {AXIS_PP, 1}, PREVIOUS = {AXIS_PP, -1};
+static const struct plan_channel NEXT = {AXIS_PP, 1, 0}, PREVIOUS = {AXIS_PP, -1, 0};
 static const ps_t MS = PS_PER_S / 1000;
 
 /* `gpus` a node, stages of `data` ranks each. */

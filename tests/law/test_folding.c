@@ -66,7 +66,7 @@ static void draw_stages(struct rng_stream *rng, struct parallelism_options *para
     static const char *const orders[] = {NULL, NULL, "tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp", "pp-tp-cp-ep-dp"};
     parallel->pipeline = ONE_OF(rng, 1, 2, 3, 4);
     parallel->virtual_stages = parallel->pipeline > 1 ? ONE_OF(rng, 1, 1, 2) : 1;
-    parallel->schedule = parallel->virtual_stages == 1 ? below(rng, SCHEDULE_COUNT) : 0;
+    parallel->schedule = parallel->virtual_stages == 1 ? below(rng, SCHEDULE_ZBV) : 0;
     parallel->overlap_p2p_comm = parallel->virtual_stages > 1 && one_in(rng, 2); /* Megatron refuses others */
     parallel->scatter_gather = one_in(rng, 2);
     parallel->order = orders[below(rng, sizeof orders / sizeof *orders)];
@@ -111,6 +111,25 @@ static void draw_merged_passes(struct pair *pair)
     options->train.moe_token_dispatcher_type = one_in(&rng, 2) ? DISPATCHER_FLEX : DISPATCHER_ALLTOALL;
 }
 
+/* Drawn apart, too. */
+static void draw_v(struct pair *pair)
+{
+    struct rng_stream rng = rng_stream(15, 0, (uint64_t)pair->number);
+    struct strategy_options *options = &pair->job.options;
+    struct parallelism_options *parallel = &options->parallelism;
+    if ((options->kind != STRATEGY_MEGATRON && options->kind != STRATEGY_FSDP) || parallel->pipeline == 1 ||
+        one_in(&rng, 2))
+        return;
+    parallel->virtual_stages = SCHEDULE_V_CHUNKS;
+    bool merges = options->megatron.overlap_moe_expert_parallel_comm;
+    parallel->schedule = one_in(&rng, 2) && !merges ? SCHEDULE_ZBV : SCHEDULE_DUALPIPEV;
+    int64_t ranks = strategy_data_ranks(parallel, pair->job.gpus);
+    pair->shape.n_layers = 2 * parallel->pipeline * ONE_OF(&rng, 1, 1, 2);
+    options->train.device_batch = options->train.grad_accum = 0;
+    options->train.global_batch = ranks * options->train.micro_batch * (2 * parallel->pipeline + below(&rng, 3));
+    strategy_share_batch(options, pair->job.gpus);
+}
+
 /* Layouts of ranks, which combinations.h leaves to others. */
 static void draw_layout(struct pair *pair, struct rng_stream *rng)
 {
@@ -143,6 +162,7 @@ static void draw_layout(struct pair *pair, struct rng_stream *rng)
     strategy_share_batch(options, pair->job.gpus);
     draw_some_units(pair);
     draw_merged_passes(pair);
+    draw_v(pair);
 }
 
 static void draw_pair(struct pair *pair, int number, struct arena *arena)
@@ -173,10 +193,10 @@ static void describe(const struct pair *pair)
     const struct strategy_options *o = &pair->job.options;
     const struct parallelism_options *p = &o->parallelism;
     print_message("case %d: %s, %s, %d GPUs in nodes of %g with %g NICs as of %s, tp %" PRId64 " cp %" PRId64
-                  " ep %" PRId64 " pp %" PRId64 " x %" PRId64 " (%s): ",
+                  " ep %" PRId64 " pp %" PRId64 " x %" PRId64 " %s (%s): ",
         pair->number, pair->shape.name, strategy_label(o), pair->job.gpus, pair->hw.node.gpus.value,
         pair->hw.node.nics.value, pair->cluster, p->model.tensor, p->model.context, p->model.expert, p->pipeline,
-        p->virtual_stages, p->order ? p->order : "default");
+        p->virtual_stages, pipeline_schedule_names[p->schedule], p->order ? p->order : "default");
 }
 
 static bool near(double a, double b, double whole)
@@ -200,7 +220,7 @@ static bool same(const struct exec_result *folded, const struct exec_result *all
 }
 
 struct counts {
-    int pairs, differ, few_nics, by_kind[STRATEGY_COUNT];
+    int pairs, differ, few_nics, by_kind[STRATEGY_COUNT], by_schedule[SCHEDULE_COUNT];
 };
 
 static void try_pair(struct counts *counts, int number)
@@ -216,6 +236,7 @@ static void try_pair(struct counts *counts, int number)
             counts->pairs++;
             counts->few_nics += pair.hw.node.nics.value < pair.hw.node.gpus.value;
             counts->by_kind[pair.job.options.kind]++;
+            counts->by_schedule[pair.job.options.parallelism.schedule]++;
             if (!same(&folded, &all)) {
                 counts->differ++;
                 describe(&pair);
@@ -240,6 +261,10 @@ static void one_rank_stands_for_all(void **state)
     for (int kind = 0; kind < STRATEGY_COUNT; kind++) {
         print_message("%s %d\n", strategy_kind_names[kind], counts.by_kind[kind]);
         assert_true(kind == STRATEGY_SINGLE_DEVICE || counts.by_kind[kind] > wanted / 50);
+    }
+    for (int schedule = 0; schedule < SCHEDULE_COUNT; schedule++) {
+        print_message("%s %d\n", pipeline_schedule_names[schedule], counts.by_schedule[schedule]);
+        assert_true(counts.by_schedule[schedule] > wanted / 100);
     }
     assert_true(counts.few_nics > wanted / 4);
     assert_int_equal(counts.differ, 0);

@@ -24,6 +24,11 @@ static void load_hw(struct hw *hw, struct arena *arena)
         fail_msg("%s", diag.text);
 }
 
+/* Of one and of two chunks a stage. */
+enum { SCHEDULES = 3 };
+static const int schedules[2][SCHEDULES] = {
+    {SCHEDULE_1F1B, SCHEDULE_GPIPE, SCHEDULE_ZBH1}, {SCHEDULE_1F1B, SCHEDULE_ZBV, SCHEDULE_DUALPIPEV}};
+
 static struct strategy_options options_of(int kind, int number)
 {
     static const int tensor[] = {1, 2, 4}, context[] = {1, 2}, expert[] = {1, 2, 4}, stages[] = {1, 2, 4};
@@ -42,7 +47,7 @@ static struct strategy_options options_of(int kind, int number)
     parallel->model.expert_tensor = number / 18 % 2;
     parallel->pipeline = stages[number / 36 % 3];
     parallel->virtual_stages = parallel->pipeline > 1 ? 1 + number / 108 % 2 : 1;
-    parallel->schedule = parallel->pipeline > 1 && parallel->virtual_stages == 1 ? number / 216 % SCHEDULE_COUNT : 0;
+    parallel->schedule = parallel->pipeline > 1 ? schedules[parallel->virtual_stages - 1][number / 216 % SCHEDULES] : 0;
     parallel->overlap_p2p_comm = number / 5 % 2;
     options.megatron.use_distributed_optimizer = number / 7 % 2;
     options.megatron.overlap_grad_reduce = number / 11 % 2;
@@ -59,7 +64,7 @@ static struct strategy_options options_of(int kind, int number)
     strategy_share_batch(&options, GPUS);
     return options;
 }
-enum { LAYOUTS = 3 * 2 * 3 * 2 * 3 * 2 * SCHEDULE_COUNT };
+enum { LAYOUTS = 3 * 2 * 3 * 2 * 3 * 2 * SCHEDULES };
 
 /* FLOP of a step of the same samples on one GPU that does all. */
 static double whole_flop(const struct model *model, const struct hw *hw, struct arena *arena)

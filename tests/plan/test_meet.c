@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-static const struct plan_channel NEXT = {AXIS_PP, 1}, PREVIOUS = {AXIS_PP, -1};
+static const struct plan_channel NEXT = {AXIS_PP, 1, 0}, PREVIOUS = {AXIS_PP, -1, 0};
 
 struct fixture {
     struct plan plan;
@@ -130,6 +130,24 @@ static void a_crossed_order_is_named(void **state)
     refused(&f, "op 0 (a) of program 0, send of 100 bytes, meets op 0 (b) of program 1, recv of 200");
 }
 
+/* Two channels, each in its order. */
+static void messages_of_two_tags_may_cross(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 2);
+    int queue = plan_queue(&f.builder, "send", QUEUE_COMM), again = plan_queue(&f.builder, "recv again", QUEUE_COMM);
+    struct plan_channel tagged = NEXT;
+    tagged.tag = 1;
+    sends(&f, "a", NEXT, 100);
+    plan_send(&f.builder, queue, "b", tagged, 200, 0);
+    plan_next_program(&f.builder);
+    receives(&f, f.recv_queue, "b", tagged, 200);
+    receives(&f, again, "a", NEXT, 100);
+    assert_int_equal(f.plan.channels.n, 2);
+    holds(&f);
+}
+
 /* Both first receive, then send, each on one queue: neither receive can end. On two queues they can. */
 static void a_cycle_of_messages_is_a_deadlock(void **state)
 {
@@ -233,8 +251,8 @@ static void a_ring_of_one_program_needs_two_queues(void **state)
         assert_true(mesh_build(&mesh, size, mesh_order_default, &bad));
         plan_begin_programs(&f.builder, &f.plan, &mesh, AXIS_PP);
         f.recv_queue = plan_queue(&f.builder, "recv", QUEUE_COMM);
-        sends(&f, "kv", (struct plan_channel){AXIS_CP, 1}, 100);
-        receives(&f, queues == 1 ? STREAM_COMM : f.recv_queue, "kv", (struct plan_channel){AXIS_CP, 1}, 100);
+        sends(&f, "kv", (struct plan_channel){AXIS_CP, 1, 0}, 100);
+        receives(&f, queues == 1 ? STREAM_COMM : f.recv_queue, "kv", (struct plan_channel){AXIS_CP, 1, 0}, 100);
         if (queues == 2)
             holds(&f);
         else
@@ -297,6 +315,7 @@ int main(void)
         cmocka_unit_test(a_send_without_receive_is_named),
         cmocka_unit_test(what_only_a_later_program_has_is_named),
         cmocka_unit_test(a_crossed_order_is_named),
+        cmocka_unit_test(messages_of_two_tags_may_cross),
         cmocka_unit_test(a_cycle_of_messages_is_a_deadlock),
         cmocka_unit_test(the_host_is_part_of_a_cycle),
         cmocka_unit_test(collectives_of_some_programs_meet),

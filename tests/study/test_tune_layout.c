@@ -63,7 +63,8 @@ static void candidates(void **state)
     } cases[] = {
         {{"train.attention", "flash"}, 40}, {{"parallelism.tensor", "2"}, 21}, {{"parallelism.pipeline", "2"}, 27},
         {{"train.activation_checkpointing", "selective"}, 20},
-        {{"parallelism.schedule", "GPipe"}, 33}, /* one chunk: 4 + 4 + 3 */
+        {{"parallelism.schedule", "GPipe"}, 33},         /* one chunk: 4 + 4 + 3 */
+        {{"parallelism.schedule", "ZBVZeroBubble"}, 27}, /* two chunks, where 8 blocks are 2 p of them: 3 x 3 */
     };
     assert_int_equal(count(NULL, 0), 60);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -228,12 +229,17 @@ static void bounds_are_bounds(void **state)
     (void)state;
     static const struct scenario_override context[] = {{"parallelism.context", "2"}, {"train.attention", "flash"}};
     static const struct scenario_override split[] = {{"parallelism.schedule", "ZBH1"}};
+    static const struct scenario_override zbv[] = {{"parallelism.schedule", "ZBVZeroBubble"}};
+    static const struct scenario_override dual[] = {
+        {"parallelism.schedule", "DualPipeV"}, {"parallelism.pipeline", "2"}, {"parallelism.virtual", "2"}};
     static const struct scenario_override empty[] = {{"parallelism.first_layers", "0"},
         {"parallelism.last_layers", "0"}, {"parallelism.pipeline", "2"}, {"parallelism.virtual", "3"},
         {"train.micro_batch", "1"}};
     assert_bounds(TINY("global_batch: 16"), NULL, 0, 0); /* the host is what takes time in so small a model */
     assert_bounds(TINY("global_batch: 16"), context, 2, 0);
     assert_bounds(TINY("global_batch: 16"), split, 1, 0);
+    assert_bounds(TINY("global_batch: 16"), zbv, 1, 0);
+    assert_bounds(TINY("global_batch: 32"), dual, 3, 0);
     assert_bounds(TINY("global_batch: 16"), empty, 5, 0);
     assert_bounds(HEAD("experts.json", "16", "global_batch: 16, attention: flash"), NULL, 0, 0);
     assert_bounds(HEAD("after.json", "16", "global_batch: 16"), NULL, 0, 0);
