@@ -22,12 +22,11 @@
  * with them NREL's rings of 64 (Slingshot, left out) would take twice as long at 64 MiB as they do. LL and LL128 have
  * eight chunks; no table shows their end (p3dn's rings of 16 by LL would be twice too slow), so it is not modelled.
  *
- * In a node the NVLinks are no bound of their own: blocks copy at the rate of the ring, one step after the other, and
- * after the last step the result still has to be there: nccl_ring_tail steps more, whose bytes are on no link. So few
- * ranks get a smaller busbw: 1 / busbw is x + x tail / steps. Of 512 MiB all_gathers (NCCL 2.29;
- * measured/collectives.csv) on 2, 4, 8 B200 get 438, 566, 617 GB/s; from the first two follow x = 1 / 663, tail 0.51
- * and 617 for the third. H100 258, 318, 335: 360, 0.40, 340; A100 150, 192, 205: 223, 0.49, 209. About one slice of a
- * chunk of two. LL and LL128 forward lines.
+ * In a node blocks copy at the rate of the ring, one step after the other, and after the last step the result still has
+ * to be there: nccl_ring_tail steps more, whose bytes are on no link. So few ranks get a smaller busbw: 1 / busbw is x
+ * + x tail / steps. Of 512 MiB all_gathers (NCCL 2.29; measured/collectives.csv) on 2, 4, 8 B200 get 438, 566, 617
+ * GB/s; from the first two follow x = 1 / 663, tail 0.51 and 617 for the third. H100 258, 318, 335: 360, 0.40, 340;
+ * A100 150, 192, 205: 223, 0.49, 209. About one slice of a chunk of two. LL and LL128 forward lines.
  *
  * tests/fabric/chunks.h, cut as NCCL cuts, does the same for Simple, with places enough. The tables fitted do not
  * determine how sharp the knee between the bounds is (a round one, by exponents of 2 to 12, fits as well). The one
