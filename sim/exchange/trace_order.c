@@ -49,7 +49,7 @@ static plan_wait resolve(const struct items *items, const struct trace_wait *wai
     if (recorded == PS_NEVER)
         recorded = items->host_start - 1; /* whatever the step before had given */
     bool before = recorded <= items->host_start;
-    ps_t by = before ? recorded + items->period + cut : recorded;
+    ps_t by = before ? recorded + items->cycle + cut : recorded;
     int found = last_issued(items, wait->on, by, before ? n : item);
     return found == PLAN_NO_OP ? PLAN_NO_OP : before ? PLAN_PREVIOUS_STEP + found : found;
 }
@@ -201,7 +201,7 @@ void items_order(struct items *items)
         struct item *item = &items->list.at[i];
         if (item->kind == ITEM_WAIT)
             add(&rules, i, item->wait ? resolve(items, item->wait, i) : i - 1);
-        item->op = op += item->idle > 0;
+        item->op = op += (item->idle > 0) + item_batch(items, item);
         op++;
     }
     if (rules.found.n > 1)
