@@ -7,7 +7,7 @@
 
 #include "base/files.h"
 #include "calibrate/nccl_check.h"
-#include "exchange/trace_plan.h"
+#include "exchange/trace_alone.h"
 #include "hw/draw.h"
 #include "scenario/sample.h"
 
@@ -399,7 +399,8 @@ static enum status scale_all(struct command *command, struct scaled *rows, const
         .hw = hw,
         .traced = traced};
     struct scenario_uncertainty uncertainty;
-    if (command->samples > 0)
+    status = trace_find_alone(traces->list.at, traces->ranks.at, traces->ranks.n, &plan, diag);
+    if (command->samples > 0 && status == STATUS_OK)
         status = scenario_uncertainty_load(&uncertainty, files_folder(arena), arena, diag);
     for (int i = 0; i < command->gpus.n && status == STATUS_OK; i++) {
         plan.gpus = command->gpus.at[i];

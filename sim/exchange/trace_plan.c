@@ -409,6 +409,7 @@ static enum status find_traced(struct maker *m, const struct traced_rank *ranks)
         const struct trace *trace = ranks[t].trace;
         *traced = (struct traced){.trace = trace,
             .file = ranks[t].file,
+            .place = t,
             .rank = trace->rank >= 0 && trace->rank < INT32_MAX ? (int)trace->rank : t};
         status = find_step(m, traced);
         if (status != STATUS_OK)
@@ -419,6 +420,27 @@ static enum status find_traced(struct maker *m, const struct traced_rank *ranks)
         traced->on_shard = xcalloc((size_t)traced->items.list.n + 1, sizeof *traced->on_shard);
     }
     return status;
+}
+
+static void name_activities(struct maker *m)
+{
+    int *rank_of = ARENA_ARRAY(m->arena, int, m->job.n);
+    const int32_t **all = ARENA_ARRAY(m->arena, const int32_t *, m->job.n);
+    for (int t = 0; t < m->job.n; t++) {
+        const struct traced *traced = &m->job.list[t];
+        int ops = m->out->plan.programs[t].ops.n;
+        int32_t *of_op = ARENA_ARRAY(m->arena, int32_t, ops);
+        for (int op = 0; op < ops; op++)
+            of_op[op] = -1;
+        for (int i = 0; i < traced->items.list.n; i++)
+            if (traced->items.list.at[i].activity)
+                of_op[traced->items.list.at[i].op] =
+                    (int32_t)(traced->items.list.at[i].activity - traced->trace->activities.at);
+        rank_of[t] = traced->place;
+        all[t] = of_op;
+    }
+    m->out->rank_of_program = rank_of;
+    m->out->activities = all;
 }
 
 static enum status make_all(struct maker *m)
@@ -435,7 +457,10 @@ static enum status make_all(struct maker *m)
         find_shards(m);
     }
     describe(m);
-    return make(m);
+    status = make(m);
+    if (status == STATUS_OK)
+        name_activities(m);
+    return status;
 }
 
 enum status trace_plan(struct trace_planned *out, const struct traced_rank *ranks, int n,

@@ -6,9 +6,9 @@
  * Taken from a trace:
  * - each kernel and copy, on its stream, in the order in which the host launched them, with the duration that it had
  * and the moment that the GPU took to come to it (up to 15 us after what it waited for; kernel_floor has that in it,
- * too). Where the trace says how long it takes alone (flopcast's own do), that. Collectives of the new job slow it as
- * they slow a GEMM of its shape (where record_shapes was on), or what the SMs limit (other GEMMs, attention) or HBM
- * (all others);
+ * too). Where it is known how long it takes alone (flopcast's own traces say it; trace_alone.h), that. Collectives of
+ * the new job slow it as they slow a GEMM of its shape (where record_shapes was on), or what the SMs limit (other
+ * GEMMs, attention) or HBM (all others);
  * - the host: the time between two launches, without what it was blocked for: by an event, a stream, the device, a copy
  *   that returns when it is done, or a full launch queue (a thousand launches ahead of the GPU). All threads that
  * launch are one, as one of them waits for the other. Without launches (a profile of Nsight Systems) the time in which
@@ -76,6 +76,10 @@ struct trace_planned {
     int kernels, sharded;   /* in the step; of them on shards */
     int collectives, grown; /* in the step, with messages; of them over groups that grow */
     bool says_waits;        /* all do */
+    /* In the arena. By program: its place among the ranks; by op of it: the place of what it does among the trace's
+     * activities, -1: of none. */
+    const int *rank_of_program;
+    const int32_t *const *activities;
 };
 
 /* A plan that plan_check() takes; names are those of the traces. The plan is to be released also after an error. */

@@ -17,6 +17,7 @@
 struct traced {
     const struct trace *trace;
     const char *file; /* for messages */
+    int place;        /* among the ranks that were given */
     int rank;         /* in the traced job */
     int step;         /* place in trace->steps */
     struct items items;
