@@ -16,7 +16,8 @@
  *   trace shows;
  * - what a stream or the host waits for, by events (trace_wait). An event recorded in the step before is that step's.
  *   Where the trace does not say for what (enable_cuda_sync_events was off), by PyTorch's rules and by time: NCCL's
- *   stream waits for what the compute stream had been given at the call, if that had ended when the collective began;
+ *   stream waits for what the compute stream had been given at the call, if that had ended when the collective began,
+ *   those that are before that for the step before;
  *   behind a cudaStreamWaitEvent outside of a collective a stream waits for the collectives that were launched before
  * it and had ended; what begins within 15 us of the end of another stream's kernel, later than its own stream and its
  *   launch let it, waited for it; the host went on when the last kernel launched before had ended. Waits that cost

@@ -89,7 +89,8 @@ static enum status compare_groups(const struct traced_job *job, const struct tra
     for (int i = 0; i < a->trace->groups.n; i++)
         for (int k = 0; k < b->trace->groups.n; k++) {
             const struct trace_group_of_ranks *x = &a->trace->groups.at[i], *y = &b->trace->groups.at[k];
-            if (strcmp(x->name, y->name) == 0 && (x->ranks != y->ranks || x->stride != y->stride))
+            bool said = x->stride > 0 && y->stride > 0;
+            if (strcmp(x->name, y->name) == 0 && (x->ranks != y->ranks || (said && x->stride != y->stride)))
                 return diag_input(job->diag, at_file(b),
                     "its process group '%s' is of %d ranks, %d apart, that of %s of %d, %d apart; they are no traces "
                     "of one job",
@@ -154,7 +155,7 @@ static enum status check_message(const struct traced_job *job, const struct trac
     if (message->peer < 0 || message->bytes <= 0)
         return ranks_refuse(job, traced, activity,
             "a message whose size or other end is not in the trace; PyTorch 2.4 and later write both");
-    if (message->peer >= job->ranks || message->peer == traced->rank)
+    if (message->peer >= job->ranks || traced->rank >= job->ranks || message->peer == traced->rank)
         return ranks_refuse(job, traced, activity,
             arena_printf(
                 job->arena, "a message between ranks %d and %d of %d", traced->rank, message->peer, job->ranks));

@@ -357,6 +357,8 @@ void trace_shapes_free(struct trace_shapes *shapes)
 
 /* ---- groups ---- */
 
+enum { MOST_RANKS = 1 << 24 };
+
 static int32_t number_at(const char *text, const char **end)
 {
     char *rest = NULL;
@@ -385,13 +387,13 @@ static void read_ranks(struct trace_group_of_ranks *group, const char *text)
         said++;
     }
     bool whole = said == group->ranks || last >= 0;
-    if (said > 1 && even && stride > 0 && whole && before == group->first + (group->ranks - 1) * stride)
+    if (said > 1 && even && stride > 0 && whole && before < MOST_RANKS &&
+        before == group->first + (int64_t)(group->ranks - 1) * stride)
         group->stride = stride;
 }
 
 int trace_group_named(struct trace *trace, const struct kineto_event *event, struct arena *arena)
 {
-    enum { MOST_RANKS = 1 << 24 };
     if (!*event->group || event->ranks < 2 || event->ranks > MOST_RANKS)
         return -1;
     struct trace_group_of_ranks group = {.ranks = (int32_t)event->ranks};
