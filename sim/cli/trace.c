@@ -204,9 +204,12 @@ struct walk {
     int next;         /* host span */
 };
 
+/* By which an event of the step before was recorded earlier than that of this one: before the host's step began. */
 static ps_t step_length(const struct walk *walk)
 {
-    return walk->w->exec->last_step_end - walk->w->exec->last_step_start;
+    const struct exec_host_span *host = &walk->w->host_spans[0];
+    ps_t of_gpu = walk->w->exec->last_step_end - walk->w->exec->last_step_start, of_host = host->end - host->start;
+    return of_gpu > of_host ? of_gpu : of_host;
 }
 
 /* Of an op of this step or the one before, as its own program numbers it. */
@@ -242,7 +245,7 @@ static void host_waits(struct walk *walk, const struct plan_op *op)
     const struct trace_writer *w = walk->w;
     const struct exec_host_span *span = walk->next < w->n_host_spans ? &w->host_spans[walk->next] : NULL;
     plan_wait wait = walk->program->waits.at[op->first_wait];
-    bool blocked = span && span->kind == HOST_WAITS && span->name == op->name;
+    bool blocked = span && span->kind == HOST_WAITS && strcmp(span->name, op->name) == 0;
     ps_t start = blocked ? span->start : walk->at, end = blocked ? span->end : walk->at;
     walk->next += blocked;
     walk->at = end;
@@ -433,26 +436,43 @@ static void write_loader(struct trace_writer *w, const struct exec_span *span, i
 }
 
 /* A list of more than 30 ranks is cut in the middle, as PyTorch cuts it. */
-static void write_group(struct trace_writer *w, const struct exec_span *span, int rank)
+static void write_group(struct trace_writer *w, int number, const char *name, struct coll_group ranks)
 {
     enum { LIST = 30 };
-    const struct plan_op *op = &w->plan->programs[span->program].ops.at[span->op];
-    if (op->kind != OP_COLLECTIVE)
-        return;
-    int number = w->plan->collectives.at[op->index].group;
-    const struct mesh_group *ranks = &w->plan->groups.at[number].ranks;
-    int first = mesh_group_first(ranks, mesh_group_instance(ranks, rank));
     fprintf(w->out, ", \"Process Group Name\": \"%d\", \"Process Group Description\": ", number);
-    json_write_string(w->out, w->plan->groups.at[number].name);
+    json_write_string(w->out, name);
     fputs(", \"Process Group Ranks\": \"[", w->out);
-    for (int i = 0; i < ranks->size; i++)
-        if (ranks->size <= LIST || i < LIST - 1 || i == ranks->size - 1)
+    for (int i = 0; i < ranks.size; i++)
+        if (ranks.size <= LIST || i < LIST - 1 || i == ranks.size - 1)
             fprintf(w->out, "%s%d",
-                i == 0                                       ? ""
-                : ranks->size > LIST && i == ranks->size - 1 ? ", ..., "
-                                                             : ", ",
-                first + i * ranks->stride);
+                i == 0                                     ? ""
+                : ranks.size > LIST && i == ranks.size - 1 ? ", ..., "
+                                                           : ", ",
+                ranks.first + i * ranks.stride);
     fputs("]\"", w->out);
+}
+
+/* The group of a collective; of a message the ranks on its axis, a group for each channel, behind the others. */
+static void write_members(struct trace_writer *w, const struct plan_op *op, int rank)
+{
+    const struct plan *plan = w->plan;
+    if (op->kind == OP_COLLECTIVE) {
+        int number = plan->collectives.at[op->index].group;
+        const struct mesh_group *ranks = &plan->groups.at[number].ranks;
+        int first = mesh_group_first(ranks, mesh_group_instance(ranks, rank));
+        write_group(w, number, plan->groups.at[number].name, (struct coll_group){first, ranks->stride, ranks->size});
+        return;
+    }
+    int number = plan->messages.at[op->index].channel;
+    const struct plan_channel *channel = &plan->channels.at[number];
+    int stride = plan->mesh.stride[channel->axis], size = plan->mesh.size[channel->axis];
+    int first = rank - mesh_coordinate(&plan->mesh, rank, channel->axis) * stride;
+    char name[48];
+    snprintf(name, sizeof name, channel->tag > 0 ? "%s %+d, %d" : "%s %+d", mesh_axis_names[channel->axis],
+        channel->delta, channel->tag);
+    write_group(w, plan->groups.n + number, name, (struct coll_group){first, stride, size});
+    fprintf(w->out, ", \"%s Rank\": %d", op->kind == OP_SEND ? "Dst" : "Src",
+        mesh_neighbour(&plan->mesh, rank, channel->axis, op->kind == OP_SEND ? channel->delta : -channel->delta));
 }
 
 /* How PyTorch and NCCL call a collective; elements in and out of each rank as shares of the whole message. */
@@ -467,9 +487,13 @@ static void write_collective(struct trace_writer *w, const struct exec_span *spa
         [COLL_BROADCAST] = {"broadcast", "Broadcast", false, false},
         [COLL_REDUCE] = {"reduce", "Reduce_Sum", false, false},
         [COLL_ALL_TO_ALL] = {"all_to_all", "SendRecv", false, false},
-        [COLL_SEND_RECV] = {"send", "SendRecv", false, false},
+        [COLL_SEND_RECV] = {"send_recv", "SendRecv", false, false},
         [COLL_PEER_COPY] = {"copy", "Memcpy PtoP", false, false}};
-    double share = span->bytes / span->group_size;
+    const struct plan_op *op = &w->plan->programs[span->program].ops.at[span->op];
+    int size = op->kind == OP_COLLECTIVE
+                   ? span->group_size
+                   : w->plan->mesh.size[w->plan->channels.at[w->plan->messages.at[op->index].channel].axis];
+    double share = span->bytes / size;
     char name[96];
     snprintf(name, sizeof name, "ncclDevKernel_%s_%s_%s", kinds[span->collective].nccl,
         coll_algorithm_names[span->algorithm], coll_protocol_names[span->protocol]);
@@ -480,9 +504,12 @@ static void write_collective(struct trace_writer *w, const struct exec_span *spa
     fprintf(w->out,
         ", \"Collective name\": \"%s\", \"In msg nelems\": %.0f, \"Out msg nelems\": %.0f, \"Group size\": %d, "
         "\"dtype\": \"Byte\"",
-        kinds[span->collective].pytorch, kinds[span->collective].in_is_share ? share : span->bytes,
-        kinds[span->collective].out_is_share ? share : span->bytes, span->group_size);
-    write_group(w, span, rank);
+        op->kind == OP_SEND   ? "send"
+        : op->kind == OP_RECV ? "recv"
+                              : kinds[span->collective].pytorch,
+        kinds[span->collective].in_is_share ? share : span->bytes,
+        kinds[span->collective].out_is_share ? share : span->bytes, size);
+    write_members(w, op, rank);
     fputs(", \"waited for ranks (us)\": ", w->out);
     trace_time(w->out, span->moving - span->start);
     fputs("}}", w->out);

@@ -7,7 +7,7 @@
 
 #include "base/files.h"
 #include "calibrate/nccl_check.h"
-#include "exchange/trace_plan.h"
+#include "exchange/trace_alone.h"
 #include "hw/draw.h"
 #include "scenario/sample.h"
 
@@ -18,14 +18,24 @@
 #include <string.h>
 
 struct command {
-    const char *trace, *topology, *gpu, *traced_gpu, *db;
+    const char *topology, *gpu, *traced_gpu, *db;
     int device, step, seed, top, samples;
     bool recorded, quiet;
     VEC(int) gpus;
+    VEC(const char *) files;
     VEC(const char *) sharded;
     VEC(const char *) fixed;
     enum records_format format;
     struct overrides overrides;
+};
+
+/* Of the ranks; trace->rank is set of all. */
+struct traces {
+    VEC(struct trace) list;
+    VEC(struct traced_rank) ranks;
+    const char *gpu;          /* of the first; NULL: not said */
+    bool ranks_assumed;       /* of collectives, in one of them */
+    bool by_device, by_order; /* a rank is the number of a GPU in its file, or the place of its file */
 };
 
 /* A line: the step on a number of GPUs. */
@@ -62,6 +72,11 @@ static void take_gpus(void *self, const struct argument *argument)
     }
 }
 
+static void take_file(void *self, const struct argument *argument)
+{
+    vec_push(&((struct command *)self)->files, argument->text);
+}
+
 static void take_sharded(void *self, const struct argument *argument)
 {
     vec_push(&((struct command *)self)->sharded, argument->text);
@@ -75,6 +90,8 @@ static void take_fixed(void *self, const struct argument *argument)
 static void check(void *self, struct argp_state *state)
 {
     const struct command *command = self;
+    if (command->files.n == 0)
+        argp_error(state, "a trace is missing");
     if (!command->topology)
         argp_error(state, "--topology NAME is needed: the cluster that the step is to run on");
 }
@@ -85,8 +102,8 @@ static const struct command_option options[] = {
     {"gpus", "N,...", "On how many GPUs, multiples of those of the trace (default: as many)", OPTION_TAKE,
         .take = take_gpus},
     {"step", "N", "Of several steps: number N, as in ProfilerStep#N", OPTION_TAKE, AT(step), .take = take_number},
-    {"device", "N", "Of several GPUs in a file: which one (default: the one of the lowest number)", OPTION_TAKE,
-        AT(device), .take = take_number},
+    {"device", "N", "Of several GPUs in a file: which one (default: all, each a rank)", OPTION_TAKE, AT(device),
+        .take = take_number},
     {"sharded", "TEXT",
         "Kernels with this text in their names work on a shard, no others (default: as collectives let see); may be "
         "repeated",
@@ -114,9 +131,12 @@ static const struct command_option options[] = {
 
 static const char doc[] =
     "Run a real step, from a trace of PyTorch's profiler (.json, .json.gz) or a profile of Nsight Systems (exported as "
-    "SQLite) of one rank, on any number of GPUs of a cluster.\v"
+    "SQLite) of one or several ranks, on any number of GPUs of a cluster.\v"
     "Kernels take as long as in the trace, the host too; collectives are NCCL's on this cluster and number of GPUs, "
     "and slow the kernels beside them. More GPUs are more data parallelism: each does what the traced one does.\n\n"
+    "Several files, or GPUs in a file, are ranks of one job, which meet in collectives and messages; the others do as "
+    "they do. Of a pipeline a rank of each stage is needed. A rank is what its file says (distributedInfo), of "
+    "several GPUs in a file the number of the GPU, else the place among the files.\n\n"
     "Best recorded with PyTorch 2.4 or later and\n"
     "  profile(activities=[CPU, CUDA], schedule=..., experimental_config=\n"
     "          _ExperimentalConfig(enable_cuda_sync_events=True))\n"
@@ -133,12 +153,12 @@ static struct noise_options noise_of(const struct hw_cluster *cluster)
         .host_jitter = cluster->host_jitter.value};
 }
 
-static enum status scale(struct scaled *out, const struct command *command, const struct trace *trace,
+static enum status scale(struct scaled *out, const struct command *command, const struct traces *traces,
     const struct trace_plan_options *plan, const struct hw *hw, struct arena *arena, struct diag *diag)
 {
     static const int rank_0 = 0;
     struct exec_options exec = exec_default_options();
-    enum status status = trace_plan(&out->planned, trace, plan, arena, diag);
+    enum status status = trace_plan(&out->planned, traces->ranks.at, traces->ranks.n, plan, arena, diag);
     int ranks = out->planned.plan.mesh.ranks;
     if (status == STATUS_OK)
         status = replay_check_cluster(ranks, hw, (struct source_pos){.file = command->topology}, diag);
@@ -146,7 +166,7 @@ static enum status scale(struct scaled *out, const struct command *command, cons
         return status;
     exec.steps = command->quiet ? 1 : MEASURED_STEPS;
     exec.no_memory = true;
-    exec.fold = FOLD_SLOWEST;
+    exec.fold = out->planned.plan.inner > 1 ? FOLD_AUTO : FOLD_SLOWEST; /* each traced rank is to be among those */
     exec.seed = command->seed;
     exec.noise = command->quiet ? (struct noise_options){0} : noise_of(&hw->cluster);
     exec.trace_ranks = &rank_0;
@@ -163,7 +183,7 @@ static int by_time(const void *a, const void *b)
 }
 
 /* The same on clusters as this one may be (hw/draw.h); kernels and host stay as they were traced. */
-static enum status sample(struct scaled *out, const struct command *command, const struct trace *trace,
+static enum status sample(struct scaled *out, const struct command *command, const struct traces *traces,
     const struct trace_plan_options *plan, const struct hw *hw, const struct hw_fits *fits, struct diag *diag)
 {
     double *steps = xcalloc((size_t)command->samples, sizeof *steps);
@@ -175,7 +195,7 @@ static enum status sample(struct scaled *out, const struct command *command, con
         struct trace_plan_options planned = *plan;
         hw_draw(&drawn, fits, (uint64_t)command->seed, (uint64_t)k);
         planned.hw = &drawn;
-        status = scale(&one, command, trace, &planned, &drawn, &arena, diag);
+        status = scale(&one, command, traces, &planned, &drawn, &arena, diag);
         steps[k] = one.replay.exec.step_time_s;
         plan_release(&one.planned.plan);
         arena_release(&arena);
@@ -189,19 +209,32 @@ static enum status sample(struct scaled *out, const struct command *command, con
 
 /* ---- what is printed ---- */
 
-static void print_head(
-    const struct command *command, const struct trace *trace, const struct trace_planned *planned, const struct hw *hw)
+static const char *ranks_words(const struct traces *traces)
 {
-    printf("%s: ", command->trace);
+    return traces->by_device  ? "; a rank is the number of its GPU"
+           : traces->by_order ? "; where files do not say their ranks, they are in that order"
+                              : "";
+}
+
+static void print_head(const struct command *command, const struct traces *traces, const struct trace_planned *planned,
+    const struct hw *hw)
+{
+    printf("%s: ", command->files.at[0]);
     if (planned->step >= 0)
         printf("step %lld, ", (long long)planned->step);
     printf("%.3f ms on %d GPU%s%s%s\n", planned->step_s * 1e3, planned->ranks, plural(planned->ranks),
-        trace->about.gpu ? " " : "", trace->about.gpu ? trace->about.gpu : "");
+        traces->gpu ? " " : "", traces->gpu ? traces->gpu : "");
+    if (planned->traced > 1)
+        printf("%d ranks of it, of %d stage%s%s\n", planned->traced, planned->stages, plural(planned->stages),
+            ranks_words(traces));
     printf("%d kernels and copies, of them %d on shards; %d collectives, of them %d over groups that grow\n",
         planned->kernels, planned->sharded, planned->collectives, planned->grown);
+    if (planned->plan.mesh.ranks > planned->ranks && planned->grown == 0)
+        puts(
+            "no collective is over groups that grow: data parallelism is not in the trace, and more GPUs cost nothing");
     if (!planned->says_waits && planned->collectives > 0)
         puts("the trace does not say what waits for what (enable_cuda_sync_events): found by rules");
-    if (trace->ranks_assumed > 0)
+    if (traces->ranks_assumed)
         puts("the trace does not say how many ranks a collective has: all are assumed");
     printf("%s\n\n", hw->cluster.name);
 }
@@ -225,6 +258,7 @@ static void print_ratios(const struct hw_gpu *from, const struct hw_gpu *to)
 
 static void fill(struct rows *rows, const struct command *command, const struct scaled *row, double first_step_s)
 {
+    bool stages = row->planned.stages > 1;
     const struct exec_result *exec = &row->replay.exec;
     const struct exec_breakdown *b = &exec->breakdown;
     double step_s = exec->step_time_s;
@@ -245,6 +279,7 @@ static void fill(struct rows *rows, const struct command *command, const struct 
     rows_real(rows, COLUMN("contention_s", "contention", "ms", MS, 3), true, b->contention_s);
     rows_real(rows, COLUMN("exposed_comm_s", "exposed comm", "ms", MS, 3), true, b->exposed_comm_s);
     rows_real(rows, COLUMN("comm_s"), true, b->comm_s);
+    rows_real(rows, COLUMN("bubble_s", stages ? "bubble" : NULL, "ms", MS, 3), true, b->bubble_s);
     rows_real(rows, COLUMN("host_bound_s", "host", "ms", MS, 3), true, b->host_bound_s);
     rows_real(rows, COLUMN("other_idle_s", "other idle", "ms", MS, 3), true, b->other_idle_s);
 }
@@ -253,19 +288,19 @@ static void fill(struct rows *rows, const struct command *command, const struct 
 static enum status keep(
     const struct command *command, const struct rows *rows, const struct hw_cluster *cluster, struct diag *diag)
 {
-    const struct record_cell head[] = {cell_text("scenario", command->trace), cell_text("cluster", cluster->name),
+    const struct record_cell head[] = {cell_text("scenario", command->files.at[0]), cell_text("cluster", cluster->name),
         cell_int("samples", command->samples)};
     return command->db ? rows_keep(rows, command->db, "trace_scale", "trace_scale_point", head,
                              sizeof head / sizeof *head, diag)
                        : STATUS_OK;
 }
 
-static void print(const struct command *command, const struct trace *trace, struct rows *rows, struct scaled *last,
+static void print(const struct command *command, const struct traces *traces, struct rows *rows, struct scaled *last,
     const struct hw *hw, const struct hw_gpu *traced)
 {
     bool people = command->format == RECORDS_TABLE;
     if (people)
-        print_head(command, trace, &last->planned, hw);
+        print_head(command, traces, &last->planned, hw);
     if (people && traced)
         print_ratios(traced, &hw->gpu);
     rows_print(stdout, rows, command->format);
@@ -278,13 +313,16 @@ static void print(const struct command *command, const struct trace *trace, stru
 /* ---- command ---- */
 
 /* Kernels stay as traced, or are scaled from the GPU that is said: is that the trace's? */
-static void warn_of_gpu(
-    const struct command *command, const struct trace *trace, const struct hw_gpu *traced, struct diag *diag)
+static void warn_of_gpu(const struct traces *traces, const struct hw_gpu *traced, struct diag *diag)
 {
-    if (trace->about.gpu && !nccl_same_gpu(trace->about.gpu, traced))
-        diag_warn(diag, (struct source_pos){.file = command->trace},
-            "it is of %s, but %s is taken for the GPU that was traced; kernels are scaled with --traced-gpu FILE",
-            trace->about.gpu, traced->name);
+    for (int t = 0; t < traces->ranks.n; t++) {
+        const char *gpu = traces->list.at[t].about.gpu, *file = traces->ranks.at[t].file;
+        bool again = t > 0 && strcmp(traces->ranks.at[t - 1].file, file) == 0;
+        if (!again && gpu && !nccl_same_gpu(gpu, traced))
+            diag_warn(diag, (struct source_pos){.file = file},
+                "it is of %s, but %s is taken for the GPU that was traced; kernels are scaled with --traced-gpu FILE",
+                gpu, traced->name);
+    }
 }
 
 static enum status load_hardware(struct command *command, struct hw *hw, struct hw_gpu *traced,
@@ -305,12 +343,54 @@ static enum status load_hardware(struct command *command, struct hw *hw, struct 
     return status;
 }
 
-static enum status scale_all(struct command *command, struct scaled *rows, const struct trace *trace,
+/* Each file, and each GPU in a file, is a rank; which GPUs there are is known when one has been read. */
+static enum status load_file(
+    struct traces *traces, const char *file, int64_t device, struct arena *arena, struct diag *diag)
+{
+    enum status status;
+    bool one = device >= 0;
+    do {
+        struct trace trace = {0};
+        status = trace_load(&trace, file, device, NULL, arena, diag);
+        device = trace.next_device;
+        if (!one && trace.devices > 1) {
+            trace.rank = trace.device;
+            traces->by_device = true;
+        }
+        vec_push(&traces->list, trace);
+        vec_push(&traces->ranks, (struct traced_rank){.file = file});
+    } while (status == STATUS_OK && !one && device >= 0);
+    return status;
+}
+
+static enum status load_traces(
+    struct traces *traces, const struct command *command, struct arena *arena, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    for (int f = 0; f < command->files.n && status == STATUS_OK; f++)
+        status = load_file(traces, command->files.at[f], command->device, arena, diag);
+    for (int t = 0; t < traces->list.n; t++) {
+        traces->by_order |= traces->list.at[t].rank < 0;
+        traces->ranks_assumed |= traces->list.at[t].ranks_assumed > 0;
+        traces->gpu = t == 0 ? traces->list.at[t].about.gpu : traces->gpu;
+        traces->ranks.at[t].trace = &traces->list.at[t];
+    }
+    return status;
+}
+
+static void free_traces(struct traces *traces)
+{
+    for (int t = 0; t < traces->list.n; t++)
+        trace_free(&traces->list.at[t]);
+    vec_free(&traces->list);
+    vec_free(&traces->ranks);
+}
+
+static enum status scale_all(struct command *command, struct scaled *rows, const struct traces *traces,
     const struct hw *hw, const struct hw_gpu *traced, struct arena *arena, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    struct trace_plan_options plan = {.file = command->trace,
-        .step = command->step,
+    struct trace_plan_options plan = {.step = command->step,
         .recorded = command->recorded,
         .sharded = command->sharded.at,
         .n_sharded = command->sharded.n,
@@ -319,13 +399,14 @@ static enum status scale_all(struct command *command, struct scaled *rows, const
         .hw = hw,
         .traced = traced};
     struct scenario_uncertainty uncertainty;
-    if (command->samples > 0)
+    status = trace_find_alone(traces->list.at, traces->ranks.at, traces->ranks.n, &plan, diag);
+    if (command->samples > 0 && status == STATUS_OK)
         status = scenario_uncertainty_load(&uncertainty, files_folder(arena), arena, diag);
     for (int i = 0; i < command->gpus.n && status == STATUS_OK; i++) {
         plan.gpus = command->gpus.at[i];
-        status = scale(&rows[i], command, trace, &plan, hw, arena, diag);
+        status = scale(&rows[i], command, traces, &plan, hw, arena, diag);
         if (status == STATUS_OK && command->samples > 0)
-            status = sample(&rows[i], command, trace, &plan, hw, &uncertainty.fits, diag);
+            status = sample(&rows[i], command, traces, &plan, hw, &uncertainty.fits, diag);
     }
     return status;
 }
@@ -335,10 +416,8 @@ int trace_scale(int argc, char **argv)
     const struct command_line line = {.options = options,
         .check = check,
         .common = COMMON_TABLE,
-        .args_doc = "TRACE",
-        .one = "trace",
-        AT(trace),
-        .missing = "a trace is missing",
+        .args_doc = "TRACE...",
+        .take = take_file,
         .doc = doc};
     struct command command = {.device = -1, .step = -1, .seed = 1, .top = 8};
     command_line_parse(&line, argc, argv, &command);
@@ -347,29 +426,30 @@ int trace_scale(int argc, char **argv)
     struct hw hw;
     struct hw_gpu traced;
     struct hw_sources sources = {0};
-    struct trace trace = {0};
+    struct traces traces = {0};
     if (command.gpus.n == 0)
         vec_push(&command.gpus, 0);
     struct scaled *scaled = xcalloc((size_t)command.gpus.n, sizeof *scaled);
     struct rows rows = {0};
     bool other = command.gpu || command.traced_gpu;
     if (load_hardware(&command, &hw, &traced, &sources, &arena, &diag) == STATUS_OK &&
-        trace_load(&trace, command.trace, command.device, NULL, &arena, &diag) == STATUS_OK &&
-        scale_all(&command, scaled, &trace, &hw, other ? &traced : NULL, &arena, &diag) == STATUS_OK) {
-        warn_of_gpu(&command, &trace, &traced, &diag);
+        load_traces(&traces, &command, &arena, &diag) == STATUS_OK &&
+        scale_all(&command, scaled, &traces, &hw, other ? &traced : NULL, &arena, &diag) == STATUS_OK) {
+        warn_of_gpu(&traces, &traced, &diag);
         for (int i = 0; i < command.gpus.n; i++)
             fill(&rows, &command, &scaled[i], scaled[0].replay.exec.step_time_s);
         if (keep(&command, &rows, &hw.cluster, &diag) == STATUS_OK)
-            print(&command, &trace, &rows, &scaled[command.gpus.n - 1], &hw, other ? &traced : NULL);
+            print(&command, &traces, &rows, &scaled[command.gpus.n - 1], &hw, other ? &traced : NULL);
     }
     for (int i = 0; i < command.gpus.n; i++)
         plan_release(&scaled[i].planned.plan);
     free(scaled);
     rows_free(&rows);
-    trace_free(&trace);
+    free_traces(&traces);
     hw_sources_free(&sources);
     overrides_free(&command.overrides);
     vec_free(&command.gpus);
+    vec_free(&command.files);
     vec_free(&command.sharded);
     vec_free(&command.fixed);
     arena_release(&arena);

@@ -191,7 +191,10 @@ static void walk_host(struct items *items, const struct item *launches, int n)
         const struct trace_wait *wait = w < trace->waits.n ? &trace->waits.at[w] : NULL;
         if (wait && (i == n || wait->start < launches[i].returned)) {
             bool inside = wait->start >= items->host_start && wait->start < items->host_end;
-            if (inside && wait->stream == TRACE_HOST)
+            if (inside && wait->on == TRACE_LAUNCH_QUEUE) {
+                push_host(&walk, wait->start);
+                walk.at = later(walk.at, wait->end);
+            } else if (inside && wait->stream == TRACE_HOST)
                 push_wait(&walk, wait, wait->start, wait->end);
             else if (inside)
                 vec_push(&walk.of_stream, w);
@@ -226,7 +229,11 @@ void items_make(struct items *items, const struct trace *trace, int step)
     const struct trace_step *at = &trace->steps.at[step];
     bool next = step + 1 < trace->steps.n;
     int n = 0;
-    *items = (struct items){.trace = trace, .step = step, .host_start = PS_NEVER, .period = at->end - at->start};
+    *items = (struct items){.trace = trace,
+        .step = step,
+        .host_start = PS_NEVER,
+        .period = at->end - at->start,
+        .cycle = at->end - at->start};
     struct item *launches = launches_of(items, &n);
     if (trace->has_launches && n > 0) {
         bool marked = trace->found == TRACE_ANNOTATED;
@@ -234,6 +241,7 @@ void items_make(struct items *items, const struct trace *trace, int step)
         items->host_end =
             marked ? next ? trace->steps.at[step + 1].host_start : at->host_end : items->host_start + items->period;
         items->period = items->host_end - items->host_start;
+        items->cycle = next ? items->period : later(items->period, at->end - at->start);
         walk_host(items, launches, n);
     } else {
         walk_gpu(items, launches, n);

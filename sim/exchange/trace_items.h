@@ -1,4 +1,4 @@
-/* Private to trace_plan.c, trace_items.c and trace_order.c: a step of a trace in the order of its host. */
+/* Private to trace_plan.c and its trace_*.c: a step of a trace in the order of its host. */
 #ifndef FLOPCAST_EXCHANGE_TRACE_ITEMS_H
 #define FLOPCAST_EXCHANGE_TRACE_ITEMS_H
 
@@ -21,7 +21,7 @@ struct item {
     ps_t idle;     /* of a launch: its stream does nothing before it, for no reason that is seen */
     ps_t dispatch; /* of a launch: between what it waited for and its start, up to 15 us */
     int stream;    /* place in streams; -1: none */
-    int op;        /* its number in the plan, by items_order() */
+    int op;        /* the number of its last op in the plan, by items_order() */
 };
 
 /* What an item waits for: as an event says, then as an item, of the step before with PLAN_PREVIOUS_STEP. */
@@ -42,12 +42,21 @@ struct items {
     const struct trace *trace;
     int step;
     ps_t host_start, host_end; /* PS_NEVER: the trace has no launches */
-    ps_t period;               /* from step to step */
+    ps_t period;               /* of the host, from step to step; the last one has none after it: to its end */
+    ps_t cycle;                /* from step to step, also of the last one, by its GPU */
     VEC(struct item) list;
     VEC(struct item_wait) waits; /* by item */
     VEC(struct item_stream) streams;
-    int compute; /* place in streams */
+    int compute;   /* place in streams */
+    bool recorded; /* collectives and messages take the time that they took */
 };
+
+/* Messages of one kernel, each of which is an op before the item's own; 0: it has one or none. */
+static inline int item_batch(const struct items *items, const struct item *item)
+{
+    bool batch = item->kind == ITEM_LAUNCH && item->activity->n_messages > 1 && !items->recorded;
+    return batch ? item->activity->n_messages : 0;
+}
 
 /* trace_items.c: the items, with what events say that they wait for. */
 void items_make(struct items *items, const struct trace *trace, int step);

@@ -49,7 +49,7 @@ static plan_wait resolve(const struct items *items, const struct trace_wait *wai
     if (recorded == PS_NEVER)
         recorded = items->host_start - 1; /* whatever the step before had given */
     bool before = recorded <= items->host_start;
-    ps_t by = before ? recorded + items->period + cut : recorded;
+    ps_t by = before ? recorded + items->cycle + cut : recorded;
     int found = last_issued(items, wait->on, by, before ? n : item);
     return found == PLAN_NO_OP ? PLAN_NO_OP : before ? PLAN_PREVIOUS_STEP + found : found;
 }
@@ -58,8 +58,9 @@ static plan_wait resolve(const struct items *items, const struct trace_wait *wai
 
 struct rules {
     struct items *items;
-    int *last;  /* of each stream: its last item so far */
-    int *taken; /* of each stream that has collectives: the first that compute has not waited for */
+    int *last;    /* of each stream: its last item so far */
+    int *taken;   /* of each stream that has collectives: the first that compute has not waited for */
+    bool gone_on; /* a collective has waited for a kernel of this step */
     VEC(struct item_wait) found;
 };
 
@@ -69,13 +70,20 @@ static void add(struct rules *rules, int item, int on)
         vec_push(&rules->found, (struct item_wait){item, NULL, on});
 }
 
-/* NCCL's stream waits for the stream that the call is made on. */
+/* NCCL's stream waits for the stream that the call is made on; of the step before for all of it, where that had ended.
+ */
 static void behind_compute(struct rules *rules, int i)
 {
     const struct items *items = rules->items;
     int on = rules->last[items->compute];
-    if (on != PLAN_NO_OP && items->list.at[on].end <= items->list.at[i].start)
+    if (on != PLAN_NO_OP && items->list.at[on].end <= items->list.at[i].start) {
         add(rules, i, on);
+        rules->gone_on = true;
+    } else if (on == PLAN_NO_OP || !rules->gone_on) {
+        on = last_issued(items, items->streams.at[items->compute].number, PS_NEVER, items->list.n);
+        if (on != PLAN_NO_OP && items->list.at[on].end - items->cycle <= items->list.at[i].start)
+            add(rules, i, PLAN_PREVIOUS_STEP + on);
+    }
 }
 
 /* A cudaStreamWaitEvent of the framework: work.wait(). */
@@ -201,7 +209,7 @@ void items_order(struct items *items)
         struct item *item = &items->list.at[i];
         if (item->kind == ITEM_WAIT)
             add(&rules, i, item->wait ? resolve(items, item->wait, i) : i - 1);
-        item->op = op += item->idle > 0;
+        item->op = op += (item->idle > 0) + item_batch(items, item);
         op++;
     }
     if (rules.found.n > 1)

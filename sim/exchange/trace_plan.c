@@ -1,41 +1,50 @@
 #include "exchange/trace_plan.h"
 
-#include "exchange/trace_items.h"
+#include "exchange/trace_ranks.h"
 #include "hw/draw.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_STREAMS = 48 }; /* exec/state.h has 64 queues, some of which every plan has */
+enum { MOST_STREAMS = 48, MOST_QUEUES = 64 }; /* exec/state.h has 64 queues, some of which every plan has */
 
 struct maker {
-    const struct trace *trace;
     const struct trace_plan_options *options;
     struct trace_planned *out;
-    struct items items;
+    struct traced_job job;
     struct plan_builder builder;
-    int ranks, growth; /* of the trace; how many times as many are wanted */
-    bool shards;       /* a growing group gathers or scatters */
-    bool *on_shard;    /* by item */
+    bool shards; /* a growing group gathers or scatters */
     struct arena *arena;
     struct diag *diag;
+    /* Of the rank whose program is being made: */
+    const struct traced *traced;
+    const struct trace *trace;
+    const struct items *items;
 };
 
-static struct source_pos at_file(const struct maker *m)
+static struct source_pos at_file(const struct traced *traced)
 {
-    return (struct source_pos){.file = m->options->file};
+    return (struct source_pos){.file = traced->file};
+}
+
+static void turn_to(struct maker *m, struct traced *traced)
+{
+    m->traced = traced;
+    m->trace = traced->trace;
+    m->items = &traced->items;
 }
 
 /* ---- the step ---- */
 
-static enum status find_step(struct maker *m, int *step)
+static enum status find_step(const struct maker *m, struct traced *traced)
 {
-    const struct trace *trace = m->trace;
-    int n = trace->steps.n;
+    const struct trace *trace = traced->trace;
+    int n = trace->steps.n, *step = &traced->step;
     int64_t wanted = m->options->step, first = trace->steps.at[0].number, last = trace->steps.at[n - 1].number;
     if (trace->found == TRACE_WHOLE)
-        return diag_input(m->diag, at_file(m),
+        return diag_input(m->diag, at_file(traced),
             "no step in it: there is no annotation ProfilerStep#N, and the kernels do not repeat; call the profiler's "
             "step() after each step of the loop");
     if (trace->found == TRACE_REPEATED) { /* they have no numbers: from 0 on */
@@ -43,124 +52,61 @@ static enum status find_step(struct maker *m, int *step)
         last = n - 1;
     }
     if (wanted < 0 && n > 1)
-        return diag_input(m->diag, at_file(m),
+        return diag_input(m->diag, at_file(traced),
             "%d steps in it, numbers %lld to %lld; choose one with --step N (not the first, of which a part may be "
             "missing)",
             n, (long long)first, (long long)last);
     for (*step = 0; *step < n; ++*step)
         if (wanted < 0 || (trace->found == TRACE_REPEATED ? *step : trace->steps.at[*step].number) == wanted)
             return STATUS_OK;
-    return diag_input(m->diag, at_file(m), "no step %lld in it; there are %lld to %lld", (long long)wanted,
+    return diag_input(m->diag, at_file(traced), "no step %lld in it; there are %lld to %lld", (long long)wanted,
         (long long)first, (long long)last);
 }
 
-/* ---- groups ---- */
-
-static bool is_fixed(const struct maker *m, const struct trace_group_of_ranks *group)
-{
-    for (int i = 0; i < m->options->n_fixed; i++)
-        if (strcmp(m->options->fixed[i], group->name) == 0 ||
-            (group->says && strcmp(m->options->fixed[i], group->says) == 0))
-            return true;
-    return false;
-}
-
-/* Over the whole job of the trace, in steps of its stride. */
-static bool grows(const struct maker *m, const struct trace_activity *activity)
-{
-    if (activity->group < 0)
-        return activity->ranks == m->ranks;
-    const struct trace_group_of_ranks *group = &m->trace->groups.at[activity->group];
-    return group->ranks * group->stride == m->ranks && !is_fixed(m, group);
-}
-
-static enum status refuse(const struct maker *m, const struct trace_activity *activity, const char *why)
-{
-    return diag_input(m->diag, (struct source_pos){m->options->file, activity->line, activity->line > 0},
-        "collective %s at %.3f ms of the step: %s", m->trace->names.at[activity->name],
-        s_from_ps(activity->start - m->trace->steps.at[m->items.step].start) * 1e3, why);
-}
+/* ---- collectives ---- */
 
 static enum status check_collective(const struct maker *m, const struct trace_activity *activity)
 {
     const struct trace_group_of_ranks *group = activity->group < 0 ? NULL : &m->trace->groups.at[activity->group];
     if (activity->kind == TRACE_UNKNOWN_KIND || activity->bytes <= 0 || activity->ranks == 0)
-        return refuse(m, activity,
+        return ranks_refuse(&m->job, m->traced, activity,
             "its kind, size or group is not in the trace; record it with PyTorch 2.2 or later, whose profiler writes "
             "the arguments of NCCL's calls, or let collectives take the time that they took with --recorded");
-    if (activity->kind == COLL_SEND_RECV)
-        return refuse(m, activity,
-            "a message of a pipeline, whose stages are several programs; --recorded lets it take the time that it "
-            "took");
     if (group && group->stride == 0)
-        return refuse(
-            m, activity, "the ranks of its group are not said, or not evenly apart; PyTorch 2.4 and later write them");
-    if (!group && activity->ranks != m->ranks)
-        return refuse(m, activity,
+        return ranks_refuse(&m->job, m->traced, activity,
+            "the ranks of its group are not said, or not evenly apart; PyTorch 2.4 and later write them");
+    if (!group && activity->ranks != m->job.ranks)
+        return ranks_refuse(&m->job, m->traced, activity,
             "which ranks are in its group is not said, and it is not all of them; PyTorch 2.4 and later write it");
     return STATUS_OK;
 }
 
-static struct mesh_group ranks_of(const struct maker *m, const struct trace_activity *activity)
+static bool is_message(const struct trace_activity *activity)
 {
-    int ranks = m->ranks * m->growth, size = activity->ranks * (grows(m, activity) ? m->growth : 1);
-    int stride = activity->group < 0 ? 1 : m->trace->groups.at[activity->group].stride;
-    return (struct mesh_group){
-        .size = size, .stride = stride, .width = stride, .period = size * stride > ranks ? ranks : size * stride};
-}
-
-static enum status check_group(const struct maker *m, const struct trace_activity *activity)
-{
-    struct mesh_group ranks = ranks_of(m, activity);
-    int all = m->ranks * m->growth;
-    if (mesh_group_is_valid(&ranks, all) && mesh_group_lies_evenly(&ranks, all, hw_gpus_per_node(m->options->hw)))
-        return STATUS_OK;
-    return refuse(m, activity,
-        arena_printf(m->arena, "its group of %d ranks, %d apart, does not fit %d GPUs in nodes of %d", ranks.size,
-            ranks.stride, all, hw_gpus_per_node(m->options->hw)));
+    return activity->kind == COLL_SEND_RECV && activity->n_messages > 0;
 }
 
 static enum status check_collectives(struct maker *m)
 {
     enum status status = STATUS_OK;
-    for (int i = 0; i < m->items.list.n && status == STATUS_OK; i++) {
-        const struct trace_activity *activity = m->items.list.at[i].activity;
+    struct mesh_group ranks;
+    for (int i = 0; i < m->items->list.n && status == STATUS_OK; i++) {
+        const struct trace_activity *activity = m->items->list.at[i].activity;
         if (!activity || activity->class != TRACE_COLLECTIVE)
             continue;
         m->out->collectives++;
-        if (m->options->recorded)
+        if (m->options->recorded || is_message(activity))
             continue;
         status = check_collective(m, activity);
         if (status == STATUS_OK)
-            status = check_group(m, activity);
+            status = ranks_of_group(&ranks, &m->job, m->traced, activity);
         if (status != STATUS_OK)
             continue;
-        bool more = grows(m, activity);
+        bool more = ranks_grow(&m->job, m->traced, activity);
         m->out->grown += more;
         m->shards |= more && (activity->kind == COLL_ALL_GATHER || activity->kind == COLL_REDUCE_SCATTER);
     }
     return status;
-}
-
-/* How many ranks the trace is of, and how many times as many are wanted. */
-static enum status find_ranks(struct maker *m)
-{
-    const struct trace *trace = m->trace;
-    int64_t ranks = trace->world_size > 0 ? trace->world_size : 1;
-    for (int i = 0; i < trace->activities.n; i++)
-        if (trace->activities.at[i].ranks > ranks)
-            ranks = trace->activities.at[i].ranks;
-    int gpus = m->options->gpus > 0 ? m->options->gpus : (int)ranks;
-    m->ranks = m->out->ranks = (int)ranks;
-    m->growth = (int)(gpus / ranks);
-    if (gpus % ranks != 0)
-        return diag_input(
-            m->diag, at_file(m), "it is of %lld GPUs, of which %d are no multiple", (long long)ranks, gpus);
-    if (m->growth > 1 && m->options->recorded)
-        return diag_input(m->diag, at_file(m),
-            "collectives that take the time that they took are those of %lld GPUs, not of %d; leave --recorded out",
-            (long long)ranks, gpus);
-    return STATUS_OK;
 }
 
 /* ---- shards ---- */
@@ -175,36 +121,35 @@ static bool is_named(const struct maker *m, const struct trace_activity *activit
 
 static bool is_beside(const struct maker *m, const struct item *item)
 {
-    return item->kind == ITEM_LAUNCH && item->stream != m->items.compute &&
-           !m->items.streams.at[item->stream].collectives;
+    return item->kind == ITEM_LAUNCH && item->stream != m->items->compute &&
+           !m->items->streams.at[item->stream].collectives;
 }
 
 /* A collective over a growing group, of this kind or, by `gathers` false, one that reduces. */
 static bool is_of_shards(const struct maker *m, const struct item *item, bool gathers)
 {
     const struct trace_activity *activity = item->activity;
-    return activity && activity->class == TRACE_COLLECTIVE && grows(m, activity) &&
+    return activity && activity->class == TRACE_COLLECTIVE && ranks_grow(&m->job, m->traced, activity) &&
            (activity->kind == COLL_ALL_GATHER) == gathers;
 }
 
-static void find_shards(struct maker *m)
+static void find_shards(const struct maker *m)
 {
-    const struct items *items = &m->items;
-    m->on_shard = xcalloc((size_t)items->list.n + 1, sizeof *m->on_shard);
+    const struct items *items = m->items;
     for (int i = 0; i < items->list.n; i++) {
         const struct trace_activity *activity = items->list.at[i].activity;
         if (!activity || activity->class == TRACE_COLLECTIVE)
             continue;
         bool optimizer = activity->phase == PHASE_OPTIMIZER || activity->class == KERNEL_OPTIMIZER;
-        m->on_shard[i] = m->options->n_sharded > 0 ? is_named(m, activity) : m->shards && optimizer;
+        m->traced->on_shard[i] = m->options->n_sharded > 0 ? is_named(m, activity) : m->shards && optimizer;
     }
     for (int w = 0; w < items->waits.n && m->shards && m->options->n_sharded == 0; w++) {
         int i = items->waits.at[w].item, on = items->waits.at[w].on;
         if (on & PLAN_PREVIOUS_STEP)
             continue;
         const struct item *waiter = &items->list.at[i], *awaited = &items->list.at[on];
-        m->on_shard[on] |= is_of_shards(m, waiter, true) && is_beside(m, awaited);
-        m->on_shard[i] |= is_of_shards(m, awaited, false) && is_beside(m, waiter);
+        m->traced->on_shard[on] |= is_of_shards(m, waiter, true) && is_beside(m, awaited);
+        m->traced->on_shard[i] |= is_of_shards(m, awaited, false) && is_beside(m, waiter);
     }
 }
 
@@ -239,14 +184,14 @@ static struct kernel_work kernel_of(const struct maker *m, const struct trace_ac
 
 static struct kernel_work work_of(const struct maker *m, int i)
 {
-    const struct trace_activity *activity = m->items.list.at[i].activity;
+    const struct trace_activity *activity = m->items->list.at[i].activity;
     const struct hw_gpu *to = &m->options->hw->gpu, *from = m->options->traced ? m->options->traced : to;
     int kind = kind_of(activity->class);
     ps_t took = activity->alone > 0 ? activity->alone : activity->end - activity->start;
-    double took_s = s_from_ps(took + m->items.list.at[i].dispatch);
+    double took_s = s_from_ps(took + m->items->list.at[i].dispatch);
     double error, floor_s = fmin(took_s, floor_of(kind, from)), above_s = took_s - floor_s;
-    if (m->on_shard[i])
-        above_s /= m->growth;
+    if (m->traced->on_shard[i])
+        above_s /= m->job.growth;
     if (from != to) {
         above_s *= trace_gpu_ratio(kind, from, to, &error);
         floor_s = fmin(floor_s, floor_of(kind, to));
@@ -259,33 +204,76 @@ static struct kernel_work lasting(ps_t time)
     return (struct kernel_work){.kind = KERNEL_RECORDED, .m = llround(s_from_ps(time) * 1e9)};
 }
 
+static int make_message(
+    struct maker *m, int queue, const char *name, const struct trace_message *message, double host_s)
+{
+    struct plan_channel channel = ranks_channel(&m->job, m->traced, message);
+    return message->sends ? plan_send(&m->builder, queue, name, channel, message->bytes, host_s)
+                          : plan_recv(&m->builder, queue, name, channel, message->bytes, host_s);
+}
+
+/* The message of a kernel; of several each has a queue, behind what the stream has, which goes on after all.
+ */
+static void make_messages(struct maker *m, const struct item *item, int queue, const char *name)
+{
+    const struct trace_message *messages = &m->trace->messages.at[item->activity->message];
+    double host_s = s_from_ps(item->host);
+    int n = item_batch(m->items, item), *ops = xcalloc((size_t)n + 1, sizeof *ops);
+    if (n == 0)
+        make_message(m, queue, name, messages, host_s);
+    for (int i = 0; i < n; i++) {
+        struct plan_channel channel = ranks_channel(&m->job, m->traced, &messages[i]);
+        const char *way = messages[i].sends ? "sends" : "receives";
+        const char *stream = m->builder.plan->queues.at[queue].name;
+        int own = plan_queue(
+            &m->builder, arena_printf(m->arena, "%s %s %d.%d", stream, way, channel.delta, channel.tag), QUEUE_COMM);
+        plan_stream_wait_stream(&m->builder, own, queue);
+        ops[i] = make_message(m, own, name, &messages[i], i == 0 ? host_s : 0);
+    }
+    for (int i = 0; i < n; i++)
+        plan_stream_wait(&m->builder, queue, ops[i]);
+    if (n > 0)
+        plan_kernel(&m->builder, queue, name, lasting(0), 0);
+    free(ops);
+}
+
+static void make_collective(
+    struct maker *m, const struct trace_activity *activity, int queue, const char *name, double host_s)
+{
+    const struct trace_group_of_ranks *group = activity->group < 0 ? NULL : &m->trace->groups.at[activity->group];
+    struct mesh_group ranks;
+    enum status status = ranks_of_group(&ranks, &m->job, m->traced, activity);
+    BUG_IF(status != STATUS_OK, "the group of %s", name);
+    m->builder.serves = ranks_serve(&m->job, m->traced, activity);
+    int number = plan_group_of(&m->builder, group ? group->name : "world", ranks);
+    plan_collective(&m->builder, queue, name, (enum coll_kind)activity->kind, activity->bytes, number, host_s);
+}
+
 static void make_launch(struct maker *m, int i)
 {
-    const struct item *item = &m->items.list.at[i];
+    const struct item *item = &m->items->list.at[i];
     const struct trace_activity *activity = item->activity;
     const char *name = m->trace->names.at[activity->name];
-    int queue = m->items.streams.at[item->stream].queue;
+    int queue = m->items->streams.at[item->stream].queue;
     double host_s = s_from_ps(item->host);
     m->builder.phase = activity->phase < PHASE_COUNT ? activity->phase : PHASE_FORWARD;
-    m->out->sharded += m->on_shard[i];
+    m->out->sharded += m->traced->on_shard[i];
     m->out->kernels += activity->class != TRACE_COLLECTIVE;
     if (item->idle > 0)
         plan_kernel(&m->builder, queue, "idle", lasting(item->idle), 0);
-    if (activity->class != TRACE_COLLECTIVE) {
+    if (activity->class != TRACE_COLLECTIVE)
         plan_kernel(&m->builder, queue, name, work_of(m, i), host_s);
-    } else if (m->options->recorded) {
+    else if (m->options->recorded)
         plan_kernel(&m->builder, queue, name, lasting(activity->end - activity->start + item->dispatch), host_s);
-    } else {
-        const struct trace_group_of_ranks *group = activity->group < 0 ? NULL : &m->trace->groups.at[activity->group];
-        m->builder.serves = grows(m, activity) ? PARALLEL_DATA : PARALLEL_TENSOR;
-        int number = plan_group_of(&m->builder, group ? group->name : "world", ranks_of(m, activity));
-        plan_collective(&m->builder, queue, name, (enum coll_kind)activity->kind, activity->bytes, number, host_s);
-    }
+    else if (is_message(activity))
+        make_messages(m, item, queue, name);
+    else
+        make_collective(m, activity, queue, name, host_s);
 }
 
 static plan_wait op_of(const struct maker *m, plan_wait item)
 {
-    return m->items.list.at[item & ~PLAN_PREVIOUS_STEP].op | (item & PLAN_PREVIOUS_STEP);
+    return m->items->list.at[item & ~PLAN_PREVIOUS_STEP].op | (item & PLAN_PREVIOUS_STEP);
 }
 
 /* Of a wait, what the host took once it could go on; all of it where it is not known for what it waited. */
@@ -293,7 +281,7 @@ static void make_wait(struct maker *m, const struct item *item, plan_wait on)
 {
     ps_t from = item->start;
     if (on != PLAN_NO_OP) {
-        ps_t end = m->items.list.at[on & ~PLAN_PREVIOUS_STEP].end - (on & PLAN_PREVIOUS_STEP ? m->items.period : 0);
+        ps_t end = m->items->list.at[on & ~PLAN_PREVIOUS_STEP].end - (on & PLAN_PREVIOUS_STEP ? m->items->cycle : 0);
         from = end > from ? end : from;
     }
     double host_s = s_from_ps(item->end > from ? item->end - from : 0);
@@ -305,12 +293,12 @@ static void make_wait(struct maker *m, const struct item *item, plan_wait on)
 
 static void make_item(struct maker *m, int i, int *wait)
 {
-    const struct item *item = &m->items.list.at[i];
+    const struct item *item = &m->items->list.at[i];
     plan_wait on = PLAN_NO_OP;
-    for (; *wait < m->items.waits.n && m->items.waits.at[*wait].item == i; ++*wait) {
-        on = m->items.waits.at[*wait].on;
+    for (; *wait < m->items->waits.n && m->items->waits.at[*wait].item == i; ++*wait) {
+        on = m->items->waits.at[*wait].on;
         if (item->kind == ITEM_LAUNCH)
-            plan_stream_wait(&m->builder, m->items.streams.at[item->stream].queue, op_of(m, on));
+            plan_stream_wait(&m->builder, m->items->streams.at[item->stream].queue, op_of(m, on));
     }
     if (item->kind == ITEM_LAUNCH)
         make_launch(m, i);
@@ -321,19 +309,19 @@ static void make_item(struct maker *m, int i, int *wait)
 }
 
 /* The busiest stream is compute; those with collectives are NCCL's. */
-static enum status make_queues(struct maker *m)
+static enum status make_queues(struct maker *m, struct traced *traced)
 {
     bool comm = false;
-    if (m->items.streams.n > MOST_STREAMS)
-        return diag_input(m->diag, at_file(m), "more than %d CUDA streams", MOST_STREAMS);
-    for (int s = 0; s < m->items.streams.n; s++) {
-        struct item_stream *stream = &m->items.streams.at[s];
+    if (m->items->streams.n > MOST_STREAMS)
+        return diag_input(m->diag, at_file(traced), "more than %d CUDA streams", MOST_STREAMS);
+    for (int s = 0; s < m->items->streams.n; s++) {
+        struct item_stream *stream = &traced->items.streams.at[s];
         const char *name = arena_printf(m->arena, "stream %d", stream->number);
-        if (s == m->items.compute && stream->collectives)
-            return diag_input(m->diag, at_file(m),
+        if (s == m->items->compute && stream->collectives)
+            return diag_input(m->diag, at_file(traced),
                 "collectives and most kernels are on one stream, %d; that is no training step of PyTorch's",
                 stream->number);
-        if (s == m->items.compute)
+        if (s == m->items->compute)
             stream->queue = STREAM_COMPUTE;
         else if (stream->collectives && !comm)
             stream->queue = STREAM_COMM;
@@ -344,47 +332,152 @@ static enum status make_queues(struct maker *m)
     return STATUS_OK;
 }
 
-static enum status make(struct maker *m)
+static enum status make_program(struct maker *m, struct traced *traced)
+{
+    turn_to(m, traced);
+    enum status status = make_queues(m, traced);
+    for (int i = 0, wait = 0; i < m->items->list.n && status == STATUS_OK; i++)
+        make_item(m, i, &wait);
+    if (status == STATUS_OK && m->builder.plan->queues.n > MOST_QUEUES)
+        status = diag_input(m->diag, at_file(traced), "more than %d CUDA streams in all traces", MOST_QUEUES);
+    return status;
+}
+
+/* What plan_check() says of programs, of their files. The first of them is *at. */
+static const char *with_files(const struct maker *m, const char *why, const struct traced **at)
+{
+    static const char program[] = "program ";
+    const char *out = "";
+    for (const char *found; (found = strstr(why, program));) {
+        char *end = NULL;
+        long p = strtol(found + strlen(program), &end, 10);
+        BUG_IF(p < 0 || p >= m->job.n, "%s", why);
+        *at = *out ? *at : &m->job.list[p];
+        out = arena_printf(
+            m->arena, "%s%.*s%s (rank %d)", out, (int)(found - why), why, m->job.list[p].file, m->job.list[p].rank);
+        why = end;
+    }
+    return arena_printf(m->arena, "%s%s", out, why);
+}
+
+static enum status check_plan(struct maker *m)
 {
     char why[512];
-    plan_begin(&m->builder, &m->out->plan, m->ranks * m->growth);
-    enum status status = make_queues(m);
-    for (int i = 0, wait = 0; i < m->items.list.n && status == STATUS_OK; i++)
-        make_item(m, i, &wait);
+    const struct traced *at = m->job.list;
+    if (plan_check(&m->out->plan, why, sizeof why))
+        return STATUS_OK;
+    const char *text = with_files(m, why, &at);
+    return diag_input(m->diag, at_file(at),
+        m->job.n > 1 ? "the traces do not fit together: %s" : "its step does not hold together: %s", text);
+}
+
+static enum status make(struct maker *m)
+{
+    enum status status = STATUS_OK;
+    ranks_begin_plan(&m->job, &m->builder, &m->out->plan);
+    for (int t = 0; t < m->job.n; t++) {
+        if (t > 0)
+            plan_next_program(&m->builder);
+        if (status == STATUS_OK)
+            status = make_program(m, &m->job.list[t]);
+    }
     plan_end(&m->builder);
-    if (status == STATUS_OK && !plan_check(&m->out->plan, why, sizeof why))
-        status = diag_input(m->diag, at_file(m), "its step does not hold together: %s", why);
-    return status;
+    return status == STATUS_OK ? check_plan(m) : status;
 }
 
 static void describe(struct maker *m)
 {
-    const struct trace_step *step = &m->trace->steps.at[m->items.step];
-    m->out->step_s = s_from_ps(step->end - step->start);
-    m->out->step = m->trace->found == TRACE_ANNOTATED ? step->number : -1;
-    m->out->says_waits = m->trace->says_waits;
+    struct trace_planned *out = m->out;
+    out->ranks = m->job.ranks;
+    out->traced = m->job.n;
+    out->stages = m->job.stages;
+    out->says_waits = true;
+    for (int t = 0; t < m->job.n; t++) {
+        const struct trace *trace = m->job.list[t].trace;
+        const struct trace_step *step = &trace->steps.at[m->job.list[t].step];
+        out->step_s = fmax(out->step_s, s_from_ps(step->end - step->start));
+        out->step = trace->found == TRACE_ANNOTATED ? step->number : -1;
+        out->says_waits &= trace->says_waits;
+    }
 }
 
-enum status trace_plan(struct trace_planned *out, const struct trace *trace, const struct trace_plan_options *options,
-    struct arena *arena, struct diag *diag)
+static enum status find_traced(struct maker *m, const struct traced_rank *ranks)
 {
-    struct maker m = {.trace = trace, .options = options, .out = out, .arena = arena, .diag = diag};
-    int step = 0;
-    *out = (struct trace_planned){0};
-    enum status status = find_step(&m, &step);
-    if (status == STATUS_OK)
-        status = find_ranks(&m);
+    enum status status = STATUS_OK;
+    for (int t = 0; t < m->job.n && status == STATUS_OK; t++) {
+        struct traced *traced = &m->job.list[t];
+        const struct trace *trace = ranks[t].trace;
+        *traced = (struct traced){.trace = trace,
+            .file = ranks[t].file,
+            .place = t,
+            .rank = trace->rank >= 0 && trace->rank < INT32_MAX ? (int)trace->rank : t};
+        status = find_step(m, traced);
+        if (status != STATUS_OK)
+            continue;
+        items_make(&traced->items, trace, traced->step);
+        traced->items.recorded = m->options->recorded;
+        items_order(&traced->items);
+        traced->on_shard = xcalloc((size_t)traced->items.list.n + 1, sizeof *traced->on_shard);
+    }
+    return status;
+}
+
+static void name_activities(struct maker *m)
+{
+    int *rank_of = ARENA_ARRAY(m->arena, int, m->job.n);
+    const int32_t **all = ARENA_ARRAY(m->arena, const int32_t *, m->job.n);
+    for (int t = 0; t < m->job.n; t++) {
+        const struct traced *traced = &m->job.list[t];
+        int ops = m->out->plan.programs[t].ops.n;
+        int32_t *of_op = ARENA_ARRAY(m->arena, int32_t, ops);
+        for (int op = 0; op < ops; op++)
+            of_op[op] = -1;
+        for (int i = 0; i < traced->items.list.n; i++)
+            if (traced->items.list.at[i].activity)
+                of_op[traced->items.list.at[i].op] =
+                    (int32_t)(traced->items.list.at[i].activity - traced->trace->activities.at);
+        rank_of[t] = traced->place;
+        all[t] = of_op;
+    }
+    m->out->rank_of_program = rank_of;
+    m->out->activities = all;
+}
+
+static enum status make_all(struct maker *m)
+{
+    enum status status = ranks_find(&m->job);
+    for (int t = 0; t < m->job.n && status == STATUS_OK; t++) {
+        turn_to(m, &m->job.list[t]);
+        status = check_collectives(m);
+    }
     if (status != STATUS_OK)
         return status;
-    items_make(&m.items, trace, step);
-    items_order(&m.items);
-    status = check_collectives(&m);
-    find_shards(&m);
+    for (int t = 0; t < m->job.n; t++) {
+        turn_to(m, &m->job.list[t]);
+        find_shards(m);
+    }
+    describe(m);
+    status = make(m);
     if (status == STATUS_OK)
-        status = make(&m);
-    describe(&m);
-    items_free(&m.items);
-    free(m.on_shard);
+        name_activities(m);
+    return status;
+}
+
+enum status trace_plan(struct trace_planned *out, const struct traced_rank *ranks, int n,
+    const struct trace_plan_options *options, struct arena *arena, struct diag *diag)
+{
+    struct maker m = {.options = options, .out = out, .arena = arena, .diag = diag};
+    m.job = (struct traced_job){
+        .list = ARENA_ARRAY(arena, struct traced, n), .n = n, .options = options, .arena = arena, .diag = diag};
+    *out = (struct trace_planned){0};
+    enum status status = find_traced(&m, ranks);
+    if (status == STATUS_OK)
+        status = make_all(&m);
+    for (int t = 0; t < n; t++) {
+        items_free(&m.job.list[t].items);
+        free(m.job.list[t].on_shard);
+    }
+    vec_free(&m.job.pipes);
     return status;
 }
 

@@ -129,7 +129,7 @@ static void setup_group(struct sim *sim, int g)
     int first = mesh_group_first(ranks, 0);
     for (int i = 1; i < ranks->size && sim->costs.n_kinds == 1; i++)
         sim->meetings.group_meets_stages[g] |=
-            plan_program_of(sim->plan, first + i * ranks->stride) != plan_program_of(sim->plan, first);
+            plan_stage_of(sim->plan, first + i * ranks->stride) != plan_stage_of(sim->plan, first);
     for (int i = sim->meetings.group_first[g]; i < sim->meetings.group_first[g + 1]; i++) {
         struct communicator *comm = &sim->meetings.all[i];
         *comm = (struct communicator){.group = g,

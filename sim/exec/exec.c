@@ -301,8 +301,8 @@ void sim_begin(struct sim *sim, bool keeps_ledgers)
     schedule(sim, &sim->options->gpu_events, sim->events.slow);
 }
 
-/* By rank the first of its kind of node. */
-static int *kinds_first_ranks(const struct sim *sim)
+/* By rank the first of its program. */
+static int *first_ranks(const struct sim *sim)
 {
     int *stands_for = ARENA_ARRAY(sim->arena, int, sim->plan->mesh.ranks);
     for (int r = 0; r < sim->plan->mesh.ranks; r++)
@@ -328,8 +328,8 @@ void sim_end(struct sim *sim)
     sim->result->ranks_simulated = sim->n_ranks;
     sim->result->folded = sim->fold.on;
     sim->result->program_stride = sim->plan->mesh.stride[sim->plan->program_axis];
-    if (sim->costs.n_kinds > 1 && sim->fold.on)
-        sim->result->stands_for = kinds_first_ranks(sim);
+    if ((sim->costs.n_kinds > 1 || sim->plan->inner > 1) && sim->fold.on)
+        sim->result->stands_for = first_ranks(sim);
 }
 
 static void simulate(struct sim *sim, bool keeps_ledgers)

@@ -262,8 +262,8 @@ struct exec_result {
     bool folded;
     int program_stride;                  /* between the first ranks of programs */
     bool kinds;                          /* programs are those of two kinds of GPU, not of stages */
-    const int *stands_for;               /* FOLD_SLOWEST, and folded with two kinds: by rank, the one whose timeline it
-                                            has; else NULL */
+    const int *stands_for;               /* FOLD_SLOWEST, and folded by more than stages: by rank, the one whose
+                                            timeline it has; else NULL */
     int ranks_simulated;                 /* one for each program when folded */
     struct exec_memory_sample *timeline; /* of the fullest program, in the arena */
     int n_timeline;

@@ -244,7 +244,7 @@ struct meetings {
     struct communicator *all; /* of groups, then of channels (by sender) */
     int n;
     int *group_first, *channel_first; /* their first communicators */
-    bool *group_meets_stages;         /* by group: ranks of several programs are in it */
+    bool *group_meets_stages;         /* by group: ranks of several stages are in it */
     struct link_weight *uses;         /* scratch: one for each link */
 };
 

@@ -11,7 +11,8 @@ static const char *const containers[] = {"", "traceEvents", "traceEvents[]", "tr
     "traceEvents[].args.Input Dims", "traceEvents[].args.Input Dims[]", "traceEvents[].args.Input type",
     "distributedInfo", "deviceProperties[]", NULL};
 
-enum { INPUTS = 16, DIMENSIONS = 4 };    /* tensors of an operator whose sizes are kept */
+enum { INPUTS = 16, DIMENSIONS = 4 }; /* tensors of an operator whose sizes are kept */
+enum { MOST_RANKS = 1 << 24 };
 static const double MOST_BYTES = 0x1p53; /* beyond it a size is nonsense */
 
 struct reader {
@@ -38,26 +39,16 @@ struct reader {
 };
 
 static const struct kineto_collective collectives[] = {
-    {"allreduce", "all_reduce", true},
-    {"all_reduce", "all_reduce", true},
-    {"allreduce_coalesced", "all_reduce", true},
-    {"_allgather_base", "all_gather", false},
-    {"_all_gather_base", "all_gather", false},
-    {"all_gather", "all_gather", false},
-    {"allgather", "all_gather", false},
-    {"all_gather_into_tensor_coalesced", "all_gather", false},
-    {"allgather_into_tensor_coalesced", "all_gather", false},
-    {"_reduce_scatter_base", "reduce_scatter", false},
-    {"reduce_scatter", "reduce_scatter", false},
-    {"reduce_scatter_tensor_coalesced", "reduce_scatter", false},
-    {"broadcast", "broadcast", true},
-    {"reduce", "reduce", true},
-    {"all_to_all", "all_to_all", false},
-    {"alltoall", "all_to_all", false},
-    {"alltoall_base", "all_to_all", false},
-    {"all_to_allv", "all_to_all", false},
-    {"gather", "gather", false},
+    {"allreduce", "all_reduce", true}, {"all_reduce", "all_reduce", true}, {"allreduce_coalesced", "all_reduce", true},
+    {"_allgather_base", "all_gather", false}, {"_all_gather_base", "all_gather", false},
+    {"all_gather", "all_gather", false}, {"allgather", "all_gather", false},
+    {"all_gather_into_tensor_coalesced", "all_gather", false}, {"allgather_into_tensor_coalesced", "all_gather", false},
+    {"_reduce_scatter_base", "reduce_scatter", false}, {"reduce_scatter", "reduce_scatter", false},
+    {"reduce_scatter_tensor_coalesced", "reduce_scatter", false}, {"broadcast", "broadcast", true},
+    {"reduce", "reduce", true}, {"all_to_all", "all_to_all", false}, {"alltoall", "all_to_all", false},
+    {"alltoall_base", "all_to_all", false}, {"all_to_allv", "all_to_all", false}, {"gather", "gather", false},
     {"scatter", "scatter", false},
+    {"send_recv", "send_recv", false}, /* not PyTorch's: from each rank of a group to the next, as flopcast writes it */
 };
 
 const struct kineto_collective *kineto_find_collective(const char *name)
@@ -176,6 +167,8 @@ static void take_args(struct kineto_event *event, const struct json_scalar *scal
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (strcmp(scalar->key, texts[i].key) == 0)
             snprintf(texts[i].at, texts[i].room, "%s", scalar->text);
+    if (strcmp(scalar->key, "Dst Rank") == 0 || strcmp(scalar->key, "Src Rank") == 0)
+        event->has_peer = json_int(scalar, &event->peer) && event->peer >= 0 && event->peer < MOST_RANKS;
     if (strcmp(scalar->key, "alone (us)") == 0 && !json_number(scalar, &event->alone_us))
         event->alone_us = 0;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)

@@ -37,6 +37,8 @@ struct kineto_event {
     /* Of a collective, by PyTorch 2.2 and later: its kernel or its record_param_comms. */
     char collective[64], dtype[32];
     int64_t in_elements, out_elements, ranks;
+    bool has_peer;
+    int64_t peer; /* of "send" its "Dst Rank", of "recv" its "Src Rank": in the job */
     char group[64], group_ranks[256], group_says[64]; /* "Process Group Name", "... Ranks", "... Description" */
     /* KINETO_SYNC: the stream that an event was recorded on, and the correlation of the call that did. */
     int64_t waited_stream, waited_record;

@@ -19,6 +19,7 @@ void trace_free(struct trace *trace)
     vec_free(&trace->names);
     vec_free(&trace->steps);
     vec_free(&trace->groups);
+    vec_free(&trace->messages);
     vec_free(&trace->products);
     vec_free(&trace->waits);
     index_free(&trace->name_index);
@@ -356,6 +357,8 @@ void trace_shapes_free(struct trace_shapes *shapes)
 
 /* ---- groups ---- */
 
+enum { MOST_RANKS = 1 << 24 };
+
 static int32_t number_at(const char *text, const char **end)
 {
     char *rest = NULL;
@@ -384,27 +387,40 @@ static void read_ranks(struct trace_group_of_ranks *group, const char *text)
         said++;
     }
     bool whole = said == group->ranks || last >= 0;
-    if (said > 1 && even && stride > 0 && whole && before == group->first + (group->ranks - 1) * stride)
+    if (said > 1 && even && stride > 0 && whole && before < MOST_RANKS &&
+        before == group->first + (int64_t)(group->ranks - 1) * stride)
         group->stride = stride;
 }
 
 int trace_group_named(struct trace *trace, const struct kineto_event *event, struct arena *arena)
 {
-    enum { MOST_RANKS = 1 << 24 };
     if (!*event->group || event->ranks < 2 || event->ranks > MOST_RANKS)
         return -1;
-    for (int g = 0; g < trace->groups.n; g++)
-        if (strcmp(trace->groups.at[g].name, event->group) == 0 && trace->groups.at[g].ranks == event->ranks)
-            return g;
-    struct trace_group_of_ranks group = {.name = arena_strdup(arena, event->group),
-        .says = *event->group_says ? arena_strdup(arena, event->group_says) : NULL,
-        .ranks = (int32_t)event->ranks};
+    struct trace_group_of_ranks group = {.ranks = (int32_t)event->ranks};
     read_ranks(&group, event->group_ranks);
+    for (int g = 0; g < trace->groups.n; g++) {
+        const struct trace_group_of_ranks *known = &trace->groups.at[g];
+        if (strcmp(known->name, event->group) == 0 && known->ranks == group.ranks && known->first == group.first &&
+            known->stride == group.stride) /* one name, other ranks: of another rank in the file */
+            return g;
+    }
+    group.name = arena_strdup(arena, event->group);
+    group.says = *event->group_says ? arena_strdup(arena, event->group_says) : NULL;
     vec_push(&trace->groups, group);
     return trace->groups.n - 1;
 }
 
 /* ---- waits ---- */
+
+static void push_wait(struct trace_waits *waits, const struct kineto_event *event, int32_t stream, int32_t on)
+{
+    vec_push(&waits->list, (struct trace_wait){.start = event->start_ns,
+                               .end = event->start_ns + event->duration_ns,
+                               .recorded = event->waited_record,
+                               .stream = stream,
+                               .on = on});
+    vec_push(&waits->waiters, (struct trace_waiter){event->process, event->category == KINETO_SYNC});
+}
 
 void trace_waits_take(struct trace_waits *waits, const struct kineto_event *event)
 {
@@ -418,17 +434,15 @@ void trace_waits_take(struct trace_waits *waits, const struct kineto_event *even
     if (strcmp(event->name, "cudaEventRecord") == 0)
         vec_push(&waits->records, (struct trace_record){event->correlation, event->start_ns});
     waits->says |= event->category == KINETO_SYNC;
+    if (strcmp(event->name, "cudaLaunchKernel") == 0 && event->correlation == 0) /* flopcast's own: before the launch */
+        push_wait(waits, event, TRACE_HOST, TRACE_LAUNCH_QUEUE);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         if (strcmp(event->name, calls[i].name) != 0)
             continue;
-        struct trace_wait wait = {.start = event->start_ns,
-            .end = event->start_ns + event->duration_ns,
-            .recorded = event->waited_record,
-            .stream = calls[i].stream == 0 ? (int32_t)event->stream : calls[i].stream,
-            .on = calls[i].on};
-        if (wait.on == 0)
-            wait.on = (int32_t)(strcmp(event->name, "Stream Sync") == 0 ? event->stream : event->waited_stream);
-        vec_push(&waits->list, wait);
+        int32_t on = calls[i].on;
+        if (on == 0)
+            on = (int32_t)(strcmp(event->name, "Stream Sync") == 0 ? event->stream : event->waited_stream);
+        push_wait(waits, event, calls[i].stream == 0 ? (int32_t)event->stream : calls[i].stream, on);
     }
 }
 
@@ -462,14 +476,18 @@ static bool counts(const struct trace_waits *waits, const struct trace_wait *wai
     return !waits->says || wait->on != TRACE_ANY_STREAM;
 }
 
-void trace_waits_finish(struct trace_waits *waits, struct trace *trace, int64_t origin_ns)
+void trace_waits_finish(struct trace_waits *waits, struct trace *trace, int64_t process, int64_t origin_ns)
 {
+    bool own[2] = {false, false}; /* of calls, of cuda_sync events */
+    for (int i = 0; i < waits->list.n; i++)
+        own[waits->waiters.at[i].sync] |= waits->waiters.at[i].process == process;
     trace->says_waits = waits->says;
     if (waits->records.n > 1)
         qsort(waits->records.at, (size_t)waits->records.n, sizeof *waits->records.at, by_correlation);
     for (int i = 0; i < waits->list.n; i++) {
         struct trace_wait wait = waits->list.at[i];
-        if (!counts(waits, &wait))
+        const struct trace_waiter *waiter = &waits->waiters.at[i];
+        if (!counts(waits, &wait) || (own[waiter->sync] && waiter->process != process))
             continue;
         bool all_so_far = wait.on != TRACE_ANY_STREAM && wait.recorded == 0;
         wait.recorded = all_so_far ? trace_ps(wait.start, origin_ns) : recorded_at(waits, wait.recorded, origin_ns);
@@ -484,5 +502,6 @@ void trace_waits_finish(struct trace_waits *waits, struct trace *trace, int64_t 
 void trace_waits_free(struct trace_waits *waits)
 {
     vec_free(&waits->list);
+    vec_free(&waits->waiters);
     vec_free(&waits->records);
 }

@@ -35,15 +35,24 @@ struct trace_activity {
     uint8_t class;
     uint8_t phase; /* enum plan_phase by the thread that launched it; PHASE_COUNT: not known */
     /* Of a collective: */
-    int8_t kind;   /* enum coll_kind, or TRACE_UNKNOWN_KIND */
-    int32_t ranks; /* of its group; 0: not known */
-    int32_t group; /* of trace.groups; -1: not said */
-    double bytes;  /* the whole message, as coll.h has it; 0: not known */
+    int8_t kind;                 /* enum coll_kind, or TRACE_UNKNOWN_KIND */
+    int32_t ranks;               /* of its group, of a message 2; 0: not known */
+    int32_t group;               /* of trace.groups; -1: not said */
+    double bytes;                /* the whole message, as coll.h has it; 0: not known */
+    int32_t message, n_messages; /* of a COLL_SEND_RECV: from here on in trace.messages; 0 of them: not known */
     /* The host's call that launched it; PS_NEVER: not in the trace. */
     ps_t launched, returned;
     int32_t product; /* of a GEMM or attention: in trace.products; -1: its shape is not known */
     int32_t line;    /* of the file; 0: not known */
     ps_t alone;      /* how long it would have taken with nothing beside it; 0: not said */
+};
+
+/* A send or a receive. A kernel has several where the calls lay between ncclGroupStart and ncclGroupEnd. */
+struct trace_message {
+    bool sends;
+    int32_t peer;  /* the rank in the job; -1: not said */
+    int32_t group; /* of trace.groups; -1: not said */
+    double bytes;  /* 0: not known */
 };
 
 /* A process group, as PyTorch names it: ranks first, first + stride ..., `ranks` of them. */
@@ -57,9 +66,10 @@ struct trace_wait {
     ps_t start, end; /* of the host's call */
     ps_t recorded;   /* when the host recorded the event that is waited for; PS_NEVER: not in the trace, or none */
     int32_t stream;  /* that waits; TRACE_HOST: the host itself */
-    int32_t on;      /* the stream that is waited for; TRACE_ANY_STREAM: not said, TRACE_ALL_STREAMS: all */
+    int32_t on;      /* the stream that is waited for; TRACE_ANY_STREAM: not said, TRACE_ALL_STREAMS: all,
+                        TRACE_LAUNCH_QUEUE: room for a launch */
 };
-enum { TRACE_HOST = -1, TRACE_ANY_STREAM = -2, TRACE_ALL_STREAMS = -3 };
+enum { TRACE_HOST = -1, TRACE_ANY_STREAM = -2, TRACE_ALL_STREAMS = -3, TRACE_LAUNCH_QUEUE = -4 };
 
 struct trace_step {
     ps_t start, end;           /* on the GPU */
@@ -74,12 +84,14 @@ struct trace {
     int64_t rank, world_size;              /* -1, 0: not stated */
     int64_t device;                        /* whose activities these are */
     int devices;                           /* of how many there are some in the file */
+    int64_t next_device;                   /* the next higher number in the file; -1: there is none */
     VEC(struct trace_activity) activities; /* by start */
     VEC(const char *) names;               /* in the arena */
     struct index name_index;
     VEC(struct trace_step) steps; /* at least one; one begins where the other ends */
     enum trace_found found;
     VEC(struct trace_group_of_ranks) groups;
+    VEC(struct trace_message) messages;
     VEC(struct kernel_work) products; /* by the shapes of the operators that launched them */
     VEC(struct trace_wait) waits;     /* by start; only what is known of them: see trace_file.h */
     bool has_launches;                /* of most activities */

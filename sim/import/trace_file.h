@@ -20,6 +20,7 @@ struct trace_devices {
     int64_t lowest;
 };
 void trace_count_device(struct trace_devices *devices, int64_t device);
+int64_t trace_next_device(const struct trace_devices *devices, int64_t device); /* -1: none is higher */
 enum status trace_no_device(const struct trace *trace, int64_t device, const char *file, struct diag *diag);
 
 /* ---- trace.c: what Kineto says of process groups, and of what waits for what ---- */
@@ -28,16 +29,23 @@ enum status trace_no_device(const struct trace *trace, int64_t device, const cha
 int trace_group_named(struct trace *trace, const struct kineto_event *event, struct arena *arena);
 
 /* Waits as they are read; times are nanoseconds of the file. */
+struct trace_waiter { /* of each wait */
+    int64_t process;
+    bool sync; /* a cuda_sync event, else a call */
+};
 struct trace_record { /* a cudaEventRecord */
     int64_t correlation, start_ns;
 };
 struct trace_waits {
     VEC(struct trace_wait) list; /* recorded: the correlation of the cudaEventRecord, 0: not said */
+    VEC(struct trace_waiter) waiters;
     VEC(struct trace_record) records;
     bool says; /* there are cuda_sync events */
 };
 void trace_waits_take(struct trace_waits *waits, const struct kineto_event *event);
-void trace_waits_finish(struct trace_waits *waits, struct trace *trace, int64_t origin_ns);
+/* process: that the kernels are of. In a file of several only its waits count; all do where calls never have the number
+ * of a GPU's process, as nothing says then whose they are. */
+void trace_waits_finish(struct trace_waits *waits, struct trace *trace, int64_t process, int64_t origin_ns);
 void trace_waits_free(struct trace_waits *waits);
 
 /* ---- trace.c: shapes of GEMMs, where record_shapes was on ---- */

@@ -27,6 +27,15 @@ void trace_count_device(struct trace_devices *devices, int64_t device)
     vec_push(&devices->numbers, device);
 }
 
+int64_t trace_next_device(const struct trace_devices *devices, int64_t device)
+{
+    int64_t next = -1;
+    for (int i = 0; i < devices->numbers.n; i++)
+        if (devices->numbers.at[i] > device && (next < 0 || devices->numbers.at[i] < next))
+            next = devices->numbers.at[i];
+    return next;
+}
+
 enum status trace_no_device(const struct trace *trace, int64_t device, const char *file, struct diag *diag)
 {
     return diag_input(diag, (struct source_pos){.file = file}, "no kernel of GPU %lld in it, but of %d other%s",
@@ -39,7 +48,7 @@ enum status trace_load(
     static const char sqlite_begins[] = "SQLite format 3"; /* a file of JSON begins with { or [ */
     struct input *input = NULL;
     char first = '\0';
-    *out = (struct trace){.rank = -1};
+    *out = (struct trace){.rank = -1, .next_device = -1};
     enum status status = input_open(&input, path, diag);
     if (status == STATUS_OK)
         status = input_peek(input, &first, diag);
@@ -72,6 +81,8 @@ struct intent {
     int32_t ranks, group;
     double bytes, input_bytes; /* the whole message; what goes in, where that is all that is known */
     int kernels;               /* launched inside */
+    bool is_message;
+    struct trace_message message;
 };
 
 struct step {
@@ -98,6 +109,17 @@ struct reader {
 static ps_t ps_of_us(double us)
 {
     return us > 0 ? ps_from_s(us * 1e-6) : 0;
+}
+
+/* False: it is neither a send nor a receive. */
+static bool message_of(struct reader *r, const struct kineto_event *event, struct trace_message *out)
+{
+    bool sends = strcmp(event->collective, "send") == 0;
+    *out = (struct trace_message){.sends = sends,
+        .peer = event->has_peer ? (int32_t)event->peer : -1,
+        .group = trace_group_named(r->trace, event, r->arena),
+        .bytes = (double)kineto_message_bytes(event)};
+    return sends || strcmp(event->collective, "recv") == 0;
 }
 
 static int8_t kind_of(const char *name)
@@ -138,6 +160,22 @@ static uint8_t phase_named(const char *name)
     return PHASE_COUNT;
 }
 
+static void add_message(struct trace *trace, struct trace_activity *activity, struct trace_message message)
+{
+    if (activity->n_messages++ == 0)
+        activity->message = trace->messages.n;
+    activity->ranks = 2;
+    vec_push(&trace->messages, message);
+}
+
+static void take_message(struct reader *r, const struct kineto_event *event, struct trace_activity *activity)
+{
+    struct trace_message message;
+    if (!message_of(r, event, &message))
+        return;
+    add_message(r->trace, activity, message);
+}
+
 static enum status take_activity(struct reader *r, const struct kineto_event *event, struct diag *diag)
 {
     enum status status = kineto_check_kernel(event, r->file, diag);
@@ -160,6 +198,9 @@ static enum status take_activity(struct reader *r, const struct kineto_event *ev
         activity.ranks = ranks_of(event);
         activity.group = trace_group_named(r->trace, event, r->arena);
         activity.bytes = (double)kineto_message_bytes(event);
+        take_message(r, event, &activity);
+        if (activity.kind == COLL_SEND_RECV && said != COLL_SEND_RECV && activity.n_messages == 0)
+            activity.bytes = 0; /* of several calls in one, which say what each of them is */
     }
     vec_push(&r->trace->activities, activity);
     vec_push(&r->origins, (struct origin){event->device, event->process, event->correlation, event->external});
@@ -195,14 +236,16 @@ static void take_op(struct reader *r, const struct kineto_event *event)
     trace_shapes_take(&r->shapes, r->trace, event);
     if (!*event->collective || strcmp(event->name, "record_param_comms") != 0)
         return;
-    vec_push(&r->intents, (struct intent){.process = event->process,
-                              .thread = event->thread,
-                              .start_ns = event->start_ns,
-                              .end_ns = event->start_ns + event->duration_ns,
-                              .kind = torch_kind(event->collective),
-                              .ranks = ranks_of(event),
-                              .group = trace_group_named(r->trace, event, r->arena),
-                              .bytes = (double)kineto_message_bytes(event)});
+    struct intent intent = {.process = event->process,
+        .thread = event->thread,
+        .start_ns = event->start_ns,
+        .end_ns = event->start_ns + event->duration_ns,
+        .kind = torch_kind(event->collective),
+        .ranks = ranks_of(event),
+        .group = trace_group_named(r->trace, event, r->arena),
+        .bytes = (double)kineto_message_bytes(event)};
+    intent.is_message = message_of(r, event, &intent.message);
+    vec_push(&r->intents, intent);
 }
 
 static enum status take_event(void *self, const struct kineto_event *event, struct diag *diag)
@@ -297,7 +340,7 @@ static double whole_message(int kind, double input_bytes, int ranks)
     return kind == COLL_ALL_GATHER ? input_bytes * ranks : input_bytes;
 }
 
-static void describe(struct trace_activity *activity, struct intent *const found[2])
+static void describe(struct trace *trace, struct trace_activity *activity, struct intent *const found[2])
 {
     double input_bytes = 0;
     for (int i = 0; i < 2; i++) {
@@ -309,6 +352,8 @@ static void describe(struct trace_activity *activity, struct intent *const found
         activity->group = activity->group >= 0 ? activity->group : intent->group;
         if (intent->kernels > 1)
             continue; /* which of them took what is not said */
+        if (intent->is_message && activity->n_messages == 0)
+            add_message(trace, activity, intent->message);
         activity->bytes = activity->bytes > 0 ? activity->bytes : intent->bytes;
         input_bytes = input_bytes > 0 ? input_bytes : intent->input_bytes;
     }
@@ -319,6 +364,61 @@ static void describe(struct trace_activity *activity, struct intent *const found
 static bool wants_description(const struct trace_activity *activity)
 {
     return activity->class == TRACE_COLLECTIVE && activity->bytes <= 0;
+}
+
+/* ---- sends and receives ---- */
+
+/* A kernel of them whose arguments do not say it, by the call that launched it. */
+struct batch {
+    const struct call *call;
+    struct trace_activity *activity;
+};
+
+static int by_call(const void *a, const void *b)
+{
+    const struct call *x = ((const struct batch *)a)->call, *y = ((const struct batch *)b)->call;
+    if (x->process != y->process)
+        return x->process < y->process ? -1 : 1;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+/* batch_isend_irecv: what was called on the thread since its kernel before, up to the launch. The first intent that is
+ * of a later batch is left as *next. */
+static void take_batch(struct reader *r, const struct batch *batch, int *next)
+{
+    const struct intent wanted = {.process = batch->call->process,
+        .thread = batch->call->thread,
+        .start_ns = batch->call->start_ns,
+        .end_ns = INT64_MIN};
+    struct trace_activity *activity = batch->activity;
+    for (; *next < r->intents.n && by_thread(&r->intents.at[*next], &wanted) <= 0; ++*next) {
+        const struct intent *intent = &r->intents.at[*next];
+        bool own = intent->process == wanted.process && intent->thread == wanted.thread;
+        if (!own || !intent->is_message || intent->kernels > 0)
+            continue;
+        add_message(r->trace, activity, intent->message);
+        activity->bytes += intent->message.bytes;
+    }
+}
+
+/* The intents are sorted, and those around a launch have counted it. */
+static void describe_batches(struct reader *r)
+{
+    struct trace *trace = r->trace;
+    VEC(struct batch) batches = {0};
+    for (int i = 0; i < trace->activities.n; i++) {
+        struct trace_activity *activity = &trace->activities.at[i];
+        const struct call *call = launch_of(r, &r->origins.at[i]);
+        if (activity->class == TRACE_COLLECTIVE && activity->kind == COLL_SEND_RECV && !activity->n_messages && call)
+            vec_push(&batches, (struct batch){call, activity});
+    }
+    if (batches.n > 1)
+        qsort(batches.at, (size_t)batches.n, sizeof *batches.at, by_call);
+    for (int i = 0, next = 0; i < batches.n; i++)
+        take_batch(r, &batches.at[i], &next);
+    vec_free(&batches);
 }
 
 static void describe_collectives(struct reader *r)
@@ -338,8 +438,9 @@ static void describe_collectives(struct reader *r)
     }
     for (int i = 0; i < trace->activities.n; i++)
         if (wants_description(&trace->activities.at[i]))
-            describe(&trace->activities.at[i], found[i]);
+            describe(trace, &trace->activities.at[i], found[i]);
     free(found);
+    describe_batches(r);
 }
 
 /* A process group has its own stream. Where all collectives are on one and none says how large its group is, it is
@@ -379,6 +480,7 @@ static enum status keep_device(struct reader *r, int64_t device, int64_t *proces
         trace_count_device(&devices, r->origins.at[i].device);
     device = device < 0 ? devices.lowest : device;
     trace->devices = devices.numbers.n;
+    trace->next_device = trace_next_device(&devices, device);
     vec_free(&devices.numbers);
     for (int i = 0; i < trace->activities.n; i++) {
         const struct origin *origin = &r->origins.at[i];
@@ -494,7 +596,7 @@ static enum status finish(struct reader *r, int64_t device, struct diag *diag)
     }
     trace->has_launches = 2 * launches >= trace->activities.n;
     take_steps(r, &marks, process, origin_ns);
-    trace_waits_finish(&r->waits, trace, origin_ns);
+    trace_waits_finish(&r->waits, trace, process, origin_ns);
     trace_find_steps(trace, &marks);
     vec_free(&marks.steps);
     return STATUS_OK;

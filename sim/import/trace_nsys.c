@@ -201,6 +201,7 @@ enum status trace_read_nsys(
     store_close(store);
     out->device = rows.device;
     out->devices = rows.devices.numbers.n;
+    out->next_device = trace_next_device(&rows.devices, rows.device);
     out->without_copies = true;
     if (status == STATUS_OK && out->activities.n == 0)
         status = trace_no_device(out, rows.device, path, diag);

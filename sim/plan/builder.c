@@ -38,8 +38,7 @@ int plan_queue(struct plan_builder *builder, const char *name, enum plan_queue_k
     return plan->queues.n - 1;
 }
 
-void plan_begin_programs(
-    struct plan_builder *builder, struct plan *plan, const struct mesh *mesh, enum mesh_axis program_axis)
+static void begin_plan(struct plan_builder *builder, struct plan empty, struct plan *plan)
 {
     static const struct plan_queue standard[STREAM_COUNT] = {
         [STREAM_COMPUTE] = {"compute", QUEUE_COMPUTE},
@@ -49,12 +48,33 @@ void plan_begin_programs(
         [STREAM_POST] = {"post", QUEUE_SIDE},
         [STREAM_LOADER] = {"loader", QUEUE_HOST},
     };
-    *plan = (struct plan){.mesh = *mesh, .program_axis = program_axis, .n_programs = mesh->size[program_axis]};
+    *plan = empty;
     plan->programs = xcalloc((size_t)plan->n_programs, sizeof *plan->programs);
     *builder = (struct plan_builder){.plan = plan, .program = plan->programs};
     for (int s = 0; s < STREAM_COUNT; s++)
         plan_queue(builder, standard[s].name, standard[s].kind);
     begin_program(builder);
+}
+
+void plan_begin_programs(
+    struct plan_builder *builder, struct plan *plan, const struct mesh *mesh, enum mesh_axis program_axis)
+{
+    begin_plan(builder,
+        (struct plan){.mesh = *mesh, .program_axis = program_axis, .n_programs = mesh->size[program_axis], .inner = 1},
+        plan);
+}
+
+void plan_begin_programs_by_two(struct plan_builder *builder, struct plan *plan, const struct mesh *mesh,
+    enum mesh_axis program_axis, enum mesh_axis inner_axis)
+{
+    int inner = mesh->size[inner_axis];
+    begin_plan(builder,
+        (struct plan){.mesh = *mesh,
+            .program_axis = program_axis,
+            .inner_axis = inner_axis,
+            .inner = inner,
+            .n_programs = mesh->size[program_axis] * inner},
+        plan);
 }
 
 void plan_begin(struct plan_builder *builder, struct plan *plan, int ranks)

@@ -1,11 +1,11 @@
 /* A plan: one training step of a job as programs, which exec runs. Strategies compile to plans; EXPLAIN prints them.
  *
  * A program is what one class of ranks runs: there is one under data parallelism, one a stage under pipeline
- * parallelism, one a kind of GPU in a job of two kinds (plan_join). Every rank of the class runs the same const
- * program, step after step; a rank is a few cursors into it. The host thread of a rank walks the ops in order, paying
- * host_s for each; device ops are appended to their queue (a CUDA stream) as they are issued and start when the queue
- * has reached them and all ops they wait for are done (cudaStreamWaitEvent). Waits may name an op of the previous step,
- * and always one of the same program.
+ * parallelism, one a kind of GPU in a job of two kinds (plan_join), one a rank that was traced. Every rank of the class
+ * runs the same const program, step after step; a rank is a few cursors into it. The host thread of a rank walks the
+ * ops in order, paying host_s for each; device ops are appended to their queue (a CUDA stream) as they are issued and
+ * start when the queue has reached them and all ops they wait for are done (cudaStreamWaitEvent). Waits may name an op
+ * of the previous step, and always one of the same program.
  *
  * Programs meet in two ways. The k-th collective of a group in one member's program is the k-th in every other
  * member's. The k-th send of a channel (an axis, a distance on it, a tag) of a rank is the k-th receive of that channel
@@ -192,8 +192,10 @@ struct plan_program {
 
 struct plan {
     struct mesh mesh;
-    int n_programs;              /* 1, the size of program_axis, or 2 of plan_join */
+    int n_programs;              /* 1, the size of program_axis, `inner` times that, or 2 of plan_join */
     enum mesh_axis program_axis; /* of several programs a rank runs that of its coordinate there */
+    enum mesh_axis inner_axis;   /* inner > 1: at each place on program_axis, that of its coordinate here */
+    int inner;                   /* programs at a place on program_axis: 1, or the size of inner_axis */
     int second_from;             /* plan_join: the first rank of program 1; else 0 */
     int second_kernels;          /* and the first of its kernels */
     struct plan_program *programs;
@@ -211,14 +213,25 @@ static inline int plan_program_of(const struct plan *plan, int rank)
 {
     if (plan->second_from > 0)
         return rank >= plan->second_from;
-    return plan->n_programs == 1 ? 0 : mesh_coordinate(&plan->mesh, rank, plan->program_axis);
+    if (plan->n_programs == 1)
+        return 0;
+    int place = mesh_coordinate(&plan->mesh, rank, plan->program_axis);
+    return plan->inner == 1 ? place : place * plan->inner + mesh_coordinate(&plan->mesh, rank, plan->inner_axis);
+}
+/* Its place on program_axis: of the stages of a pipeline. */
+static inline int plan_stage_of(const struct plan *plan, int rank)
+{
+    return plan_program_of(plan, rank) / plan->inner;
 }
 /* The lowest rank that runs a program. */
 static inline int plan_first_rank(const struct plan *plan, int program)
 {
     if (plan->second_from > 0)
         return program * plan->second_from;
-    return plan->n_programs == 1 ? 0 : program * plan->mesh.stride[plan->program_axis];
+    if (plan->n_programs == 1)
+        return 0;
+    return program / plan->inner * plan->mesh.stride[plan->program_axis] +
+           program % plan->inner * plan->mesh.stride[plan->inner_axis];
 }
 /* How many ranks run a program. */
 static inline int plan_program_ranks(const struct plan *plan, int program)
@@ -263,6 +276,9 @@ void plan_begin(struct plan_builder *builder, struct plan *plan, int ranks);
 /* A plan of a program for each place on an axis of the mesh; the first one begins. */
 void plan_begin_programs(
     struct plan_builder *builder, struct plan *plan, const struct mesh *mesh, enum mesh_axis program_axis);
+/* And of each place on another axis: programs of a place on the first axis come one after the other. */
+void plan_begin_programs_by_two(struct plan_builder *builder, struct plan *plan, const struct mesh *mesh,
+    enum mesh_axis program_axis, enum mesh_axis inner_axis);
 void plan_next_program(struct plan_builder *builder);
 /* A cell begins with the next op; pass NULL: none does. */
 void plan_begin_cell(struct plan_builder *builder, const char *pass, int micro_batch, int chunk);

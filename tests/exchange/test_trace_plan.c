@@ -99,8 +99,8 @@ static void make(struct trace_planned *out, const struct hw *on, int gpus, bool 
     struct diag diag = DIAG_INIT;
     fill(&trace, arena);
     const struct trace_plan_options options = {
-        .file = "t", .step = -1, .gpus = gpus, .recorded = recorded, .hw = on, .traced = &hw.gpu};
-    if (trace_plan(out, &trace, &options, arena, &diag) != STATUS_OK)
+        .step = -1, .gpus = gpus, .recorded = recorded, .hw = on, .traced = &hw.gpu};
+    if (trace_plan(out, &(struct traced_rank){&trace, "t"}, 1, &options, arena, &diag) != STATUS_OK)
         fail_msg("%s", diag.text);
     trace_free(&trace);
 }
@@ -215,8 +215,8 @@ static void a_kernel_follows_what_ended(void **state)
         put(&trace, &arena, KERNEL_ELEMENTWISE, kernels[i].stream, PHASE_FORWARD, kernels[i].launched_us,
             kernels[i].start_us, kernels[i].end_us);
     vec_push(&trace.steps, (struct trace_step){30 * US, 710 * US, 0, 1000 * US, 3});
-    const struct trace_plan_options options = {.file = "t", .step = -1, .hw = &hw, .traced = &hw.gpu};
-    if (trace_plan(&planned, &trace, &options, &arena, &diag) != STATUS_OK)
+    const struct trace_plan_options options = {.step = -1, .hw = &hw, .traced = &hw.gpu};
+    if (trace_plan(&planned, &(struct traced_rank){&trace, "t"}, 1, &options, &arena, &diag) != STATUS_OK)
         fail_msg("%s", diag.text);
     const struct plan_program *program = planned.plan.programs;
     for (int i = 0; i < KERNELS; i++) {

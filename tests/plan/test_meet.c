@@ -308,6 +308,38 @@ static void programs_are_printed_side_by_side(void **state)
     plan_release(&f.plan);
 }
 
+/* 24 ranks, two stages of 12, of which every third pair begins anew: a, a, b, b, c, c, a ... Programs of a stage come
+ * one after the other, and messages go from each to the one in its place in the next stage. */
+static void programs_by_two_axes(void **state)
+{
+    (void)state;
+    enum { STAGE = 12, WIDTH = 2, PLACES = 3 };
+    struct fixture f = {0};
+    struct mesh mesh;
+    const char *bad;
+    const int size[AXIS_COUNT] = {
+        [AXIS_TP] = WIDTH, [AXIS_CP] = PLACES, [AXIS_DP_SHARD] = STAGE / WIDTH / PLACES, [AXIS_PP] = 2};
+    assert_true(mesh_build(&mesh, size, "tp-cp-dp_shard-pp", &bad));
+    plan_begin_programs_by_two(&f.builder, &f.plan, &mesh, AXIS_PP, AXIS_CP);
+    f.recv_queue = plan_queue(&f.builder, "recv", QUEUE_COMM);
+    assert_int_equal(f.plan.n_programs, 2 * PLACES);
+    for (int r = 0; r < 2 * STAGE; r++) {
+        assert_int_equal(plan_program_of(&f.plan, r), r / STAGE * PLACES + r / WIDTH % PLACES);
+        assert_int_equal(plan_stage_of(&f.plan, r), r / STAGE);
+    }
+    for (int p = 0; p < 2 * PLACES; p++) {
+        if (p > 0)
+            plan_next_program(&f.builder);
+        assert_int_equal(plan_first_rank(&f.plan, p), p / PLACES * STAGE + p % PLACES * WIDTH);
+        assert_int_equal(plan_program_ranks(&f.plan, p), STAGE / PLACES);
+        if (p < PLACES)
+            sends(&f, "a", NEXT, 100 + p);
+        else
+            receives(&f, f.recv_queue, "a", NEXT, 100 + p % PLACES);
+    }
+    holds(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +355,7 @@ int main(void)
         cmocka_unit_test(a_ring_of_one_program_needs_two_queues),
         cmocka_unit_test(one_channel_is_on_one_queue),
         cmocka_unit_test(programs_are_printed_side_by_side),
+        cmocka_unit_test(programs_by_two_axes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
