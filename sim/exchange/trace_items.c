@@ -237,7 +237,7 @@ void items_make(struct items *items, const struct trace *trace, int step)
     struct item *launches = launches_of(items, &n);
     if (trace->has_launches && n > 0) {
         bool marked = trace->found == TRACE_ANNOTATED;
-        items->host_start = marked ? at->host_start : launches[0].activity->launched;
+        items->host_start = marked ? at->host_start : earlier(launches[0].activity->launched, launches[0].returned);
         items->host_end =
             marked ? next ? trace->steps.at[step + 1].host_start : at->host_end : items->host_start + items->period;
         items->period = items->host_end - items->host_start;

@@ -83,24 +83,24 @@ struct trace {
     struct measurement_about about;        /* texts in the arena */
     int64_t rank, world_size;              /* -1, 0: not stated */
     int64_t device;                        /* whose activities these are */
-    int devices;                           /* of how many there are some in the file */
     int64_t next_device;                   /* the next higher number in the file; -1: there is none */
     VEC(struct trace_activity) activities; /* by start */
     VEC(const char *) names;               /* in the arena */
     struct index name_index;
     VEC(struct trace_step) steps; /* at least one; one begins where the other ends */
     enum trace_found found;
+    int devices; /* of how many there are some in the file */
     VEC(struct trace_group_of_ranks) groups;
     VEC(struct trace_message) messages;
     VEC(struct kernel_work) products; /* by the shapes of the operators that launched them */
     VEC(struct trace_wait) waits;     /* by start; only what is known of them: see trace_file.h */
     bool has_launches;                /* of most activities */
     bool says_waits;     /* by cuda_sync events: each wait of a stream is in waits, with all that is said of it */
+    bool without_copies; /* memcpy and memset are not read from the source */
     int period;          /* TRACE_REPEATED: kernels of a step */
     double alike;        /* TRACE_REPEATED: share of kernels that are those of a step later */
     int outside;         /* activities in no step */
     int ranks_assumed;   /* collectives whose group was taken to be the world, for want of another communicator */
-    bool without_copies; /* memcpy and memset are not read from the source */
 };
 
 void trace_free(struct trace *trace);
