@@ -214,8 +214,7 @@ enum status accumulate_fit_load(struct accumulate_fit *out, const char *accumula
             "no product of at least %d us on '%s' that adds to %s", SETTLED_LONG_US, gpu, dtype_names[result]);
     if (status == STATUS_OK) {
         size_t n = (size_t)exposed.n;
-        double *work = calloc(n, sizeof *work);
-        BUG_IF(!work, "no memory");
+        double *work = xcalloc(n, sizeof *work);
         double median = gsl_stats_median(exposed.at, 1, n);
         *out = (struct accumulate_fit){
             exposed.n, median, sqrt(M_PI / 2 / (double)n) * gsl_stats_mad(exposed.at, 1, n, work)};
