@@ -17,10 +17,13 @@
  * - The buffer of the connection that leaves a node (turns_s). Its places hold two chunks of Simple, in slices. A place
  *   is free again when its slice has crossed, the receiver has read it and said so, so n - 1 steps take as many turns,
  *   halved: linear in ranks, not nodes. Of 16 ranks on 2 nodes one hop crosses, but 15 chunks do. Seen where a network
- *   answers late: all_gathers of 1 GiB on EFA take 40 us more a rank from 32 to 512 ranks, and two tables of A3 High on
- *   2 nodes agree only with it (calibrate fit nccl). Posts of other channels queue beside a turn and are not in it:
- * with them NREL's rings of 64 (Slingshot, left out) would take twice as long at 64 MiB as they do. LL and LL128 have
- * eight chunks; no table shows their end (p3dn's rings of 16 by LL would be twice too slow), so it is not modelled.
+ *   answers late: two tables of A3 High on 2 nodes agree only with it (calibrate fit nccl). Posts of other channels
+ *   queue beside a turn and are not in it: with them NREL's rings of 64 (Slingshot, left out) would take twice as long
+ *   at 64 MiB as they do. LL and LL128 have eight chunks; no table shows their end (p3dn's rings of 16 by LL would be
+ *   twice too slow), so it is not modelled.
+ *   With nccl_flow_control stop_and_wait a chunk leaves when the last has crossed and its place is free again, so
+ *   n - 1 steps take all their bytes and as many turns: all_gathers of 1 GiB on 16 to 512 GPUs of p5 (EFA, NCCL 2.18)
+ *   take the bytes at 400 GB/s and 39 us a rank. Why is not known; NCCL 2.31 on B300's EFA does not show it.
  *
  * In a node blocks copy at the rate of the ring, one step after the other, and after the last step the result still has
  * to be there: nccl_ring_tail steps more, whose bytes are on no link. So few ranks get a smaller busbw: 1 / busbw is x
@@ -54,13 +57,19 @@ static bool is_pipeline(enum coll_kind kind)
 }
 
 /* Of a step of the rank that sends to another node, what its connection's buffer leaves. */
-static double turn_s(const struct coll_query *query, double step_bytes_s)
+static double turn_s(const struct coll_query *query, double step_bytes, double step_bytes_s)
 {
-    bool simple = query->protocol == COLL_SIMPLE;
-    return simple ? (coll_credit_s(query->hw) + step_bytes_s / nccl_slices) / nccl_chunks : 0;
+    if (query->protocol != COLL_SIMPLE)
+        return 0;
+    double chunks_bytes = nccl_chunk_bytes * coll_sms(query->shape, query->hw);
+    double credits_s = ceil(step_bytes / chunks_bytes) * coll_credit_s(query->hw);
+    return query->hw->cluster.nccl_flow_control == HW_STOP_AND_WAIT
+               ? credits_s + step_bytes_s
+               : (credits_s + step_bytes_s / nccl_slices) / nccl_chunks;
 }
 
-static double hops_and_bytes_s(const struct coll_query *query, struct wire_time bytes, double steps, double inter_hops)
+static double hops_and_bytes_s(const struct coll_cost *cost, const struct coll_query *query, struct wire_time bytes,
+    double steps, double inter_hops)
 {
     double hop_s = coll_intra_hop_s(query, COLL_RING);
     if (inter_hops == 0) {
@@ -76,7 +85,7 @@ static double hops_and_bytes_s(const struct coll_query *query, struct wire_time 
     double stored_s = ((steps - inter_hops) * stored_intra * bytes.intra_s + inter_hops * stored_inter * bytes.inter_s +
                           (1 - stored_inter) * bytes.inter_s) / /* the rest of the last chunk */
                       steps;
-    double turns_s = (steps - 1) * turn_s(query, bytes.inter_s / steps);
+    double turns_s = (steps - 1) * turn_s(query, cost->bus_bytes / steps, bytes.inter_s / steps);
     double trip_s = others_s + stored_s, busiest_s = fmax(bytes.inter_s, turns_s);
     if (query->shape.per_node > 1) {
         double step_s = hop_s + bytes.intra_s / steps, stored_step_s = stored_inter * bytes.inter_s / steps;
@@ -100,7 +109,7 @@ bool coll_ring(struct coll_cost *cost, const struct coll_query *query)
     double rounds = query->kind == COLL_ALL_REDUCE ? 2 : 1;
     double steps = rounds * (query->shape.ranks - 1), inter_hops = rounds * (nodes - 1);
     cost->latency_s =
-        coll_base_s(query, COLL_RING) + hops_and_bytes_s(query, bytes, steps, inter_hops) - coll_bytes_s(cost);
+        coll_base_s(query, COLL_RING) + hops_and_bytes_s(cost, query, bytes, steps, inter_hops) - coll_bytes_s(cost);
     cost->unestimated_s = is_pipeline(query->kind) ? inter_hops * coll_slot_s(query, bytes.inter_s) : 0;
     cost->latency_s += cost->unestimated_s;
     return true;

@@ -17,6 +17,9 @@ const char *const hw_plugin_names[] = {[HW_PLUGIN_NONE] = "none",
     [HW_PLUGIN_P6] = "aws_p6",
     NULL};
 
+const char *const hw_flow_control_names[] = {
+    [HW_SLIDING_WINDOW] = "sliding_window", [HW_STOP_AND_WAIT] = "stop_and_wait", NULL};
+
 const char *const hw_nccl_versions[] = {"2.30", "2.29", "2.28", "2.27", "2.26", "2.25", "2.24", "2.23", "2.22", "2.21",
     "2.20", "2.19", "2.18", "2.17", "2.16", "2.15", "2.14", "2.13", "2.12", "2.11", "2.10", "2.9", "2.8", "2.7", "2.6",
     "2.5", "2.4", NULL};
@@ -56,6 +59,10 @@ static const struct config_field cluster_fields[] = {
     {CONFIG_FIELD("nccl_version", FIELD_ENUM, struct hw_cluster, nccl_version,
          "NCCL's version: what its tuner takes, and how many channels it lays."),
         .names = hw_nccl_versions},
+    {CONFIG_FIELD("nccl_flow_control", FIELD_ENUM, struct hw_cluster, nccl_flow_control,
+         "Of a ring (Simple) two chunks are under way to another node (sliding_window, the default), or one, which the "
+         "next waits for (stop_and_wait)."),
+        .names = hw_flow_control_names},
     {CONFIG_FIELD("network", FIELD_SECTION, struct hw_cluster, network,
          "Switches between the nodes; without it all NICs of a node are one link."),
         .section = &hw_network_table},

@@ -148,6 +148,11 @@ extern const char *const hw_protocols_names[]; /* "all", "no_ll", "no_ll128", "s
 enum hw_plugin { HW_PLUGIN_NONE, HW_PLUGIN_P3DN, HW_PLUGIN_P4D, HW_PLUGIN_P5, HW_PLUGIN_P5EN, HW_PLUGIN_P6 };
 extern const char *const hw_plugin_names[]; /* "none", "aws_p3dn", ..., NULL */
 
+/* What a ring (Simple) has under way to another node: two chunks, or one, which the next waits for (sim/coll/ring.c).
+ */
+enum hw_flow_control { HW_SLIDING_WINDOW, HW_STOP_AND_WAIT };
+extern const char *const hw_flow_control_names[]; /* as above, NULL at the end */
+
 /* NCCL 2.30, 2.29, ... 2.4, the newest first: the choice where a file says nothing. */
 enum { HW_NCCL_NEWEST = 30, HW_NCCL_OLDEST = 4 };
 extern const char *const hw_nccl_versions[HW_NCCL_NEWEST - HW_NCCL_OLDEST + 2]; /* "2.30", ..., NULL */
@@ -175,6 +180,7 @@ struct hw_cluster {
     int nccl_protocols;                      /* enum hw_protocols; default all */
     int nccl_plugin;                         /* enum hw_plugin; default none */
     int nccl_version;                        /* of hw_nccl_versions; default the newest */
+    int nccl_flow_control;                   /* enum hw_flow_control; default HW_SLIDING_WINDOW */
     struct hw_network network;               /* optional; kind HW_POOLED when it is not given */
     /* Variation of this kind of cluster, all optional (0 = none). */
     struct quantity gpu_speed_spread; /* persistent, per GPU: relative standard deviation of the speed of kernels at the

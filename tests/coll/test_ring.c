@@ -107,6 +107,22 @@ static void places_of_a_buffer_come_back_late(void **state)
                 coll_isolated_s(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 64e9, shape, &test_hw)));
 }
 
+/* One chunk is under way at a time: 14 of 15 steps take their bytes and the trip of each of their chunks, of which all
+ * channels together have 2 MiB each. */
+static void a_chunk_waits_for_the_last(void **state)
+{
+    (void)state;
+    struct hw hw = test_hw;
+    hw.cluster.nccl_credit_latency = (struct quantity)NUMBER(1e-3);
+    hw.cluster.nccl_flow_control = HW_STOP_AND_WAIT;
+    struct coll_shape shape = shape_of(16, 1);
+    const double chunk_bytes = coll_sms(shape, &hw) * 0x1p21, bytes[] = {1.6e6, 16 * chunk_bytes, 24 * chunk_bytes};
+    const double chunks[] = {1, 1, 2};
+    for (int i = 0; i < 3; i++)
+        near(coll_isolated_s(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, bytes[i], shape, &hw)),
+            5e-6 + 20e-6 + 14 * (chunks[i] * 1e-3 + bytes[i] / 16 / 80e9));
+}
+
 /* Across nodes 4 channels of 5 GB/s carry 20 GB/s, less than the NICs. */
 static void channels_bound_rings_across_nodes(void **state)
 {
@@ -142,6 +158,7 @@ int main(void)
         cmocka_unit_test(fast_nics_leave_the_hops_inside),
         cmocka_unit_test(posting_takes_time_by_the_root_of_channels),
         cmocka_unit_test(places_of_a_buffer_come_back_late),
+        cmocka_unit_test(a_chunk_waits_for_the_last),
         cmocka_unit_test(channels_bound_rings_across_nodes),
         cmocka_unit_test(processes_copy_without_gpudirect),
     };
