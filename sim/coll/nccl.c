@@ -151,8 +151,6 @@ double nccl_channels(enum coll_protocol protocol, double bytes, int max_channels
     return fmin(fmax(floor(bytes / bytes_each[protocol]), 1), max_channels);
 }
 
-const double nccl_p2p_sharing = 8;
-
 /* A peer on another node has two channels, one where there are many ranks; all peers of the group have the fewest. */
 static int net_peer_channels(int ranks, int all)
 {

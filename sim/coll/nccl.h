@@ -80,8 +80,6 @@ struct nccl_p2p {
     double channel_Bps;            /* what one of them sends, while it receives as much */
     double chunk_bytes;            /* at most, that a receiver waits for */
 };
-/* GPUs of a node whose channels are the same ones, of a group over several nodes. */
-extern const double nccl_p2p_sharing;
 struct nccl_p2p nccl_p2p(enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw);
 
 /* Slices of a chunk of a ring, protocol Simple (src/include/collectives.h: chunks of 4 steps, slices of 2; assumed,

@@ -288,21 +288,15 @@ static void few_channels_cross_to_one_peer(void **state)
     }
 }
 
-/* An all_to_all has two channels a remote peer, and the peers of a node the same two: 8 on each of 2 nodes are served
- * by four blocks, of which two for the other node; with one GPU a node every peer has its own. On 512 ranks one is
- * left. */
-static void peers_of_a_node_share_channels(void **state)
+/* An all_to_all has two channels a remote peer, which do not bound it: GPUs of two nodes fill their NICs. On 512 ranks
+ * one channel is left. */
+static void nics_bound_an_all_to_all_of_two_nodes(void **state)
 {
     (void)state;
-    struct hw hw = test_hw;
-    hw.node.gpu_bandwidth.value = hw.node.nic_bandwidth.value = 1e12;
-    near(cost_of(COLL_ALL_TO_ALL, COLL_P2P, COLL_SIMPLE, 0x1p30, shape_of(16, 1), &hw).max_rate_Bps,
-        15.0 / 8 * 2 * p2p_channel_Bps);
-    near(cost_of(COLL_ALL_TO_ALL, COLL_P2P, COLL_SIMPLE, 0x1p30, shape_of(8, 2), &hw).max_rate_Bps,
-        7.0 / 4 * 2 * p2p_channel_Bps);
-    near(cost_of(COLL_ALL_TO_ALL, COLL_P2P, COLL_SIMPLE, 0x1p30, shape_of(8, 8), &hw).max_rate_Bps,
-        7 * 2 * p2p_channel_Bps);
-    near(nccl_p2p(COLL_ALL_TO_ALL, 0x1p30, shape_of(512, 1), &hw).channels, 1);
+    struct coll_cost cost = cost_of(COLL_ALL_TO_ALL, COLL_P2P, COLL_SIMPLE, 0x1p30, shape_of(16, 1), &test_hw);
+    assert_int_equal(cost.rate_bound, COLL_BOUND_NIC);
+    near(nccl_p2p(COLL_ALL_TO_ALL, 0x1p30, shape_of(16, 1), &test_hw).channels, 2);
+    near(nccl_p2p(COLL_ALL_TO_ALL, 0x1p30, shape_of(512, 1), &test_hw).channels, 1);
 }
 
 /* A channel more for every 512 threads of 8 bytes (LL), 640 of 8 (LL128), 512 of 64 (Simple); at least one. */
@@ -534,7 +528,7 @@ int main(void)
         cmocka_unit_test(peer_copies_hold_no_sms),
         cmocka_unit_test(few_channels_bound_one_peer),
         cmocka_unit_test(few_channels_cross_to_one_peer),
-        cmocka_unit_test(peers_of_a_node_share_channels),
+        cmocka_unit_test(nics_bound_an_all_to_all_of_two_nodes),
         cmocka_unit_test(channels_grow_with_the_message),
         cmocka_unit_test(hierarchical_only_when_forced),
         cmocka_unit_test(stages_of_the_hierarchy_add_up),
