@@ -12,8 +12,8 @@
  *   pipeline that fills once: base + hops + a slot on every inter-node hop + W.
  * - Tree: base + hops + W / correction: NCCL's own form, with its table of corrections by size.
  * - NVLS, NVLSTree: a pipeline of steps, with two or more steps to fill it (nvls.c).
- * - CollNet, PAT: base + hops + W. P2P (all_to_all, send_recv): also a first chunk that the receiver waits for; W by
- *   the channels that a peer gets (p2p.c).
+ * - CollNet, PAT: base + hops + W. P2P (all_to_all, send_recv): also a part of a first chunk; W by the channels
+ *   that a peer gets (p2p.c).
  * - Hierarchical: a ring in the node, one between nodes, one in the node; not NCCL's, only when forced.
  *
  * topologies/ state some constants: base and hop of Simple, efficiencies, NVLS (node); latency of the network and of

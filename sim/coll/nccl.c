@@ -180,6 +180,6 @@ struct nccl_p2p nccl_p2p(enum coll_kind kind, double bytes, struct coll_shape sh
     double parts = fmax(ceil(bytes / least), 1);
     return (struct nccl_p2p){.channels = fmin(channels, parts),
         .all_channels = all,
-        .channel_Bps = nccl_arch(hw)->tree[0] / 2,
+        .channel_Bps = fmin(nccl_arch(hw)->tree[0], nccl_arch(hw)->tree[1]) / 2,
         .chunk_bytes = chunk};
 }

@@ -73,8 +73,8 @@ double nccl_channels(enum coll_protocol protocol, double bytes, int max_channels
 
 /* How a group of sends and receives is spread over channels: as many for each peer as parts of its bytes are worth.
  * More ranks leave fewer to each. Rule and sizes: src/enqueue.cc and src/init.cc, 2.10 to 2.2x (NCCL_P2P_NVL_CHUNKSIZE,
- * NCCL_P2P_NET_CHUNKSIZE). Kind: assumed, quoted from memory. A block's rate: the tuner's bound of one channel of a
- * tree on one node. */
+ * NCCL_P2P_NET_CHUNKSIZE). Kind: assumed, quoted from memory. A block's rate: half of the tuner's bound of one channel
+ * of a tree, the lower of those on one and two nodes (Hopper 19 GB/s, Blackwell 21: p2p.c has what was measured). */
 struct nccl_p2p {
     double channels, all_channels; /* of one peer; of all of them */
     double channel_Bps;            /* what one of them sends, while it receives as much */

@@ -127,9 +127,7 @@ struct hw_node {
                                           optional, default 0 */
     struct quantity nccl_ring_tail;    /* ring in a node, Simple: what its end takes that no other step hides, in steps;
                                           optional, default 0 */
-    struct quantity nccl_self_copy; /* all_to_all in a node: what the copy to itself takes, as a share of what goes to
-                                       one peer; optional, default 0 */
-    struct quantity nccl_bytes;     /* HBM that NCCL takes for one communicator, bytes */
+    struct quantity nccl_bytes;        /* HBM that NCCL takes for one communicator, bytes */
     /* Only where an NVSwitch can reduce (NVLink SHARP); all or none. */
     struct quantity nvls_efficiency;   /* share of gpu_bandwidth at which the switch takes a step of chunks, fraction */
     struct quantity nvls_latency;      /* s of a collective by the switch, once */

@@ -61,8 +61,8 @@ static void all_numbers_of_the_slower_side(void **state)
         offsetof(struct hw_node, nccl_channels), offsetof(struct hw_node, nvls_efficiency)};
     static const size_t high[] = {offsetof(struct hw_node, nccl_hop_latency),
         offsetof(struct hw_node, nccl_base_latency), offsetof(struct hw_node, nccl_link_latency),
-        offsetof(struct hw_node, nccl_ring_tail), offsetof(struct hw_node, nccl_self_copy),
-        offsetof(struct hw_node, nvls_latency), offsetof(struct hw_node, nvls_step_latency)};
+        offsetof(struct hw_node, nccl_ring_tail), offsetof(struct hw_node, nvls_latency),
+        offsetof(struct hw_node, nvls_step_latency)};
     enum { LOW = sizeof low / sizeof *low, N = LOW + sizeof high / sizeof *high };
     for (int turned = 0; turned < 2; turned++) {
         struct hw hw = two_kinds();
