@@ -146,8 +146,7 @@ extern const char *const hw_protocols_names[]; /* "all", "no_ll", "no_ll128", "s
 enum hw_plugin { HW_PLUGIN_NONE, HW_PLUGIN_P3DN, HW_PLUGIN_P4D, HW_PLUGIN_P5, HW_PLUGIN_P5EN, HW_PLUGIN_P6 };
 extern const char *const hw_plugin_names[]; /* "none", "aws_p3dn", ..., NULL */
 
-/* What a ring (Simple) has under way to another node: two chunks, or one, which the next waits for (sim/coll/ring.c).
- */
+/* What a ring (Simple) has under way to another node: two chunks, or one that the next waits for (coll/ring.c). */
 enum hw_flow_control { HW_SLIDING_WINDOW, HW_STOP_AND_WAIT };
 extern const char *const hw_flow_control_names[]; /* as above, NULL at the end */
 
