@@ -23,7 +23,6 @@ const double nccl_net_post_s = 1.0 * US;
 
 const double nccl_slices = 2;
 const double nccl_chunks = 2;
-const double nccl_chunk_bytes = 0x1p21;
 const double nccl_slot_bytes[COLL_PROTOCOL_COUNT] = {0x1p15, 120 * 640 * 8 * 15. / 16, 0x1p19};
 
 const double nccl_nvls_tree_share = 5. / 6;

@@ -90,9 +90,6 @@ extern const double nccl_slices;
  * they are. */
 extern const double nccl_chunks;
 
-/* Of a channel: 4 slots of Simple. */
-extern const double nccl_chunk_bytes;
-
 /* Data of a slot, what a channel's proxy sends at a time: an eighth (NCCL_STEPS) of its buffer; LL: 8 lines for each of
  * 512 threads, half of it data; LL128: 120 elements for each of 640 threads, 15/16 data; Simple: of 4 MiB
  * (src/include/device.h; assumed, quoted from memory). */

@@ -46,6 +46,8 @@
 
 #include <math.h>
 
+enum { STEPS = 8 }; /* NCCL_STEPS: slots of a connection's buffer */
+
 /* Seconds that the bytes of the message take on the links inside a node and between nodes. */
 struct wire_time {
     double intra_s, inter_s;
@@ -61,8 +63,8 @@ static double turn_s(const struct coll_query *query, double step_bytes, double s
 {
     if (query->protocol != COLL_SIMPLE)
         return 0;
-    double chunks_bytes = nccl_chunk_bytes * coll_sms(query->shape, query->hw);
-    double credits_s = ceil(step_bytes / chunks_bytes) * coll_credit_s(query->hw);
+    double chunk_bytes = STEPS / nccl_chunks * nccl_slot_bytes[COLL_SIMPLE] * coll_sms(query->shape, query->hw);
+    double credits_s = ceil(step_bytes / chunk_bytes) * coll_credit_s(query->hw);
     return query->hw->cluster.nccl_flow_control == HW_STOP_AND_WAIT
                ? credits_s + step_bytes_s
                : (credits_s + step_bytes_s / nccl_slices) / nccl_chunks;
