@@ -406,10 +406,16 @@ struct model_op {
     int matrices;    /* of experts that the kernel stands for, each a separate parameter there; 0: no experts' */
     bool inner;      /* the call into C++ that launched the op before launches it, too (host.inner_issue) */
     bool apart;      /* torch.compile leaves the kernel as it is */
-    bool kept; /* forward: selective activation checkpointing keeps what it computes and does not run it again: every
-                * second GEMM with a matrix, from the first, fused attention, and reduce-scatters (torchtitan,
-                * models/parallelize_llama.py, _save_list and mm_count; GEMMs with a bias count there as another
-                * operation, here alike) */
+    bool mm;         /* forward: aten.mm, a product with one matrix and without bias (with one it is aten.addmm, of all
+                      * experts at once aten._grouped_mm), but a router's */
+    bool kept;       /* forward: selective activation checkpointing keeps what it computes and does not run it again, as
+                      * torchtitan's list says (_op_sac_save_list, the only one of a framework): every second aten.mm, from
+                      * the       first, without those of routers, which it does not count either; fused attention; reduce-scatters
+                      * and       all_to_alls, DeepEP's dispatch and combine too (recalled; from late 2025 on); copies to the host,
+                      * of the       numbers of rows, so that the host does not wait again (recalled). All else is made again,
+                      * products of       experts and those with a bias too. TransformerEngine's products and attention, which no
+                      * list names,       count as PyTorch's. Ignored: the maxima of FP8 inputs, which the list has; torch.compile
+                      * leaves out of       what is kept that which backward does not need */
 };
 
 /* The gradient of a linear layer's matrix, which nothing else in backward waits for. */

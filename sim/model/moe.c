@@ -190,7 +190,7 @@ static int route(const struct moe_pass *p)
 {
     struct tape *t = p->t;
     const struct model_moe *moe = p->moe;
-    int scores = tape_linear(t, "gate", p->x);
+    int scores = tape_linear_router(t, "gate", p->x);
     if (moe->router != ROUTER_SOFTMAX)
         scores = tape_map(t, "router.sigmoid", TAPE_SIGMOID, tape_cast(t, "router.float", scores, FLOAT_BYTES));
     else
@@ -253,7 +253,7 @@ static int loop(const struct moe_pass *p, int probs)
     int sum = tape_zeros(t, "final_hidden_states", p->tokens, p->c->shape->d_model);
     for (int64_t e = 0; e < p->experts; e++) {
         tape_integers(t, "where", -1, choices, 1);
-        tape_host_wait(t, "where.nonzero");
+        tape_host_wait(t, "where.nonzero", false);
         int out = one_expert(p, tape_take_rows(t, "current_state", p->x, rows), e);
         out = tape_mul(t, "weighted", out, tape_take_rows(t, "current_weights", weights, rows));
         sum = tape_scatter_add(t, "index_add", sum, out);
@@ -424,7 +424,7 @@ static int flex(struct moe_pass *p, int dense_probs)
     in.rows = tape_arrive(t, in.rows);
     in.probs = take_probs(p, dense_probs, p->rows);
     if (!w->pad_to_capacity)
-        tape_host_wait(t, "num_recv_tokens");
+        tape_host_wait(t, "num_recv_tokens", true);
     if (permutes)
         in.rows = tape_take_rows(t, "permute", in.rows, p->rows);
     int out = products(p, in);

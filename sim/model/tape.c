@@ -155,10 +155,11 @@ static void mark_kept(struct model_program *program)
     int products = 0;
     for (int i = 0; i < program->n_forward; i++) {
         struct model_op *kernel = &program->forward[i];
-        bool product = kernel->work.kind == KERNEL_GEMM && kernel->param_use != NO_PARAM;
-        products += product;
-        bool scattered = kernel->kind == MODEL_COMM && kernel->comm.kind == COLL_REDUCE_SCATTER;
-        kernel->kept = kernel->work.kind == KERNEL_ATTENTION || (product && products % 2 == 1) || scattered;
+        products += kernel->mm;
+        bool moved = kernel->kind == MODEL_COMM &&
+                     (kernel->comm.kind == COLL_REDUCE_SCATTER || kernel->comm.kind == COLL_ALL_TO_ALL);
+        kernel->kept =
+            kernel->kept || kernel->work.kind == KERNEL_ATTENTION || (kernel->mm && products % 2 == 1) || moved;
     }
 }
 

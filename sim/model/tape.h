@@ -103,6 +103,8 @@ enum tape_turn { TURN_ONLY, TURN_FIRST, TURN_MIDDLE, TURN_LAST };
 
 int tape_linear(
     struct tape *tape, const char *name, int x); /* bias, if there is one, in the GEMM's epilogue (cuBLASLt) */
+/* Of a router: selective checkpointing makes it again, and does not count it (model_op.mm). */
+int tape_linear_router(struct tape *tape, const char *name, int x);
 int tape_linear_shared(struct tape *tape, const char *name, int x, enum tape_turn turn);
 /* The same with a bias of that whole name. */
 int tape_linear_tied(struct tape *tape, const char *name, const char *bias, int x, enum tape_turn turn);
@@ -260,8 +262,8 @@ int tape_cast_to_storage(struct tape *tape, const char *name, int x);
 /* ---- of experts (tape_experts.c) ---- */
 
 int64_t tape_rows(const struct tape *tape, int x);
-/* The host waits for all kernels so far. */
-void tape_host_wait(struct tape *tape, const char *name);
+/* The host waits for all kernels so far; where selective checkpointing keeps what it waits for, not once more. */
+void tape_host_wait(struct tape *tape, const char *name, bool kept);
 
 /* The k highest of each row of scores; their gradient is scattered into zeros. passes: kernels over all scores that
  * prepare the choice (a bias is added, groups are masked), without gradient. Ignored: the work of selecting. */

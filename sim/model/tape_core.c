@@ -141,6 +141,16 @@ void tape_of_experts(struct tape *tape, int64_t matrices)
     tape->program[tape->pass].at[tape->program[tape->pass].n - 1].matrices = (int)matrices;
 }
 
+void tape_mark_mm(struct tape *tape, const struct tape_op *op)
+{
+    tape->program[tape->pass].at[tape->program[tape->pass].n - 1].mm = op->bias == NO_PARAM;
+}
+
+void tape_mark_kept(struct tape *tape)
+{
+    tape->program[tape->pass].at[tape->program[tape->pass].n - 1].kept = true;
+}
+
 void tape_begin_part(struct tape *tape, enum recompute_part part)
 {
     tape->parts |= 1U << part;
@@ -164,9 +174,9 @@ void tape_await(struct tape *tape)
     append(tape, (struct model_op){.kind = MODEL_WAIT, .name = "wait"});
 }
 
-void tape_host_wait(struct tape *tape, const char *name)
+void tape_host_wait(struct tape *tape, const char *name, bool kept)
 {
-    append(tape, (struct model_op){.kind = MODEL_HOST_WAIT, .name = tape_name(tape, name)});
+    append(tape, (struct model_op){.kind = MODEL_HOST_WAIT, .name = tape_name(tape, name), .kept = kept});
 }
 
 void tape_exchange(struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int from, int to)

@@ -114,8 +114,10 @@ double tape_times(double row_cost);
 /* Launch a kernel that reads and writes these buffers; then say which matrix it used, and which parameter's gradient is
  * complete after it. */
 void tape_launch(struct tape *tape, const char *name, struct kernel_work work, double model_flop, const int *buffers);
-void tape_touch(struct tape *tape, int buffer);            /* one more */
-void tape_of_experts(struct tape *tape, int64_t matrices); /* the kernel launched last multiplies by as many */
+void tape_touch(struct tape *tape, int buffer);                 /* one more */
+void tape_of_experts(struct tape *tape, int64_t matrices);      /* the kernel launched last multiplies by as many */
+void tape_mark_mm(struct tape *tape, const struct tape_op *op); /* it is aten.mm, where the op has no bias */
+void tape_mark_kept(struct tape *tape); /* selective checkpointing keeps what the op recorded last does */
 /* The same for a collective of a buffer, called after the kernel that leaves it, and for waiting for it. */
 void tape_communicate(struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int buffer);
 void tape_await(struct tape *tape);

@@ -145,6 +145,7 @@ static int linear(struct tape *tape, const char *name, int bias, int x, enum tap
     op.out = tape_value(tape, op.name, op.m, op.n, tape->storage_bytes, true);
     multiply(
         tape, &op, op.name, gemm(tape, op.m, op.n, op.k, 1), BUFFERS(in.buffer, tape_at(tape, op.out).buffer, wide));
+    tape_mark_mm(tape, &op);
     note_user(tape, &op);
     tape_push(tape, op);
     return op.out;
@@ -180,6 +181,14 @@ int tape_linear_tied(struct tape *tape, const char *name, const char *bias, int 
 int tape_linear(struct tape *tape, const char *name, int x)
 {
     return tape_linear_shared(tape, name, x, TURN_ONLY);
+}
+
+int tape_linear_router(struct tape *tape, const char *name, int x)
+{
+    int first = tape->program[FORWARD].n, out = tape_linear(tape, name, x);
+    for (int k = first; k < tape->program[FORWARD].n; k++)
+        tape->program[FORWARD].at[k].mm = false;
+    return out;
 }
 
 int tape_linear_row(struct tape *tape, const char *name, int x)

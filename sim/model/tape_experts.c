@@ -133,7 +133,8 @@ void tape_count(struct tape *tape, const char *name, int64_t tokens, int64_t exp
         tape_await(tape);
     }
     tape_launch(tape, tape_suffix(tape, counts, "to_host"), kernel_stream(KERNEL_COPY, all, all, 0), 0, BUFFERS(own));
-    tape_host_wait(tape, arena_printf(tape->arena, "%s.tolist", name));
+    tape_mark_kept(tape);
+    tape_host_wait(tape, arena_printf(tape->arena, "%s.tolist", name), true);
 }
 
 /* ---- rows to experts and back ---- */
@@ -290,6 +291,8 @@ int tape_experts(struct tape *tape, const char *name, const char *suffix, int x,
     op.out = tape_value(tape, op.name, in.rows, op.n, tape->storage_bytes, true);
     multiply(tape, &op, op.name, op.m, op.n, op.k, BUFFERS(in.buffer, tape_at(tape, op.out).buffer));
     tape_use(tape, weight);
+    if (tape->workload->expert_kernels == EXPERTS_LOOP)
+        tape_mark_mm(tape, &op);
     tape_push(tape, op);
     return op.out;
 }

@@ -415,6 +415,43 @@ static void rows_are_copied_to_where_fp8_wants_them(void **state)
     }
 }
 
+/* Of experts at once nothing is kept (aten._grouped_mm), nor of the router, which is not counted: of q, k, v, o, the
+ * shared expert's gate, up, down and its gate every second. What moved between ranks is, and the numbers of rows on the
+ * host. Expert by expert gate_up and down are aten.mm, the 5th and 6th of a block without a shared expert. */
+static void selective_checkpointing_makes_experts_again(void **state)
+{
+    (void)state;
+    static const char *const names[4][12] = {
+        {"self_attn.q_proj", "self_attn.v_proj", "self_attn.flash", "mlp.shared_expert.gate_proj",
+            "mlp.shared_expert.down_proj", "mlp.tokens_per_expert.to_host", "mlp.tokens_per_expert.tolist",
+            "mlp.dispatch/all_to_all", "mlp.dispatch_probs/all_to_all", "mlp.combine/all_to_all"},
+        {"self_attn.q_proj", "self_attn.v_proj", "self_attn.flash", "mlp.shared_expert.gate_proj",
+            "mlp.shared_expert.down_proj", "mlp.dispatch/all_to_all", "mlp.num_recv_tokens", "mlp.combine/all_to_all"},
+        {"self_attn.q_proj", "self_attn.v_proj", "self_attn.flash", "mlp.experts.gate_up_proj",
+            "mlp.experts.gate_up_proj", "mlp.experts.gate_up_proj", "mlp.experts.gate_up_proj",
+            "mlp.experts.gate_up_proj", "mlp.experts.gate_up_proj", "mlp.experts.gate_up_proj",
+            "mlp.experts.gate_up_proj"},
+        {"self_attn.q_proj", "self_attn.v_proj", "self_attn.flash", "mlp.tokens_per_expert.to_host",
+            "mlp.tokens_per_expert.tolist"},
+    };
+    for (int i = 0; i < 4; i++) {
+        struct model_workload w = shared_by(i < 2 ? 4 : 1, 1);
+        struct model_shape shape = small_moe;
+        w.token_dispatcher = i == 1 ? DISPATCHER_FLEX : DISPATCHER_ALLTOALL;
+        w.expert_kernels = i == 2 ? EXPERTS_LOOP : EXPERTS_GROUPED;
+        shape.moe.shared_d_ff = i < 2 ? shape.moe.shared_d_ff : 0;
+        shape.moe.shared_gate = i < 2;
+        struct laid_out r;
+        lay_out(&r, shape, w);
+        int n_kept = 0;
+        for (int op = 0; op < r.experts->n_forward; op++)
+            if (r.experts->forward[op].kept)
+                assert_string_equal(r.experts->forward[op].name, names[i][n_kept++]);
+        assert_null(names[i][n_kept]);
+        arena_release(&r.arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -434,6 +471,7 @@ int main(void)
         cmocka_unit_test(a_rank_holds_its_experts),
         cmocka_unit_test(experts_multiply_in_fp8),
         cmocka_unit_test(rows_are_copied_to_where_fp8_wants_them),
+        cmocka_unit_test(selective_checkpointing_makes_experts_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

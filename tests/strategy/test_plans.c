@@ -197,8 +197,8 @@ static void the_limiter_takes_the_oldest_free(void **state)
 }
 
 /* Three blocks: intervals of 1, 2 and 4 run 3, 1 and 0 of them again. Selective checkpointing runs c_proj of attention
- * again and, recomputation ending early, not the MLP's: of four products a block one, of d x d. GPT without dropout, 64
- * wide, 2 x 32 tokens; flash attention is kept. */
+ * again and, recomputation ending early, not the MLP's: of four products a block one, of d x d; where they have biases all
+ * three. GPT without dropout, 64 wide, 2 x 32 tokens; flash attention is kept. */
 static void what_checkpointing_runs_again(void **state)
 {
     (void)state;
@@ -208,15 +208,18 @@ static void what_checkpointing_runs_again(void **state)
     const struct {
         int checkpointing, interval;
         double flop;
-    } cases[] = {{CHECKPOINT_NONE, 1, 0}, {CHECKPOINT_FULL, 1, 3 * (8 * products + attention)},
-        {CHECKPOINT_FULL, 2, 8 * products + attention}, {CHECKPOINT_FULL, 4, 0},
-        {CHECKPOINT_SELECTIVE, 1, 3 * products}, {CHECKPOINT_SELECTIVE, 2, products}};
+        bool biases;
+    } cases[] = {{CHECKPOINT_NONE, 1, 0, true}, {CHECKPOINT_FULL, 1, 3 * (8 * products + attention), true},
+        {CHECKPOINT_FULL, 2, 8 * products + attention, true}, {CHECKPOINT_FULL, 4, 0, true},
+        {CHECKPOINT_SELECTIVE, 1, 3 * products, false}, {CHECKPOINT_SELECTIVE, 2, products, false},
+        {CHECKPOINT_SELECTIVE, 2, 8 * products, true}};
     double none = 0;
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         struct strategy_options options = options_of(FULL_SHARD);
         options.train.attention = ATTENTION_FLASH;
         options.train.activation_checkpointing = cases[c].checkpointing;
         options.train.checkpoint_interval = cases[c].interval;
+        shape.biases = cases[c].biases;
         struct compiled compiled;
         compile(&compiled, &options, &shape, 8);
         none = c == 0 ? compiled.plan.programs[0].hardware_flop : none;
