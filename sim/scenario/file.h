@@ -12,7 +12,7 @@ struct scenario_file {
     struct config_node sweep, assumptions;
 };
 extern const struct config_table scenario_file_table;
-/* The sections that a framework decides: train, fsdp ... host. */
+/* The sections that a framework decides: train, fsdp ... host, and of run what its launcher sets. */
 extern const struct config_table scenario_framework_table;
 extern const struct config_table scenario_host_table; /* doubles of struct host_options */
 

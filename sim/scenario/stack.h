@@ -5,6 +5,7 @@
  *   description: MPT in eager mode, Triton's FlashAttention
  *   settings:               # a partial scenario: what holds where the scenario says nothing
  *     train: {cross_entropy: fused, optimizer_impl: for_loop}
+ *     run: {expandable_segments: true} # of section run what its launcher sets: PyTorch's allocator
  *   host:                   # the same of section host, for numbers that rest on measurements
  *     kernel_issue: {value: 22 us, kind: fitted, std_error: 2 us, source: "..."}
  *   rates:                  # by architecture; an architecture that is not listed keeps the GPU file's numbers

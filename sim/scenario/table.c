@@ -302,6 +302,10 @@ static const struct config_field run_fields[] = {
         .dimension = DIM_FRACTION, .min = 0, .max = 1},
 };
 static TABLE(run_table, "'run'", run_fields);
+/* What a framework's launcher decides: PyTorch's allocator, the last of them. */
+enum { N_RUN = sizeof run_fields / sizeof *run_fields, N_LAUNCHER = 4 };
+static const struct config_table launcher_table = {
+    .what = "'run' of a stack", .fields = run_fields + N_RUN - N_LAUNCHER, .n_fields = N_LAUNCHER};
 
 static const struct config_field report_fields[] = {
     {FIELD("flops_formula", FIELD_ENUM, struct scenario, flops_formula, "which flop count tflops_per_gpu uses"),
@@ -326,8 +330,19 @@ static TABLE(published_table, "'published'", published_fields);
 
 #define STRATEGY_SECTION(key_, name, help_) SECTION(key_, strategy.name, name##_table, help_),
 
-/* One array, three windows on it. A file holds 'sweep' and the list 'assumptions' as nodes; a point has put the sweep's
- * values in and keeps the assumptions as one text; a framework decides what stands from train to host. */
+/* What a framework decides. */
+#define FRAMEWORK_FIELDS                                                                                               \
+    SECTION("train", strategy.train, train_table, "batch, lengths, precision, optimizer"),                             \
+        SECTION("parallelism", strategy.parallelism, parallelism_table, "degrees of parallelism other than of data"),  \
+        {FIELD("strategy", FIELD_ENUM, struct scenario, strategy.kind,                                                 \
+             "parallel strategy; ZeRO: deepspeed with zero_optimization.stage, FULL_SHARD and such: fsdp with "        \
+             "sharding_strategy"),                                                                                     \
+            .names = strategy_kind_names},                                                                             \
+        STRATEGY_SECTIONS(STRATEGY_SECTION) /* of all strategies */                                                    \
+        SECTION("host", strategy.host, scenario_host_table, "costs of the host thread")
+
+/* One array, two windows on it. A file holds 'sweep' and the list 'assumptions' as nodes; a point has put the sweep's
+ * values in and keeps the assumptions as one text. */
 static const struct config_field fields[] = {
     {FIELD("sweep", FIELD_NODE, struct scenario_file, sweep, "axes, crossed; keys of one axis go together")},
     {FIELD("assumptions", FIELD_NODE, struct scenario_file, assumptions, "what the source leaves open, in words")},
@@ -346,14 +361,7 @@ static const struct config_field fields[] = {
     {FIELD("gpu", FIELD_OVERRIDES, struct scenario, cluster.given.gpu,
          "every number of the GPU's file, as in gpu.hbm_capacity=96GiB: see 'flopcast help gpus'"),
         .section = &hw_gpu_table},
-    SECTION("train", strategy.train, train_table, "batch, lengths, precision, optimizer"),
-    SECTION("parallelism", strategy.parallelism, parallelism_table, "degrees of parallelism other than of data"),
-    {FIELD("strategy", FIELD_ENUM, struct scenario, strategy.kind,
-         "parallel strategy; ZeRO: deepspeed with zero_optimization.stage, FULL_SHARD and such: fsdp with "
-         "sharding_strategy"),
-        .names = strategy_kind_names},
-    STRATEGY_SECTIONS(STRATEGY_SECTION) /* of all strategies */
-    SECTION("host", strategy.host, scenario_host_table, "costs of the host thread"),
+    FRAMEWORK_FIELDS,
     SECTION("noise", exec.noise, noise_table, "variation; the cluster's own where not given"),
     SECTION("run", exec, run_table, "steps, seed"),
     SECTION("goodput", goodput, goodput_table, "failures, checkpoints and restarts, for `flopcast goodput`"),
@@ -361,7 +369,7 @@ static const struct config_field fields[] = {
     SECTION("published", published, published_table, "figures to compare with"),
     {FIELD("assumptions", FIELD_STRING, struct scenario, assumptions, "what the source leaves open, in words")},
 };
-enum { N_FIELDS = sizeof fields / sizeof *fields, FILE_ONLY = 2, POINT_ONLY = 1, FRAMEWORK = 9, N_FRAMEWORK = 10 };
+enum { N_FIELDS = sizeof fields / sizeof *fields, FILE_ONLY = 2, POINT_ONLY = 1 };
 _Static_assert(
     offsetof(struct scenario_file, options) == 0, "both tables use offsets from the start of struct scenario");
 _Static_assert(offsetof(struct scenario, name) == 0, "'report' has its field in struct scenario itself");
@@ -370,8 +378,13 @@ const struct config_table scenario_file_table = {
     "a scenario", fields, N_FIELDS - POINT_ONLY, .unmodelled = parallelism_elsewhere};
 const struct config_table scenario_table = {
     "a scenario", fields + FILE_ONLY, N_FIELDS - FILE_ONLY, .unmodelled = parallelism_elsewhere};
-const struct config_table scenario_framework_table = {
-    "the settings of a stack", fields + FRAMEWORK, N_FRAMEWORK, .unmodelled = parallelism_elsewhere};
+
+static const struct config_field framework_fields[] = {
+    FRAMEWORK_FIELDS,
+    SECTION("run", exec, launcher_table, "what its launcher sets: PyTorch's allocator"),
+};
+const struct config_table scenario_framework_table = {"the settings of a stack", framework_fields,
+    sizeof framework_fields / sizeof *framework_fields, .unmodelled = parallelism_elsewhere};
 
 const char *scenario_key_path(const char *path, struct arena *arena)
 {

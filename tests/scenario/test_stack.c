@@ -13,6 +13,7 @@ static const char stack_yaml[] = "name: eager\n"
                                  "  fsdp: {version: 2}\n"
                                  "  ddp: {broadcast_buffers: false, bucket_cap: 50 MiB}\n"
                                  "  host: {step: 3 ms}\n"
+                                 "  run: {expandable_segments: true}\n"
                                  "rates:\n"
                                  "  Volta:\n"
                                  "    pointwise_efficiency: {value: 0.5, kind: fitted, std_error: 0.1, source: test}\n"
@@ -93,6 +94,7 @@ static void settings_give_way_to_the_scenarios(void **state)
     assert_true(strategy->ddp.zero_grad); /* the default */
     assert_near(strategy->ddp.bucket_cap_bytes, 50 * 0x1p20, 0);
     assert_near(strategy->host.step_s, 3e-3, 0);
+    assert_true(point->options.exec.allocator.expandable_segments);
     assert_int_equal(origin_of(point, "train.cross_entropy")->kind, ORIGIN_COMMAND_LINE);
     assert_int_equal(origin_of(point, "ddp.broadcast_buffers")->kind, ORIGIN_FILE);
     assert_int_equal(origin_of(point, "fsdp.version")->kind, ORIGIN_STACK);
@@ -162,12 +164,15 @@ static void mistakes_are_reported_where_they_stand(void **state)
     assert_non_null(strstr(loaded->diag.text, "did you mean 'Hopper'?"));
     assert_non_null(strstr(loaded->diag.text, "stack.yaml:5:35: error:")); /* a share above 1 */
     unload(loaded);
-    write_text("stack.yaml", "name: x\nkernels: {fusion: inductor}\nsettings: {train: {fusoin: none}, run: {}}\n");
+    write_text("stack.yaml",
+        "name: x\nkernels: {fusion: inductor}\nsettings: {train: {fusoin: none}, noise: {}, run: {steps: 2}}\n");
     loaded = load_text(BASE "stack: stack.yaml\n", NULL, 0);
     assert_non_null(strstr(loaded->diag.text, "stack.yaml:2:1: error: 'kernels': a stack's settings are called as the "
                                               "scenario's; write them as in 'settings: {train: {fusion: inductor}}'"));
     assert_non_null(strstr(loaded->diag.text, "stack.yaml:3:20: error: unknown key 'fusoin' in 'train'; did you mean"));
-    assert_non_null(strstr(loaded->diag.text, "stack.yaml:3:35: error: unknown key 'run' in the settings of a stack"));
+    assert_non_null(
+        strstr(loaded->diag.text, "stack.yaml:3:35: error: unknown key 'noise' in the settings of a stack"));
+    assert_non_null(strstr(loaded->diag.text, "stack.yaml:3:52: error: unknown key 'steps' in 'run' of a stack"));
     unload(loaded);
     write_text("stack.yaml", "name: x\nsettings: {host: {pass: 3 ms}}\nhost: {pass: " HOST_FITTED("1 ms") "}\n");
     loaded = load_text(BASE "stack: stack.yaml\n", NULL, 0);
