@@ -74,8 +74,8 @@ static const struct config_field cluster_fields[] = {
         "Log-standard deviation of a collective's duration by the luck of one of its links between nodes, transient.",
         HW_SPREAD),
     OPTIONAL(host_jitter, "Log-standard deviation of a host burst, transient.", HW_SPREAD),
-    OPTIONAL(straggler_share, "Share of nodes whose GPUs are slow, persistent.", HW_SPREAD),
-    OPTIONAL(straggler_slowdown, "By how much longer kernels take on a slow node.", HW_SPREAD),
+    OPTIONAL(straggler_share, "Share of hosts whose GPUs are slow, persistent.", HW_SPREAD),
+    OPTIONAL(straggler_slowdown, "By how much longer kernels take on a slow host.", HW_SPREAD),
     OPTIONAL(switch_port_power, "Power of a port of a switch, with its transceiver. Default: 20 W.", HW_ANY_POWER),
     OPTIONAL(pue, "Power of the building for that of its computers (PUE). Default: 1.2.", HW_COUNT(1, 10)),
 };
@@ -118,9 +118,9 @@ enum status hw_load(struct hw *out, const char *cluster_path, struct arena *aren
 void hw_derive(struct hw *hw)
 {
     hw->gpu.host_link_Bps = hw->node.pcie_bandwidth.value;
-    hw->gpu.host_image_s = hw->node.image_time.value;
+    hw->gpu.host_image_s = hw->node.image_time.value * hw_hosts_per_node(hw);
     hw->second_gpu.host_link_Bps = hw->second_node.pcie_bandwidth.value;
-    hw->second_gpu.host_image_s = hw->second_node.image_time.value;
+    hw->second_gpu.host_image_s = hw->second_node.image_time.value * hw_hosts_per_node(hw); /* as many */
 }
 
 /* "a leaf has 32 NICs and 16 cables up: 2 : 1 (oversubscribed)": what comes in on one side of a switch, and goes out.

@@ -78,7 +78,7 @@ struct hw_gpu {
     struct quantity price;             /* $/h, optional */
     struct hw_gemm gemm[DTYPE_COUNT];  /* peak unset: this GPU cannot multiply in this format */
     double host_link_Bps;              /* to or from host memory: hw_derive puts the node's pcie_bandwidth here */
-    double host_image_s;               /* the node's image_time, likewise; 0: unknown */
+    double host_image_s;               /* an image by all cores of a host, likewise; 0: unknown */
     /* Optional. The numbers above come from short measurements of single kernels; these are the shares of them that
      * hours of training reach. Default 1. A stack profile (scenario/stack.h) may replace them. */
     struct quantity gemm_sustained;       /* share of the GEMM rates: clocks at the power limit */
@@ -109,13 +109,14 @@ struct hw_node {
     const char *name;
     const char *extends;            /* path of the node file that it extends, or NULL */
     const char *gpu_path;           /* path of the GPU file */
-    struct quantity gpus;           /* GPUs in the node */
+    struct quantity gpus;           /* GPUs in the node: of its network, what NVLink joins */
+    struct quantity hosts;          /* machines that these are in, as many in each: the trays of a rack; optional, 1 */
     int fabric;                     /* enum hw_fabric */
     struct quantity gpu_bandwidth;  /* B/s a GPU can send to its peers, one direction, datasheet */
     struct quantity nics;           /* number of NICs */
     struct quantity nic_bandwidth;  /* B/s of one NIC, one direction */
     struct quantity pcie_bandwidth; /* B/s GPU <-> host, one direction */
-    struct quantity host_memory;    /* bytes, optional */
+    struct quantity host_memory;    /* bytes, of all its hosts; optional */
     struct quantity host_bandwidth; /* B/s of host memory, all sockets, as streaming loops reach it; optional */
     struct quantity image_time;     /* s in which all cores together load, decode and crop one image; optional */
     /* What NCCL reaches and costs inside the node. */
@@ -186,7 +187,7 @@ struct hw_cluster {
     struct quantity kernel_jitter;          /* transient, per kernel: log-standard deviation */
     struct quantity network_jitter; /* transient, of one link between nodes in one collective: log-standard deviation */
     struct quantity host_jitter;    /* transient, per host burst: log-standard deviation */
-    struct quantity straggler_share, straggler_slowdown; /* persistent: nodes that are slow; how much longer kernels
+    struct quantity straggler_share, straggler_slowdown; /* persistent: hosts that are slow; how much longer kernels
                                                             take there, fraction */
     /* Optional (hw/power.h). */
     struct quantity switch_port_power; /* W of a port of a switch, with its transceiver */
@@ -268,6 +269,26 @@ static inline int hw_gpus_per_node(const struct hw *hw)
 static inline int hw_ranks_of_node(const struct hw *hw, int gpus)
 {
     return gpus < hw_gpus_per_node(hw) ? gpus : hw_gpus_per_node(hw);
+}
+
+/* A host has an operating system, CPUs and their memory. It fails, is slow or is replaced as one; a node of several,
+ * a rack, does not. */
+static inline int hw_hosts_per_node(const struct hw *hw)
+{
+    return quantity_is_set(hw->node.hosts) ? (int)hw->node.hosts.value : 1;
+}
+static inline int hw_gpus_per_host(const struct hw *hw)
+{
+    return hw_gpus_per_node(hw) / hw_hosts_per_node(hw);
+}
+/* Hosts that a job of this many GPUs is on, and its ranks on the first. */
+static inline int64_t hw_hosts(const struct hw *hw, int64_t gpus)
+{
+    return (gpus + hw_gpus_per_host(hw) - 1) / hw_gpus_per_host(hw);
+}
+static inline int hw_ranks_of_host(const struct hw *hw, int gpus)
+{
+    return gpus < hw_gpus_per_host(hw) ? gpus : hw_gpus_per_host(hw);
 }
 
 #endif

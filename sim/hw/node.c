@@ -1,5 +1,7 @@
 #include "hw/table.h"
 
+#include <math.h>
+
 const char *const hw_fabric_names[] = {
     [HW_NVSWITCH] = "nvswitch", [HW_NVLINK_MESH] = "nvlink_mesh", [HW_PCIE] = "pcie", NULL};
 
@@ -10,17 +12,20 @@ static const struct config_field node_fields[] = {
     {CONFIG_FIELD("gpu", FIELD_PATH, struct hw_node, gpu_path,
          "The GPU file, relative to this one, or a name that `flopcast files` lists."),
         .files = FILES_GPUS, .required = true},
-    NODE(gpus, "GPUs in the node.", HW_COUNT(1, 1024)),
+    NODE(gpus, "GPUs in the node, which NVLink or PCIe joins.", HW_COUNT(1, 1024)),
+    HW_OPTIONAL(struct hw_node, hosts, "Machines that its GPUs are in, as many in each: trays of a rack. Default: 1.",
+        HW_COUNT(1, 1024)),
     {CONFIG_FIELD("fabric", FIELD_ENUM, struct hw_node, fabric, "Links between its GPUs."), .names = hw_fabric_names,
         .required = true},
     NODE(gpu_bandwidth, "Bandwidth of a GPU to its peers, one direction.", HW_BANDWIDTH),
     NODE(nics, "NICs, shared evenly by the GPUs.", HW_COUNT(0, 1024)),
     NODE(nic_bandwidth, "One NIC, one direction.", HW_BANDWIDTH),
     NODE(pcie_bandwidth, "GPU to or from host memory, one direction.", HW_BANDWIDTH),
-    HW_OPTIONAL(struct hw_node, host_memory, "Host memory of the node.", HW_BYTES),
-    HW_OPTIONAL(struct hw_node, host_bandwidth, "Bandwidth of host memory that streaming loops reach, all sockets.",
-        HW_BANDWIDTH),
-    HW_OPTIONAL(struct hw_node, image_time, "An image: loaded, decoded and cropped by all cores together.", HW_LATENCY),
+    HW_OPTIONAL(struct hw_node, host_memory, "Host memory of the node, of all its hosts.", HW_BYTES),
+    HW_OPTIONAL(struct hw_node, host_bandwidth,
+        "Bandwidth of host memory that streaming loops reach, all sockets of all hosts.", HW_BANDWIDTH),
+    HW_OPTIONAL(struct hw_node, image_time, "An image: loaded, decoded and cropped by all cores of the node together.",
+        HW_LATENCY),
     NODE(nccl_efficiency, "Share of gpu_bandwidth that the busbw of a ring in the node reaches.", HW_SHARE),
     NODE(nccl_hop_latency, "An intra-node hop of a ring, Simple protocol.", HW_LATENCY),
     NODE(nccl_base_latency, "Base latency of a collective, Simple protocol.", HW_LATENCY),
@@ -38,6 +43,17 @@ static const struct config_field node_fields[] = {
     HW_OPTIONAL(struct hw_node, nic_power, "Power of a NIC. Default: 25 W.", HW_ANY_POWER),
 };
 const struct config_table hw_node_table = CONFIG_TABLE("a node", node_fields);
+
+static enum status check_hosts(const struct hw_node *node, const struct hw_source *source, struct diag *diag)
+{
+    if (hw_whole(source, "hosts", node->hosts, diag) != STATUS_OK)
+        return STATUS_INPUT;
+    if (!quantity_is_set(node->hosts) || fmod(node->gpus.value, node->hosts.value) == 0)
+        return STATUS_OK;
+    return diag_input(diag, hw_place(source, "hosts"),
+        "%g hosts do not share %g GPUs evenly; give a number of hosts that divides them, as the trays of a rack do",
+        node->hosts.value, node->gpus.value);
+}
 
 enum status hw_check_node(const struct hw_node *node, const struct hw_source *source, struct diag *diag)
 {
@@ -65,7 +81,8 @@ enum status hw_check_node(const struct hw_node *node, const struct hw_source *so
             hw_fabric_names[node->fabric]);
     enum status gpus = hw_whole(source, "gpus", node->gpus, diag);
     enum status nics = hw_whole(source, "nics", node->nics, diag);
-    return nvls ? nvls : gpus ? gpus : nics;
+    enum status hosts = gpus ? gpus : check_hosts(node, source, diag);
+    return nvls ? nvls : hosts ? hosts : nics;
 }
 
 enum status hw_load_node_from(

@@ -2,6 +2,7 @@
 
 #include "hw/table.h"
 
+#include <math.h>
 #include <string.h>
 
 static const struct config_field cluster_fields[] = {
@@ -37,10 +38,21 @@ bool hw_is_given(const struct hw *given)
     return config_is_given(&fields[0], given) || config_is_given(&fields[1], &given->gpu);
 }
 
+/* Where only the GPUs of a node of several hosts are given, they are in fewer hosts, or more, as large as before. */
+static void keep_hosts(struct hw_node *node, const struct hw_node *given, double of_host)
+{
+    if (quantity_is_set(node->hosts) && !quantity_is_set(given->hosts) && fmod(node->gpus.value, of_host) == 0)
+        node->hosts.value = node->gpus.value / of_host;
+    else if (quantity_is_set(node->hosts) && !quantity_is_set(given->hosts) && node->gpus.value < of_host)
+        node->hosts.value = 1;
+}
+
 void hw_override(struct hw *hw, const struct hw *given)
 {
+    double of_host = hw_gpus_per_host(hw);
     config_take_given(&hw->cluster, &given->cluster, &hw_cluster_table);
     config_take_given(&hw->node, &given->node, &hw_node_table);
+    keep_hosts(&hw->node, &given->node, of_host);
     hw_override_gpu(&hw->gpu, given);
     hw_derive(hw);
 }

@@ -46,7 +46,8 @@ enum status hw_extended(
 struct hw hw_nothing_given(void);
 bool hw_is_given(const struct hw *given);
 
-/* Put what is given into hw, or into a GPU. */
+/* Put what is given into hw, or into a GPU. Where cluster.node.gpus is given and hosts is not, hosts are as large as
+ * they were: of a rack of 18 trays with 72 GPUs, a node of 64 has 16. */
 void hw_override(struct hw *hw, const struct hw *given);
 void hw_override_gpu(struct hw_gpu *gpu, const struct hw *given);
 

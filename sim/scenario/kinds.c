@@ -35,6 +35,8 @@ static void check_nodes(const struct scenario_point *point, struct diag *diag)
     const struct scenario_cluster_options *cluster = &point->options.cluster;
     const struct hw_node *first = &point->hw.node, *second = &point->hw.second_node;
     const char *archs[] = {point->hw.gpu.arch, point->hw.second_gpu.arch};
+    struct hw of_second = hw_of_second(&point->hw);
+    int hosts[] = {hw_hosts_per_node(&point->hw), hw_hosts_per_node(&of_second)};
     int64_t node = hw_gpus_per_node(&point->hw);
     if ((strcmp(archs[0], "CDNA") == 0) != (strcmp(archs[1], "CDNA") == 0))
         diag_input(diag, at(point, "cluster.second_node"),
@@ -46,6 +48,10 @@ static void check_nodes(const struct scenario_point *point, struct diag *diag)
             "'%s' has %g GPU%s and %g NIC%s, and '%s' %g and %g; take two kinds of node with as many of each",
             second->name, second->gpus.value, plural((long long)second->gpus.value), second->nics.value,
             plural((long long)second->nics.value), first->name, first->gpus.value, first->nics.value);
+    else if (hosts[0] != hosts[1])
+        diag_input(diag, at(point, "cluster.second_node"),
+            "a node '%s' is %d hosts, and '%s' %d; take two kinds of node with as many", second->name, hosts[1],
+            first->name, hosts[0]);
     else if (cluster->second_gpus >= cluster->gpus)
         diag_input(diag, at(point, "cluster.second_gpus"),
             "%" PRId64 " of %" PRId64 " GPUs; leave some on nodes of '%s', or take a cluster of the second kind alone",

@@ -330,12 +330,13 @@ static double step_bytes(const struct emit *emit, struct optimizer_tensor tensor
 void emit_host_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, int n, bool in_one, plan_wait op)
 {
     double bytes = 0;
-    int sharers = hw_ranks_of_node(emit->hw, emit->builder.plan->mesh.ranks),
+    int sharers = hw_ranks_of_host(emit->hw, emit->builder.plan->mesh.ranks),
         clipped = clips(emit) ? 1 + 2 : 0; /* norm; scale in place */
     for (int i = 0; i < n; i++)
         bytes +=
             step_bytes(emit, tensors[i], in_one) + (double)(clipped * optimizer_numel(tensors[i]) * emit->step_bytes);
     emit->builder.phase = PHASE_OPTIMIZER;
     plan_host_wait(&emit->builder, "optimizer/gradients_on_host", op, 0);
-    plan_host(&emit->builder, "optimizer/cpu_step", bytes * sharers / emit->hw->node.host_bandwidth.value);
+    double host_Bps = emit->hw->node.host_bandwidth.value / hw_hosts_per_node(emit->hw);
+    plan_host(&emit->builder, "optimizer/cpu_step", bytes * sharers / host_Bps);
 }

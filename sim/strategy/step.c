@@ -23,7 +23,7 @@ static void load_batch(struct emit *emit, int64_t batch)
     plan_stream_wait(&emit->builder, STREAM_LOADER, handed_over);
     plan_kernel(&emit->builder, STREAM_LOADER, "data_loader",
         (struct kernel_work){
-            .kind = KERNEL_DECODE, .m = batch, .batch = hw_ranks_of_node(emit->hw, emit->builder.plan->mesh.ranks)},
+            .kind = KERNEL_DECODE, .m = batch, .batch = hw_ranks_of_host(emit->hw, emit->builder.plan->mesh.ranks)},
         0);
 }
 

@@ -225,18 +225,19 @@ bool strategy_fit_micro_batch(struct train_options *train)
     return larger;
 }
 
-/* What the ranks of a node keep in host memory fits there. */
+/* What the ranks of a host keep in its memory fits there. */
 static enum status check_host(
     const struct plan *plan, const struct hw *hw, struct source_pos gpus_at, struct diag *diag)
 {
-    int ranks = hw_ranks_of_node(hw, plan->mesh.ranks);
+    int ranks = hw_ranks_of_host(hw, plan->mesh.ranks);
+    double memory = hw->node.host_memory.value / hw_hosts_per_node(hw);
     double host_bytes = 0; /* of the program that needs most */
     for (int p = 0; p < plan->n_programs; p++)
         host_bytes = fmax(host_bytes, plan->programs[p].host_bytes);
-    if (host_bytes * ranks <= hw->node.host_memory.value || host_bytes <= 0)
+    if (host_bytes * ranks <= memory || host_bytes <= 0)
         return STATUS_OK;
-    return diag_input(diag, gpus_at, "%d ranks offload %.0f GiB each, but node '%s' has %.0f GiB; use more GPUs", ranks,
-        host_bytes / 0x1p30, hw->node.name, hw->node.host_memory.value / 0x1p30);
+    return diag_input(diag, gpus_at, "%d ranks offload %.0f GiB each, but %s '%s' has %.0f GiB; use more GPUs", ranks,
+        host_bytes / 0x1p30, hw_hosts_per_node(hw) > 1 ? "a host of" : "node", hw->node.name, memory / 0x1p30);
 }
 
 /* Elements of a layer's matrices. */

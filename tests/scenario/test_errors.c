@@ -413,6 +413,7 @@ static void two_kinds_of_node(void **state)
     (void)state;
     write_text("volta.yaml", "extends: dgx-1v-like\nname: other V100\n");
     write_text("more.yaml", "extends: dgx-1v-like\nname: more NICs\nnics: {value: 8, kind: assumed, source: test}\n");
+    write_text("trays.yaml", "extends: dgx-1v-like\nname: trays\nhosts: {value: 4, kind: assumed, source: test}\n");
     write_text("amd.yaml", "extends: 8x-mi300x\nname: AMD\nnics: {value: 4, kind: assumed, source: test}\n");
 #define KINDS(gpus, second)                                                                                            \
     "name: base\nmodel: tiny.json\ncluster: {topology: cluster.yaml, gpus: " gpus ", " second "}\n"                    \
@@ -431,6 +432,9 @@ static void two_kinds_of_node(void **state)
         {KINDS("16", "second_node: more.yaml, second_gpus: 8"), {0},
             "x.yaml:3:58: error: 'more NICs' has 8 GPUs and 8 NICs, and 'DGX-1V-like' 8 and 4; take two kinds of node "
             "with as many of each\n"},
+        {KINDS("16", "second_node: trays.yaml, second_gpus: 8"), {0},
+            "x.yaml:3:58: error: a node 'trays' is 4 hosts, and 'DGX-1V-like' 1; take two kinds of node with as "
+            "many\n"},
         {KINDS("16", "second_node: volta.yaml, second_gpus: 16"), {0},
             "x.yaml:3:83: error: 16 of 16 GPUs; leave some on nodes of 'four nodes', or take a cluster of the second "
             "kind alone\n"},

@@ -104,6 +104,26 @@ static void what_is_derived_follows(void **state)
     unload(loaded);
 }
 
+/* Of a rack of 18 hosts with 72 GPUs fewer GPUs are fewer hosts of four; hosts that are given are as many as that. */
+static void a_smaller_rack_has_fewer_hosts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *gpus, *hosts;
+        int in_host, of_ten;
+    } cases[] = {{"72", NULL, 4, 3}, {"64", NULL, 4, 3}, {"8", NULL, 4, 3}, {"2", NULL, 2, 5}, {"64", "8", 8, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct scenario_override set[] = {{"cluster.topology", "gb200-nvl72"}, {"train.precision", "bf16_mixed"},
+            {"cluster.gpus", "2"}, {"cluster.node.gpus", cases[i].gpus}, {"cluster.node.hosts", cases[i].hosts}};
+        struct loaded *loaded = load_text(BASE, set, cases[i].hosts ? 5 : 4);
+        assert_string_equal(loaded->diag.text, "");
+        assert_int_equal(hw_gpus_per_host(&loaded->set.points[0].hw), cases[i].in_host);
+        assert_int_equal(hw_hosts(&loaded->set.points[0].hw, 10), cases[i].of_ten);
+        assert_int_equal(hw_ranks_of_host(&loaded->set.points[0].hw, 1), 1);
+        unload(loaded);
+    }
+}
+
 /* A profile says what a framework makes of a GPU; who gives a number means that number. */
 static void a_given_number_outranks_the_stacks(void **state)
 {
@@ -153,6 +173,8 @@ static void mistakes_are_reported_where_they_are_made(void **state)
         {"cluster.node.nic_bandwidth", "800 GB/s", "warning: a NIC of 800 GB/s is one of 6400 Gb/s; bytes have a"},
         {"gpu.memory_sms", "100", "--set gpu.memory_sms:1:1: error: memory_sms is 100 of 80 SMs"},
         {"gpu.sms", "79.5", "--set gpu.sms:1:1: error: sms is 79.5; it counts things"},
+        {"cluster.node.hosts", "2.5", "--set cluster.node.hosts:1:1: error: hosts is 2.5; it counts things"},
+        {"cluster.node.hosts", "3", "--set cluster.node.hosts:1:1: error: 3 hosts do not share 8 GPUs evenly; give a"},
         {"gpu.sms", "75", ":13: error: memory_sms is 75.3 of 75 SMs"},
         {"gpu.gemm.fp8.peak", "1 PFLOPS", "gpu.gemm.fp8.peak:1:1: error: gemm.fp8 of 'V100-SXM2-32GB' is incomplete"},
         {"cluster.node.nics", "0", "cluster.yaml:3:8: error: 4 nodes without a NIC"},
@@ -186,6 +208,7 @@ int main(void)
         cmocka_unit_test(settings_have_aliases),
         cmocka_unit_test(paths_that_mean_the_same),
         cmocka_unit_test(what_is_derived_follows),
+        cmocka_unit_test(a_smaller_rack_has_fewer_hosts),
         cmocka_unit_test(a_given_number_outranks_the_stacks),
         cmocka_unit_test(a_slower_nic_makes_a_longer_step),
         cmocka_unit_test(mistakes_are_reported_where_they_are_made),

@@ -320,6 +320,11 @@ static void offloading_where_it_cannot_be(void **state)
     struct hw hw = test_hw();
     hw.node.host_memory.value = 1e6; /* 16 bytes for each of 216,128 parameters are more */
     refuse_plan(hw, &options, "use more GPUs");
+    hw.node.gpus.value = 16;
+    hw.node.host_memory.value = 4e6; /* enough for 8 ranks in one, but they are in two of four hosts */
+    hw.node.hosts = (struct quantity){4, 0, QUANTITY_ASSUMED, "", NULL};
+    refuse_plan(hw, &options, "4 ranks offload 0 GiB each, but a host of");
+    hw = test_hw();
     hw.node.host_memory = (struct quantity){0};
     refuse_plan(hw, &options, "give both");
     options.train.grad_accum = 2;
