@@ -9,7 +9,7 @@
  * Only while its bytes move does it take HBM bandwidth, which slows kernels by what they lack and by its traffic
  * through L2: a collective that waits, or is in its latency, takes none.
  *
- * Noise: persistent speed of each GPU, slow nodes, jitter per kernel, per collective and per host burst, pauses of the
+ * Noise: persistent speed of each GPU, slow hosts, jitter per kernel, per collective and per host burst, pauses of the
  * host; one random stream per entity. A collective over nodes takes as long as the slowest of its links makes it: one
  * draw from the distribution of the greatest of as many as it reaches NICs on all its nodes, each of mean 1 and
  * independent of the others (so it loses with the logarithm of their number, and tables of nccl-tests, mostly of two
@@ -74,15 +74,15 @@ struct noise_options { /* the defaults are the cluster's own quantities; all 0 =
      * at the power limit (kernel_power_limited()) by gpu_speed_spread, other compute by gpu_speed_spread_below, bytes
      * of HBM not at all. */
     double gpu_speed_spread_below;
-    /* Slow machines, the tail that the normal distribution of gpu_speed_spread does not have: each node is slow with
+    /* Slow machines, the tail that the normal distribution of gpu_speed_spread does not have: each host is slow with
      * the probability straggler_share, and kernels take longer on its GPUs by straggler_slowdown. None where
      * gpu_speed_spread is 0: GPUs are alike then. */
     double straggler_share, straggler_slowdown;
     /* GPUs of a job differ as n draws of a normal distribution do in the mean (rng_normal_scores), and nobody is slow
-     * but slow_nodes nodes: the typical cluster without slow nodes, or with these. Whose probabilities
-     * scenario_simulate() weights them by (scenario/lottery.h). drawn_speeds: one by one, nodes that are slow too, with
-     * the luck of a single cluster, which in a job of 8 GPUs is 0.6 of the spread; slow_nodes are slow besides. */
-    int64_t slow_nodes;
+     * but slow_hosts hosts: the typical cluster without slow hosts, or with these. Whose probabilities
+     * scenario_simulate() weights them by (scenario/lottery.h). drawn_speeds: one by one, hosts that are slow too, with
+     * the luck of a single cluster, which in a job of 8 GPUs is 0.6 of the spread; slow_hosts are slow besides. */
+    int64_t slow_hosts;
     bool drawn_speeds;
     /* Garbage collection in Python: a rank's host thread stands still for host_pause_s, at times that are
      * host_pause_interval_s apart in the mean and independent of each other and of other ranks (exponential gaps). It

@@ -1,41 +1,41 @@
-/* How fast the GPUs of a job are: exec.h says what the spreads, slow nodes and drawn_speeds mean. */
+/* How fast the GPUs of a job are: exec.h says what the spreads, slow hosts and drawn_speeds mean. */
 #include "exec/state.h"
 
 #include <gsl/gsl_sort.h>
 
-struct nodes {
+struct hosts {
     int n, gpus; /* gpus: of each */
     bool *slow;
 };
 
 /* Each by its own draw, then as many as are to be slow in any case, at places that are drawn. */
-static void draw_slow(struct nodes *nodes, const struct sim *sim)
+static void draw_slow(struct hosts *hosts, const struct sim *sim)
 {
     const struct noise_options *noise = &sim->options->noise;
-    struct rng_stream places = rng_stream((uint64_t)sim->options->seed, ENTITY_NODE, (uint64_t)nodes->n);
-    for (int i = 0; i < nodes->n; i++)
-        nodes->slow[i] = rng_uniform(&places) < noise->straggler_share;
-    for (int64_t i = 0; i < noise->slow_nodes; i++) {
-        int node = (int)(rng_uniform(&places) * nodes->n);
-        while (nodes->slow[node])
-            node = (node + 1) % nodes->n;
-        nodes->slow[node] = true;
+    struct rng_stream places = rng_stream((uint64_t)sim->options->seed, ENTITY_NODE, (uint64_t)hosts->n);
+    for (int i = 0; i < hosts->n; i++)
+        hosts->slow[i] = rng_uniform(&places) < noise->straggler_share;
+    for (int64_t i = 0; i < noise->slow_hosts; i++) {
+        int host = (int)(rng_uniform(&places) * hosts->n);
+        while (hosts->slow[host])
+            host = (host + 1) % hosts->n;
+        hosts->slow[host] = true;
     }
 }
 
-/* The slowest GPU of a slow node is what a job waits for: they are nodes whose slowest ones lie evenly among those of
- * all, one alone has the median. So one node more in a job makes no other luck. */
-static void choose_slow(struct nodes *nodes, const struct sim *sim, const double *scores)
+/* The slowest GPU of a slow host is what a job waits for: they are hosts whose slowest ones lie evenly among those of
+ * all, one alone has the median. So one host more in a job makes no other luck. */
+static void choose_slow(struct hosts *hosts, const struct sim *sim, const double *scores)
 {
-    const int64_t wanted = sim->options->noise.slow_nodes;
-    double *slowest = ARENA_ARRAY(sim->arena, double, nodes->n);
-    size_t *order = ARENA_ARRAY(sim->arena, size_t, nodes->n);
+    const int64_t wanted = sim->options->noise.slow_hosts;
+    double *slowest = ARENA_ARRAY(sim->arena, double, hosts->n);
+    size_t *order = ARENA_ARRAY(sim->arena, size_t, hosts->n);
     for (int r = 0; r < sim->plan->mesh.ranks; r++)
-        if (r % nodes->gpus == 0 || scores[r] < slowest[r / nodes->gpus])
-            slowest[r / nodes->gpus] = scores[r];
-    gsl_sort_index(order, slowest, 1, (size_t)nodes->n);
+        if (r % hosts->gpus == 0 || scores[r] < slowest[r / hosts->gpus])
+            slowest[r / hosts->gpus] = scores[r];
+    gsl_sort_index(order, slowest, 1, (size_t)hosts->n);
     for (int64_t i = 0; i < wanted; i++)
-        nodes->slow[order[(2 * i + 1) * nodes->n / (2 * wanted)]] = true;
+        hosts->slow[order[(2 * i + 1) * hosts->n / (2 * wanted)]] = true;
 }
 
 /* Of each GPU where it stands among its kind, in standard deviations: a constant of the chip. */
@@ -58,20 +58,20 @@ struct gpu_speeds *speeds_draw(const struct sim *sim)
     const struct noise_options *noise = &sim->options->noise;
     if (!(noise->gpu_speed_spread > 0))
         return NULL;
-    int n = sim->plan->mesh.ranks, in_node = hw_gpus_per_node(sim->costs.hw);
-    struct nodes nodes = {.n = (n + in_node - 1) / in_node, .gpus = in_node};
-    nodes.slow = ARENA_ARRAY(sim->arena, bool, nodes.n);
-    BUG_IF(noise->slow_nodes > nodes.n, "%lld slow nodes of %d", (long long)noise->slow_nodes, nodes.n);
+    int n = sim->plan->mesh.ranks, in_host = hw_gpus_per_host(sim->costs.hw);
+    struct hosts hosts = {.n = (int)hw_hosts(sim->costs.hw, n), .gpus = in_host};
+    hosts.slow = ARENA_ARRAY(sim->arena, bool, hosts.n);
+    BUG_IF(noise->slow_hosts > hosts.n, "%lld slow hosts of %d", (long long)noise->slow_hosts, hosts.n);
     struct gpu_speeds *speeds = ARENA_ARRAY(sim->arena, struct gpu_speeds, n);
     const double *scores = draw_scores(sim, n);
     const double spreads[SPEED_COUNT] = {noise->gpu_speed_spread, noise->gpu_speed_spread_below};
     if (noise->drawn_speeds)
-        draw_slow(&nodes, sim);
+        draw_slow(&hosts, sim);
     else
-        choose_slow(&nodes, sim, scores);
+        choose_slow(&hosts, sim, scores);
     for (int r = 0; r < n; r++)
         for (int s = 0; s < SPEED_COUNT; s++)
             speeds[r].of[s] =
-                (1 + scores[r] * spreads[s]) / (nodes.slow[r / in_node] ? 1 + noise->straggler_slowdown : 1);
+                (1 + scores[r] * spreads[s]) / (hosts.slow[r / in_host] ? 1 + noise->straggler_slowdown : 1);
     return speeds;
 }

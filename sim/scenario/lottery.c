@@ -2,33 +2,33 @@
 
 #include <math.h>
 
-double lottery_some(const struct noise_options *noise, int nodes)
+double lottery_some(const struct noise_options *noise, int hosts)
 {
     if (!(noise->gpu_speed_spread > 0) || !(noise->straggler_slowdown > 0) || noise->drawn_speeds ||
-        noise->slow_nodes > 0)
+        noise->slow_hosts > 0)
         return 0;
-    return -expm1(nodes * log1p(-noise->straggler_share));
+    return -expm1(hosts * log1p(-noise->straggler_share));
 }
 
-int64_t lottery_at(double u, double share, int nodes)
+int64_t lottery_at(double u, double share, int hosts)
 {
     if (share >= 1)
-        return nodes;
-    double of_this = exp(nodes * log1p(-share));
+        return hosts;
+    double of_this = exp(hosts * log1p(-share));
     int64_t slow = 0;
-    for (double below = of_this; below <= u && slow < nodes; below += of_this)
-        of_this *= (double)(nodes - slow) / (double)(slow + 1) * share / (1 - share), slow++;
+    for (double below = of_this; below <= u && slow < hosts; below += of_this)
+        of_this *= (double)(hosts - slow) / (double)(slow + 1) * share / (1 - share), slow++;
     return slow;
 }
 
 /* 0: it does not come to an end. */
 static double step_with(
-    const struct plan *plan, const struct hw *hw, const struct exec_options *like, int64_t slow_nodes)
+    const struct plan *plan, const struct hw *hw, const struct exec_options *like, int64_t slow_hosts)
 {
     struct arena arena = ARENA_INIT;
     struct exec_options options = *like;
     struct exec_result result;
-    options.noise.slow_nodes = slow_nodes;
+    options.noise.slow_hosts = slow_hosts;
     options.fold = FOLD_SLOWEST;
     options.n_trace_ranks = 0;
     exec_run(&result, plan, hw, &options, &arena);
@@ -41,10 +41,10 @@ static double step_with(
 static const double LEAST_WEIGHT = 0.05;
 
 static double step_with_some(
-    const struct plan *plan, const struct hw *hw, const struct exec_options *like, double slow_nodes)
+    const struct plan *plan, const struct hw *hw, const struct exec_options *like, double slow_hosts)
 {
-    double above = slow_nodes - floor(slow_nodes);
-    int64_t fewer = (int64_t)slow_nodes;
+    double above = slow_hosts - floor(slow_hosts);
+    int64_t fewer = (int64_t)slow_hosts;
     if (above < LEAST_WEIGHT)
         return step_with(plan, hw, like, fewer);
     if (above > 1 - LEAST_WEIGHT)
@@ -65,12 +65,12 @@ void lottery_mean(
     struct scenario_result *out, const struct plan *plan, const struct hw *hw, const struct exec_options *options)
 {
     struct exec_result *exec = &out->exec;
-    int gpus = hw_gpus_per_node(hw), nodes = (plan->mesh.ranks + gpus - 1) / gpus;
-    double some = lottery_some(&options->noise, nodes), none_s = exec->step_time_s;
+    int hosts = (int)hw_hosts(hw, plan->mesh.ranks);
+    double some = lottery_some(&options->noise, hosts), none_s = exec->step_time_s;
     if (!(some > 0) || exec->status != EXEC_OK || exec->overlong)
         return;
-    double slow_nodes = fmin(nodes, nodes * options->noise.straggler_share / some);
-    double some_s = step_with_some(plan, hw, options, slow_nodes);
+    double slow_hosts = fmin(hosts, hosts * options->noise.straggler_share / some);
+    double some_s = step_with_some(plan, hw, options, slow_hosts);
     if (!(some_s > 0))
         return;
     double more_s = some * (some_s - none_s);
@@ -78,7 +78,7 @@ void lottery_mean(
     exec->step_time_s = none_s + more_s;
     exec->nvlink_utilisation *= none_s / exec->step_time_s;
     exec->nic_utilisation *= none_s / exec->step_time_s;
-    double computed_s = more_s * slow_nodes / nodes, waited_s = more_s - computed_s;
+    double computed_s = more_s * slow_hosts / hosts, waited_s = more_s - computed_s;
     lengthen(&exec->breakdown, computed_s, waited_s);
     for (int p = 0; p < exec->n_programs; p++)
         lengthen(&exec->programs[p].breakdown, computed_s, waited_s);

@@ -90,17 +90,17 @@ static double radical_inverse(uint64_t number)
 }
 
 /* Sample k of a job is of a cluster with this many ranks: jobs of one size share their luck, others do not. How many
- * nodes are slow is stratified: of few samples as many as of many have some. */
+ * hosts are slow is stratified: of few samples as many as of many have some. */
 static void draw_luck(struct scenario_point *point, int k)
 {
     struct exec_options *exec = &point->options.exec;
-    int ranks = (int)point->options.cluster.gpus, gpus = hw_gpus_per_node(&point->hw);
+    int ranks = (int)point->options.cluster.gpus;
     uint64_t job = (uint64_t)ranks << 32;
     struct rng_stream luck = rng_stream((uint64_t)exec->seed, STREAM_OF_JOB, job);
     double first = rng_uniform(&luck), share = exec->noise.straggler_share;
     double u = first + radical_inverse((uint64_t)k);
     bool slow = exec->noise.straggler_slowdown > 0 && exec->noise.gpu_speed_spread > 0 && share > 0;
-    exec->noise.slow_nodes = slow ? lottery_at(u - floor(u), share, (ranks + gpus - 1) / gpus) : 0;
+    exec->noise.slow_hosts = slow ? lottery_at(u - floor(u), share, (int)hw_hosts(&point->hw, ranks)) : 0;
     exec->noise.straggler_share = 0; /* it is drawn */
     struct rng_stream seeds = rng_stream((uint64_t)exec->seed, STREAM_OF_SAMPLE, job | (uint64_t)k);
     exec->seed = (int64_t)(rng_uniform(&seeds) * SEEDS);

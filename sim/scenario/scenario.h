@@ -142,14 +142,14 @@ enum status scenario_load_from(struct scenario_set *out, const char *path, const
 struct scenario_sample;
 
 /* What a point gives. */
-/* Clusters that have a slow node (lottery.h). */
+/* Clusters that have a slow host (lottery.h). */
 struct scenario_slow {
     double share;          /* of all; 0: no node can be slow */
     double none_s, some_s; /* step times on the others, and on these in the mean */
 };
 
 struct scenario_result {
-    struct exec_result exec; /* step time and what goes with it: the mean over clusters with and without slow nodes */
+    struct exec_result exec; /* step time and what goes with it: the mean over clusters with and without slow hosts */
     struct scenario_slow slow;
     double tflops_per_gpu;       /* by options.flops_formula */
     double model_tflops_per_gpu; /* 3 x forward / step time, options.attention_flop */

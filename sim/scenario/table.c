@@ -271,9 +271,9 @@ static const struct config_field noise_fields[] = {
     NOISE(network_jitter,
         "per collective and link between nodes: log-standard deviation of its duration; the slowest link decides"),
     NOISE(host_jitter, "per host burst: log-standard deviation"),
-    NOISE(straggler_share,
-        "probability that a node is slow, where GPUs differ at all (gpu_speed_spread); a point is the mean"),
-    NOISE(straggler_slowdown, "by how much longer kernels take on a slow node"),
+    NOISE(straggler_share, "probability that a host is slow (a node; of a rack a tray), where GPUs differ at all "
+                           "(gpu_speed_spread); a point is the mean"),
+    NOISE(straggler_slowdown, "by how much longer kernels take on a slow host"),
     PAUSE("host_pause", host_pause_s, "garbage collection in Python: how long a rank's host thread stands still"),
     PAUSE("host_pause_interval", host_pause_interval_s, "time between two such pauses of a rank, in the mean"),
     {FIELD("drawn_speeds", FIELD_BOOL, struct noise_options, drawn_speeds,

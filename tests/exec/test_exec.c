@@ -402,7 +402,7 @@ static void the_host_is_at_most_a_launch_queue_ahead(void **state)
     end(&f);
 }
 
-static double step_of_slow(int64_t slow_nodes, double share, bool drawn)
+static double step_of_slow(int64_t slow_hosts, double share, bool drawn)
 {
     struct fixture f;
     begin(&f, 8);
@@ -412,7 +412,7 @@ static double step_of_slow(int64_t slow_nodes, double share, bool drawn)
     plan_stream_wait(&f.builder, STREAM_COMPUTE, reduce);
     computer(&f, 0.001);
     f.options.noise.gpu_speed_spread = f.options.noise.gpu_speed_spread_below = 1e-12;
-    f.options.noise.slow_nodes = slow_nodes;
+    f.options.noise.slow_hosts = slow_hosts;
     f.options.noise.straggler_share = share;
     f.options.noise.straggler_slowdown = 0.25;
     f.options.noise.drawn_speeds = drawn;
@@ -422,10 +422,10 @@ static double step_of_slow(int64_t slow_nodes, double share, bool drawn)
     return step_s;
 }
 
-/* One slow node of four holds all up: 10 ms of compute become 12.5, and so with all of them, where they are drawn with
+/* One slow host of four holds all up: 10 ms of compute become 12.5, and so with all of them, where they are drawn with
  * certainty too. Where nobody draws, a probability makes nobody slow. (The microsecond at the end is 1.25 on slow
  * ranks, which end the step.) */
-static void slow_nodes_take_longer(void **state)
+static void slow_hosts_take_longer(void **state)
 {
     (void)state;
     double quick_s = step_of_slow(0, 0, false), longer_s = 2.5e-3 + 0.25e-6;
@@ -492,7 +492,7 @@ int main(void)
         cmocka_unit_test(kernels_follow_their_gpu_by_what_limits_them),
         cmocka_unit_test(pauses_count_from_the_end_of_the_last),
         cmocka_unit_test(the_host_is_at_most_a_launch_queue_ahead),
-        cmocka_unit_test(slow_nodes_take_longer),
+        cmocka_unit_test(slow_hosts_take_longer),
         cmocka_unit_test(means_are_those_of_a_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,7 +96,7 @@ static void shared_reference(void **state)
     exec.fold = FOLD_SLOWEST;
     exec.reference = &shared;
     exec_run(&without, &plan, hw, &exec, &arena);
-    exec.noise.slow_nodes = 2;
+    exec.noise.slow_hosts = 2;
     exec_run(&with, &plan, hw, &exec, &arena);
     exec.reference = NULL;
     exec_run(&alone, &plan, hw, &exec, &arena);

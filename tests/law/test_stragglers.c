@@ -1,4 +1,4 @@
-/* Laws of slow nodes and of pauses of the host (noise.straggler_share, noise.host_pause). */
+/* Laws of slow hosts and of pauses of the host (noise.straggler_share, noise.host_pause). */
 #include "scenario/scenario.h"
 
 #include <stdarg.h>
@@ -51,7 +51,7 @@ static double step_with_slow(struct scenario_point point, const char *slow, stru
 static const double NEARLY_NONE = 1e-9;
 
 /* Each of four nodes is slow with the probability of the share. As all wait for a slow one, however many there are, the
- * mean step is that without by (1 - share)^4, and with a slow node by the rest. A share of 0 changes no bit. */
+ * mean step is that without by (1 - share)^4, and with a slow host by the rest. A share of 0 changes no bit. */
 static void the_step_is_the_mean_over_clusters(void **state)
 {
     (void)state;
@@ -75,6 +75,35 @@ static void the_step_is_the_mean_over_clusters(void **state)
     arena_release(&arena);
 }
 
+/* A rack of several hosts is slow as often as as many nodes: of 4 nodes of 4 hosts each of 16 may be slow, and of a
+ * part of a node the hosts that the job is on. A node that is one host says so or not, to the bit. */
+static void hosts_of_a_node_are_slow_one_by_one(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *gpus;
+        double hosts, slow; /* of a node; of the job */
+    } cases[] = {{"32", 0, 4}, {"32", 1, 4}, {"32", 2, 8}, {"32", 4, 16}, {"4", 4, 2}, {"3", 4, 2}, {"4", 0, 1}};
+    double of_one_s = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena = ARENA_INIT;
+        struct scenario_point point = load(cases[i].gpus, &arena);
+        struct noise_options *noise = &point.options.exec.noise;
+        point.hw.node.hosts = (struct quantity){cases[i].hosts, 0, QUANTITY_ASSUMED, "", NULL};
+        point.hw.node.hosts.kind = cases[i].hosts > 0 ? QUANTITY_ASSUMED : QUANTITY_UNSET;
+        noise->gpu_speed_spread = NEARLY_NONE;
+        noise->straggler_share = 0.05;
+        noise->straggler_slowdown = 0.25;
+        struct scenario_result result;
+        assert_int_equal(scenario_simulate(&result, &point, &arena, ARENA_NEW(&arena, struct diag)), STATUS_OK);
+        assert_near(result.slow.share, 1 - pow(0.95, cases[i].slow), 1e-12);
+        assert_true(result.slow.some_s > 1.1 * result.slow.none_s);
+        of_one_s = i == 0 ? result.exec.step_time_s : of_one_s;
+        assert_true(i != 1 || result.exec.step_time_s == of_one_s);
+        arena_release(&arena);
+    }
+}
+
 /* Of 100 nodes with a share of 0.5 % the clusters that have slow ones have 1.27 in the mean: their step lies by 0.27
  * between those with one and with two. What the mean adds to a step is computed on the slow ranks, and the others wait.
  */
@@ -92,18 +121,18 @@ static void between_one_slow_node_and_two(void **state)
     struct diag *diag = ARENA_NEW(&arena, struct diag);
     assert_int_equal(scenario_simulate(&mean, &point, &arena, diag), STATUS_OK);
     for (int slow = 0; slow < 3; slow++) {
-        noise->slow_nodes = slow;
+        noise->slow_hosts = slow;
         noise->straggler_slowdown = slow == 0 ? 0 : 0.1;
         assert_int_equal(scenario_simulate(&of[slow], &point, &arena, diag), STATUS_OK);
     }
-    double slow_nodes = 0.5 / mean.slow.share, one_s = of[1].exec.step_time_s, two_s = of[2].exec.step_time_s;
-    assert_near(slow_nodes, 1.27, 0.01);
+    double slow_hosts = 0.5 / mean.slow.share, one_s = of[1].exec.step_time_s, two_s = of[2].exec.step_time_s;
+    assert_near(slow_hosts, 1.27, 0.01);
     assert_true(fabs(two_s - one_s) > 1e-6 * one_s);
-    assert_near(mean.slow.some_s, one_s + (slow_nodes - 1) * (two_s - one_s), 1e-9 * one_s);
+    assert_near(mean.slow.some_s, one_s + (slow_hosts - 1) * (two_s - one_s), 1e-9 * one_s);
     assert_near(mean.slow.none_s, of[0].exec.step_time_s, 1e-9 * one_s);
     double more_s = mean.exec.step_time_s - of[0].exec.step_time_s;
     double computed_s = mean.exec.breakdown.compute_s - of[0].exec.breakdown.compute_s;
-    assert_near(computed_s, more_s * slow_nodes / 100, 1e-9 * one_s);
+    assert_near(computed_s, more_s * slow_hosts / 100, 1e-9 * one_s);
     arena_release(&arena);
 }
 
@@ -220,6 +249,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_step_is_the_mean_over_clusters),
+        cmocka_unit_test(hosts_of_a_node_are_slow_one_by_one),
         cmocka_unit_test(between_one_slow_node_and_two),
         cmocka_unit_test(no_number_of_nodes_is_a_cliff),
         cmocka_unit_test(luck_decides_where_speeds_are_drawn),

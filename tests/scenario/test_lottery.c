@@ -31,7 +31,7 @@ static void a_share_of_clusters_has_some(void **state)
     (void)state;
     struct noise_options noise = {.gpu_speed_spread = 0.01, .straggler_slowdown = 0.1, .straggler_share = 0.02};
     assert_near(lottery_some(&noise, 10), 1 - gsl_cdf_binomial_P(0, 0.02, 10), 1e-12);
-    noise.slow_nodes = 1; /* that many, and no lottery */
+    noise.slow_hosts = 1; /* that many, and no lottery */
     assert_true(lottery_some(&noise, 10) == 0);
 }
 

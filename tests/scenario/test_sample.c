@@ -214,8 +214,8 @@ static void noise(void **state)
     assert_true(width_with_noise(BASE HOST_COSTS "noise: {kernel_jitter: 1 %}\n", much) < 2 * width);
 }
 
-/* Which samples are of a cluster with a slow node, and so of longer steps, a bit each. */
-static uint64_t samples_with_slow_nodes(int nodes)
+/* Which samples are of a cluster with a slow host, and so of longer steps, a bit each. */
+static uint64_t samples_with_slow_hosts(int nodes)
 {
     struct sampled *sampled = begin(BASE HOST_COSTS "noise: {gpu_speed_spread: 1.0e-9, kernel_jitter: 0, host_jitter: "
                                                     "0, straggler_share: 0.1, straggler_slowdown: 1}\n",
@@ -235,14 +235,14 @@ static uint64_t samples_with_slow_nodes(int nodes)
     return slow;
 }
 
-/* Of the first 8, 16 and 32 samples as many are of a cluster with a slow node as of all clusters, rounded: 1 -
+/* Of the first 8, 16 and 32 samples as many are of a cluster with a slow host as of all clusters, rounded: 1 -
  * 0.9^nodes of them. Jobs of other sizes have other luck. */
 static void luck_is_stratified_and_not_shared_by_sizes(void **state)
 {
     (void)state;
     uint64_t of_size[5] = {0};
     for (int nodes = 1; nodes <= 4; nodes++) {
-        of_size[nodes] = samples_with_slow_nodes(nodes);
+        of_size[nodes] = samples_with_slow_hosts(nodes);
         for (int n = 8; n <= 32; n *= 2) {
             int slow = __builtin_popcountll(of_size[nodes] & ((UINT64_C(1) << n) - 1));
             assert_true(fabs(slow - n * (1 - pow(0.9, nodes))) < 1);

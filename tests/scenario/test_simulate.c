@@ -276,13 +276,13 @@ static void out_of_memory_is_a_result(void **state)
     unload(loaded);
 }
 
-/* A run with this number of slow nodes. */
-static double step_with(const struct plan *plan, const struct scenario_point *point, int64_t slow_nodes)
+/* A run with this number of slow hosts. */
+static double step_with(const struct plan *plan, const struct scenario_point *point, int64_t slow_hosts)
 {
     struct arena arena = ARENA_INIT;
     struct exec_result result;
     struct exec_options options = point->options.exec;
-    options.noise.slow_nodes = slow_nodes;
+    options.noise.slow_hosts = slow_hosts;
     options.fold = FOLD_SLOWEST;
     exec_run(&result, plan, &point->hw, &options, &arena);
     arena_release(&arena);
@@ -291,12 +291,12 @@ static double step_with(const struct plan *plan, const struct scenario_point *po
 
 /* Of clusters with 4 nodes 1 - (1 - s)^4 have slow ones, 4 s / that many in the mean: 1.03, 1.58, 1.95 and 2.01 nodes
  * of s = 0.02, 0.3, 0.44 and 0.46. Between two numbers of nodes lies the step, at less than 0.05 of the way it is the
- * nearer one's. What it is longer by slow nodes compute and the others wait for; links rest in it. */
+ * nearer one's. What it is longer by slow hosts compute and the others wait for; links rest in it. */
 static void a_point_is_the_mean_over_the_lottery(void **state)
 {
     (void)state;
     static const struct {
-        double share, above; /* of the way from one slow node to two */
+        double share, above; /* of the way from one slow host to two */
     } cases[] = {{0.02, 0}, {0.3, -1}, {0.44, 1}, {0.46, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct loaded *loaded =
