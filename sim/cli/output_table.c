@@ -551,7 +551,7 @@ static const char *cluster_of(const struct view *view)
 /* Of the largest job. */
 static void print_slow(FILE *out, const struct view *view)
 {
-    static const double LEAST_SHARE = 0.01;
+    static const double LEAST_SHARE = 0.01, NEARLY_ALL = 0.995;
     int first = -1, last = -1;
     for (int i = 0; i < view->set->n_points; i++)
         if (view->results[i].slow.share >= LEAST_SHARE)
@@ -560,10 +560,15 @@ static void print_slow(FILE *out, const struct view *view)
         return;
     const struct scenario_result *of = &view->results[last];
     double tflops_s = of->tflops_per_gpu * of->exec.step_time_s;
-    fprintf(out,
-        "\nslow nodes: %.2g %% of such clusters of %.0f GPUs have one: %.1f TFLOPS/GPU, others %.1f; above is the "
-        "mean\n",
-        100 * of->slow.share, gpus_of(view, last), tflops_s / of->slow.some_s, tflops_s / of->slow.none_s);
+    int hosts = hw_hosts_per_node(&view->set->points[last].hw);
+    bool nearly_all = of->slow.share >= NEARLY_ALL;
+    const char *share = nearly_all ? "practically all" : arena_printf(view->arena, "%.2g %% of", 100 * of->slow.share);
+    fputc('\n', out);
+    words_paragraph(
+        out, arena_printf(view->arena,
+                 "slow %s: %s clusters of %.0f GPUs have one: %.1f TFLOPS/GPU, others %.1f; above is the mean",
+                 hosts > 1 ? "hosts" : "nodes", share, gpus_of(view, last), tflops_s / of->slow.some_s,
+                 tflops_s / of->slow.none_s));
 }
 
 /* A share of another peak than that of 16 bit, which jobs beside it have. */
