@@ -107,6 +107,91 @@ bool quantity_parse(double *out, const char *text, enum dimension dimension, cha
     return true;
 }
 
+/* Digits with _ between them and a point somewhere; decimals: behind it. */
+struct digits {
+    int64_t value;
+    int decimals;
+    bool any, too_large;
+};
+
+static struct digits read_digits(const char **text, bool negative)
+{
+    struct digits out = {0};
+    const char *at = *text;
+    bool point = false, after_digit = false;
+    for (;; at++) {
+        bool digit = *at >= '0' && *at <= '9', next = at[0] && at[1] >= '0' && at[1] <= '9';
+        if (!digit && !(after_digit && next && (*at == '_' || (*at == '.' && !point))))
+            break;
+        point = point || *at == '.';
+        after_digit = digit;
+        if (!digit)
+            continue;
+        int units = negative ? '0' - *at : *at - '0';
+        out.any = true;
+        out.decimals += point;
+        out.too_large |=
+            __builtin_mul_overflow(out.value, 10, &out.value) || __builtin_add_overflow(out.value, units, &out.value);
+    }
+    *text = at;
+    return out;
+}
+
+/* "e6"; behind it *text goes on. */
+static int read_exponent(const char **text)
+{
+    enum { MOST = 99 };
+    const char *at = *text + (**text == 'e' || **text == 'E');
+    bool negative = *at == '-';
+    at += *at == '-' || *at == '+';
+    if (at == *text || *at < '0' || *at > '9')
+        return 0;
+    int value = 0;
+    for (; *at >= '0' && *at <= '9'; at++)
+        value = value < MOST ? 10 * value + (*at - '0') : MOST;
+    *text = at;
+    return negative ? -value : value;
+}
+
+/* What a letter multiplies by, as a power of kilo; with an i, of 1024. */
+static int read_letter(const char **text, int64_t *kilo)
+{
+    static const char letters[] = "KkMmBbTtGg";
+    static const int powers[] = {1, 2, 3, 4, 3};
+    const char *found = **text ? strchr(letters, **text) : NULL;
+    if (!found)
+        return 0;
+    *kilo = (*text)[1] == 'i' ? 1024 : *kilo;
+    *text += (*text)[1] == 'i' ? 2 : 1;
+    return powers[(found - letters) / 2];
+}
+
+enum count_text count_parse(int64_t *out, const char *text, int64_t kilo)
+{
+    bool negative = *text == '-';
+    text += *text == '-' || *text == '+';
+    struct digits digits = read_digits(&text, negative);
+    int exponent = read_exponent(&text) - digits.decimals;
+    int power = read_letter(&text, &kilo);
+    int64_t value = digits.value;
+    if (!digits.any || *text)
+        return COUNT_NO_NUMBER;
+    bool too_large = digits.too_large;
+    for (; power > 0; power--)
+        too_large |= __builtin_mul_overflow(value, kilo, &value);
+    for (; exponent > 0 && value != 0; exponent--)
+        too_large |= __builtin_mul_overflow(value, 10, &value);
+    if (too_large)
+        return COUNT_TOO_LARGE;
+    for (; exponent < 0 && value != 0; exponent++) {
+        if (value % 10 != 0)
+            return COUNT_NOT_WHOLE;
+        value /= 10;
+    }
+    *out = value;
+    return COUNT_OK;
+}
+
 const char *dimension_unit(enum dimension dimension)
 {
     return dimensions[dimension].base;

@@ -48,6 +48,12 @@ enum dimension {
  * would be right, as in "'5 GB' is not a time (examples: 5 us, 1.2 ms)". *out is then untouched. */
 bool quantity_parse(double *out, const char *text, enum dimension dimension, char *why, size_t n);
 
+/* A whole number as people write it: "8", "1_000_000", "1e6", "8k", "1.5K", "11.3B", "15T"; k, M, B (or G) and T, in
+ * any case, are powers of kilo, with an i (Ki, Mi) of 1024. What it comes to must be whole: "1.0005k" is not. Only
+ * COUNT_OK sets *out. */
+enum count_text { COUNT_OK, COUNT_NO_NUMBER, COUNT_NOT_WHOLE, COUNT_TOO_LARGE };
+enum count_text count_parse(int64_t *out, const char *text, int64_t kilo);
+
 /* value (base SI) with a fitting prefix: "2.04 TB/s", "80 GiB" when an even binary size, else "39.1 GB". Returns
  * buffer. */
 const char *quantity_format(char *buffer, size_t n, double value, enum dimension dimension);

@@ -1,6 +1,7 @@
 #include "cli/arguments.h"
 
 #include "base/threads.h"
+#include "base/units.h"
 #include "cli/cli.h"
 #include "cli/describe.h"
 #include "coll/coll.h"
@@ -8,7 +9,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -26,37 +26,22 @@ static bool same_key(const char *a, const char *b)
     return same;
 }
 
-static int count(const struct argument *argument, int least, int most)
+static int count(const struct argument *argument, int kilo, int least, int most)
 {
-    char *end = NULL;
-    long n = strtol(argument->text, &end, 10);
-    if (end == argument->text || *end || n < least || n > most)
+    int64_t n = 0;
+    if (count_parse(&n, argument->text, kilo ? kilo : 1000) != COUNT_OK || n < least || n > most)
         argp_error(argument->state, "--%s %s: a number from %d to %d is wanted", argument->option, argument->text,
             least, most);
     return (int)n;
 }
 
-double argument_scaled(const char *text)
-{
-    static const struct {
-        char suffix;
-        double factor;
-    } suffixes[] = {{'\0', 1}, {'K', 1e3}, {'M', 1e6}, {'B', 1e9}, {'T', 1e12}};
-    char *end = NULL;
-    if (!isdigit((unsigned char)*text) || strpbrk(text, "xX")) /* strtod would read hexadecimal */
-        return 0;
-    double value = strtod(text, &end);
-    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
-        if (toupper((unsigned char)*end) == suffixes[i].suffix && (!*end || !end[1]) && isfinite(value))
-            return value * suffixes[i].factor;
-    return 0;
-}
-
 void argument_tokens(void *token_count, const struct argument *argument)
 {
     struct token_count *tokens = token_count;
-    *tokens = (struct token_count){argument_scaled(argument->text), argument->text};
-    if (!(tokens->n >= 1))
+    int64_t n = 0;
+    bool read = count_parse(&n, argument->text, 1000) == COUNT_OK && n >= 1;
+    *tokens = (struct token_count){(double)n, argument->text};
+    if (!read)
         argp_error(argument->state, "--tokens %s: a number of tokens is wanted, as in 15T or 300B", argument->text);
 }
 
@@ -141,6 +126,12 @@ void overrides_free(struct overrides *overrides)
     arena_release(&overrides->texts);
 }
 
+/* --gpus 8,64: [8,64]. */
+static const char *setting_text(const char *text, struct arena *arena)
+{
+    return strchr(text, ',') && *text != '[' ? arena_printf(arena, "[%s]", text) : text;
+}
+
 static void take_option(const struct command_option *option, void *member, const struct argument *argument)
 {
     struct overrides *overrides = member;
@@ -152,13 +143,13 @@ static void take_option(const struct command_option *option, void *member, const
         *(bool *)member = true;
         break;
     case OPTION_COUNT:
-        *(int *)member = count(argument, 1, option->most);
+        *(int *)member = count(argument, option->kilo, 1, option->most);
         break;
     case OPTION_COUNT64:
-        *(int64_t *)member = count(argument, 1, option->most);
+        *(int64_t *)member = count(argument, option->kilo, 1, option->most);
         break;
     case OPTION_SAMPLES:
-        *(int *)member = count(argument, 2, MAX_SAMPLES);
+        *(int *)member = count(argument, 0, 2, MAX_SAMPLES);
         break;
     case OPTION_NAME:
         *(int *)member = argument_name(argument, option->names);
@@ -170,7 +161,8 @@ static void take_option(const struct command_option *option, void *member, const
         vec_push(&overrides->list, (struct scenario_override){"run.seed", argument->text});
         break;
     case OPTION_SETTING:
-        vec_push(&overrides->list, (struct scenario_override){option->path, argument->text});
+        vec_push(&overrides->list, (struct scenario_override){option->path,
+                                       option->text ? option->text : setting_text(argument->text, &overrides->texts)});
         break;
     case OPTION_TAKE:
         option->take(member, argument);
@@ -189,7 +181,7 @@ static void take_wide(void *command, const struct argument *argument)
 static void take_jobs(void *command, const struct argument *argument)
 {
     (void)command;
-    threads_limit(count(argument, 1, THREADS_MAX));
+    threads_limit(count(argument, 0, 1, THREADS_MAX));
 }
 
 static const struct command_option common[] = {

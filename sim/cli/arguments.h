@@ -20,7 +20,7 @@ enum option_kind {
     OPTION_NAME,    /* int or an enum: the index in names (NULL-terminated), which a message lists */
     OPTION_SET,     /* struct overrides: KEY=VALUE */
     OPTION_SEED,    /* struct overrides: of run.seed */
-    OPTION_SETTING, /* struct overrides: of the setting `path` */
+    OPTION_SETTING, /* struct overrides: of the setting `path`; with commas a list, which is swept */
     OPTION_TAKE     /* anything: what take() makes of it */
 };
 
@@ -42,6 +42,8 @@ struct command_option {
     int flags;        /* argp's, and those below */
     char letter;      /* a short name, too; 0: none */
     const char *path; /* OPTION_SETTING: "train.seq_len" */
+    const char *text; /* OPTION_SETTING that takes no value: what is set */
+    int kilo;         /* OPTION_COUNT, OPTION_COUNT64: what k stands for, as in 8k; 0: 1000 */
 };
 /* OPTION_LIST: may be given again. Of OPTION_KEYS (OPTION_SET is), a list of KEY=VALUE, each key once, or once more
  * after an option with OPTION_NEXT. */
@@ -78,27 +80,37 @@ void command_line_parse(const struct command_line *line, int argc, char **argv, 
 /* argp_parse() of what takes no options. */
 void arguments_parse(const struct argp *argp, int argc, char **argv, unsigned flags, void *input);
 
-/* Settings of a job that are options, too, by the names that `capacity` and `memory` have for them: each is --set of
- * its path. In struct overrides `overrides` of type. */
+/* Settings of a job that are options, too, of every command that takes a scenario or a model, by the names that
+ * `capacity` and `memory` have for them: each is --set of its path. In struct overrides `overrides` of type. */
 #define SETTING(type, name_, value_, path_, doc_)                                                                      \
     {                                                                                                                  \
         name_, value_, doc_ " (" path_ ")", OPTION_SETTING, .member = offsetof(type, overrides), .path = path_         \
     }
 #define JOB_OPTIONS(type)                                                                                              \
+    SETTING(type, "strategy", "S", "strategy", "As in fsdp, fsdp2, ddp, zero3 or megatron"),                           \
+        SETTING(type, "global-batch", "N", "train.global_batch", "Sequences of all GPUs to an optimizer step"),        \
+        JOB_SEARCHED_OPTIONS(type)
+/* The same of a command that has a --strategy and a --global-batch of its own. */
+#define JOB_SEARCHED_OPTIONS(type)                                                                                     \
     SETTING(type, "topology", "FILE", "cluster.topology", "Cluster file, or its name, as h100-8x400g"),                \
-        SETTING(type, "gpus", "N", "cluster.gpus", "GPUs of the job"),                                                 \
-        SETTING(type, "seq-len", "T", "train.seq_len", "Tokens of a sequence"),                                        \
+        SETTING(type, "gpus", "N", "cluster.gpus", "GPUs of the job; 8,64,512 sweeps, here and below"),                \
+        SETTING(type, "seq-len", "T", "train.seq_len", "Tokens of a sequence, as 4096 or 8k"),                         \
         SETTING(type, "micro-batch", "B", "train.micro_batch", "Sequences on a GPU at once"),                          \
         SETTING(type, "checkpointing", "C", "train.activation_checkpointing", "none, full, selective or core_attn"),   \
         SETTING(type, "attention", "A", "train.attention", "naive or flash"),                                          \
         SETTING(type, "precision", "P", "train.precision", "As in bf16_mixed or fp8_mixed"),                           \
+        {"dtype", "P", "The same as --precision", OPTION_SETTING, .member = offsetof(type, overrides),                 \
+            .path = "train.precision", .flags = OPTION_HIDDEN},                                                        \
         SETTING(type, "optimizer", "O", "train.optimizer", "As in adamw"),                                             \
         SETTING(type, "stack", "FILE", "stack", "Stack profile, or its name, as megatron-core"),                       \
         SETTING(type, "tensor", "N", "parallelism.tensor", "GPUs of tensor parallelism"),                              \
         SETTING(type, "context", "N", "parallelism.context", "GPUs of context parallelism"),                           \
         SETTING(type, "pipeline", "N", "parallelism.pipeline", "Stages of a pipeline"),                                \
         SETTING(type, "virtual", "N", "parallelism.virtual", "Model chunks of a stage"),                               \
-        SETTING(type, "expert", "N", "parallelism.expert", "GPUs of expert parallelism")
+        SETTING(type, "expert", "N", "parallelism.expert", "GPUs of expert parallelism"),                              \
+        {"no-noise", NULL, "GPUs, hosts and network without variation: much faster of many GPUs (noise=off)",          \
+            OPTION_SETTING, .member = offsetof(type, overrides), .path = "noise", .text = "off"},                      \
+        SETTING(type, "fold", "F", "run.fold", "slowest: with noise the nodes of the slowest GPUs alone, faster")
 
 /* --shard I/N: the I-th of N parts, which a job array does. */
 struct shard {
@@ -138,10 +150,7 @@ void argument_protocol(void *protocol, const struct argument *argument);
     }
 void argument_collective(void *name, const struct argument *argument);
 
-/* "15T", "11.3B", "7e9": a number with K, M, B or T, powers of 1000; 0 when text is something else. */
-double argument_scaled(const char *text);
-
-/* --tokens N: from 1, as argument_scaled() reads it, with its text. */
+/* --tokens N: from 1, as count_parse() reads it, with its text. */
 struct token_count {
     double n; /* 0: not given */
     const char *text;

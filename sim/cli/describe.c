@@ -207,9 +207,12 @@ static void complete_value(const struct command_option *option, const char *begi
         enum files_kind kind;
     } files[] = {{"topology", FILES_CLUSTERS}, {"gpu", FILES_GPUS}, {"model", FILES_MODELS}, {"stack", FILES_STACKS}};
     struct arena arena = ARENA_INIT;
-    if (option->kind == OPTION_NAME)
-        for (int i = 0; option->names[i]; i++)
-            describe_candidate(option->names[i], begin, "");
+    size_t at = 0;
+    const struct config_field *field = option->path ? config_field_at(&scenario_table, option->path, &at) : NULL;
+    const char *const *names = field && field->type == FIELD_ENUM ? field->names : option->names;
+    if (names)
+        for (int i = 0; names[i]; i++)
+            describe_candidate(names[i], begin, "");
     else if (option->kind == OPTION_SET || option->flags & OPTION_KEYS)
         complete_keys("", &scenario_table, begin, &arena);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)

@@ -395,7 +395,6 @@ static void take_days(void *days, const struct argument *argument)
 static const struct command_option options[] = {
     {"set", "KEY=VALUE", "Set an option, as in goodput.checkpoint_interval=10min; may be repeated", OPTION_SET,
         AT(overrides)},
-    SETTING(struct goodput_command, "strategy", "S", "strategy", "As in fsdp or megatron"),
     JOB_OPTIONS(struct goodput_command),
     {"days", "D",
         "Days that a history lasts (default: goodput.days of the scenario, else as many as --tokens take without a "

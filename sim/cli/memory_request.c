@@ -22,7 +22,7 @@ static const struct {
 } settings[] = {
     {"strategy", "--strategy"},
     {"cluster.gpus", "--gpus"},
-    {"train.precision", "--dtype"},
+    {"train.precision", "--precision"},
     {"train.optimizer", "--optimizer"},
     {"train.micro_batch", "--micro-batch"},
     {"train.seq_len", "--seq-len"},
@@ -118,6 +118,17 @@ static void take_checkpointing(void *self, const struct argument *argument)
     request->job.point.options.strategy.train.activation_checkpointing = argument_name(argument, checkpointing_names);
 }
 
+/* fsdp1 and fsdp2 are one strategy of these commands, which takes the same memory for states. */
+static void take_strategy(void *self, const struct argument *argument)
+{
+    struct memory_job *job = self;
+    const struct strategy_word *word = strategy_word(argument->text);
+    bool version = word && strcmp(word->path, "fsdp.version") == 0;
+    job->strategy = version ? MEMORY_FSDP : argument_name(argument, memory_strategy_names);
+    if (version)
+        job->point.options.strategy.fsdp.version = *word->value - '0';
+}
+
 static void take_qlora(void *self, const struct argument *argument)
 {
     struct memory_job *job = &((struct memory_request *)self)->job;
@@ -147,24 +158,27 @@ static void complete(void *self, struct argp_state *state)
 #define PARALLEL(member) AT(job.point.options.strategy.parallelism.member)
 #define TRAIN(member) AT(job.point.options.strategy.train.member)
 static const struct command_option options[] = {
-    {"dtype", "D",
+    {"precision", "P",
         "fp32, tf32, bf16_mixed (default), fp16_mixed, fp8_mixed, fp4_mixed, bf16_master, bf16, fp16 or int8 (which "
         "nobody trains in: states alone are counted)",
         OPTION_NAME, AT(job.dtype), .names = memory_dtype_names},
+    {"dtype", "P", "the same as --precision", OPTION_NAME, AT(job.dtype), .names = memory_dtype_names,
+        .flags = OPTION_HIDDEN},
     {"optimizer", "O",
         "adamw (default), adam, sgd, sgd_momentum, lion, adam8bit, adafactor, adafactor_momentum, lomo or muon",
         OPTION_NAME, TRAIN(optimizer), .names = optimizer_names},
     {"strategy", "S",
-        "single_device (default on one GPU), ddp (default on several), zero1, zero2, zero3, fsdp, or megatron (default "
-        "with tensor, pipeline, context or expert parallelism)",
-        OPTION_NAME, AT(job.strategy), .names = memory_strategy_names},
+        "single_device (default on one GPU), ddp (default on several), zero1, zero2, zero3, fsdp, fsdp2, or megatron "
+        "(default with tensor, pipeline, context or expert parallelism)",
+        OPTION_TAKE, AT(job), .take = take_strategy, .names = memory_strategy_names},
     {"gpus", "N", "GPUs that share the job (default 1)", OPTION_COUNT64, AT(job.point.options.cluster.gpus),
         .most = MOST_COUNT},
     {"micro-batch", "B", "sequences on a GPU at once; counts activations", OPTION_COUNT64, TRAIN(micro_batch),
         .most = MOST_COUNT},
-    {"seq-len", "T", "tokens of a sequence", OPTION_COUNT64, TRAIN(seq_len), .most = MOST_COUNT},
+    {"seq-len", "T", "tokens of a sequence, as 4096 or 8k", OPTION_COUNT64, TRAIN(seq_len), .most = MOST_COUNT,
+        .kilo = 1024},
     {"decoder-seq-len", "T", "T5: tokens of the decoder (default: seq-len)", OPTION_COUNT64, TRAIN(decoder_seq_len),
-        .most = MOST_COUNT},
+        .most = MOST_COUNT, .kilo = 1024},
     {"checkpointing", "C",
         "none (default), full: blocks are recomputed, or selective: all except every second GEMM and "
         "fused attention",
@@ -231,8 +245,9 @@ static void adapt_to_fit(struct command_option *all)
         {"micro-batch", NULL},
         {"checkpointing", NULL},
         {"teach", NULL},
-        {"strategy", "ddp, zero1, zero2, zero3, fsdp (default), megatron (default with tensor, pipeline, context or "
-                     "expert parallelism), or single_device with --gpus 1"},
+        {"strategy",
+            "ddp, zero1, zero2, zero3, fsdp (default), fsdp2, megatron (default with tensor, pipeline, context or "
+            "expert parallelism), or single_device with --gpus 1"},
         {"gpus", "only for this number of GPUs that share the job (default: 1 to 512)"},
         {"gpu", "GPU file, as topologies/gpus/a100-sxm4-80gb.yaml, or the memory of any card, as 24GiB; needed, "
                 "or --topology"},
@@ -463,9 +478,10 @@ static enum status load_gpus(struct memory_request *request, struct arena *arena
 /* "1B", "11.3B", "124M", "7e9": parameters; 0 when text is something else. */
 static int64_t parameter_count(const char *text)
 {
-    static const double FEWEST = 1e3, MOST = 1e15; /* 70 is 70B without its letter, not a model */
-    double params = argument_scaled(text);
-    return params >= FEWEST && params < MOST ? llround(params) : 0;
+    static const int64_t FEWEST = 1000, MOST = 1000000000000000; /* 70 is 70B without its letter, not a model */
+    int64_t params = 0;
+    bool read = count_parse(&params, text, 1000) == COUNT_OK;
+    return read && params >= FEWEST && params < MOST ? params : 0;
 }
 
 static enum status load_shape(struct memory_request *request, struct arena *arena, struct diag *diag)

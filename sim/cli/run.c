@@ -99,6 +99,7 @@ static const struct command_option options[] = {
     {"set", "KEY=VALUE", "Set an option in all scenarios, as in --set train.micro_batch=16; may be repeated",
         OPTION_SET, AT(overrides)},
     {"seed", "N", "The same as --set run.seed=N", OPTION_SEED, AT(overrides)},
+    JOB_OPTIONS(struct run),
     {"format", "FORMAT",
         "table (default), csv, with a column for each swept setting, or json; json also holds every setting of a "
         "point, with its unit and whether it comes from a file, from --set or is the default",

@@ -26,6 +26,7 @@ struct command {
 static const struct command_option options[] = {
     {"set", "KEY=VALUE", "Set an option, as in --set cluster.gpus=64; may be repeated", OPTION_SET, AT(overrides)},
     {"seed", "N", "The same as --set run.seed=N", OPTION_SEED, AT(overrides)},
+    JOB_OPTIONS(struct command),
     {"db", "PATH", "Store the result in this database, for `flopcast plot sensitivity`", OPTION_TEXT, AT(db)},
     {"top", "N", "table: the N parameters with the largest effect (default: 15)", OPTION_COUNT, AT(top),
         .most = MOST_ITEMS},

@@ -24,11 +24,12 @@
 /* ---- the job of a search: a scenario, or a model with what the command line says, by one strategy or by all of them
  * ---- */
 
-/* Strategies, and the stack profiles that people run them with; no profile: PyTorch's eager kernels. */
+/* Strategies, and the stack profiles that people run them with; no profile: PyTorch's eager kernels. word: another name
+ * of this one alone. */
 static const struct variant {
-    const char *strategy, *stack;
-} variants[] = {{"megatron", "megatron-core"}, {"fsdp", "torch-compile"}, {"fsdp", "torchtitan"}, {"deepspeed", NULL},
-    {"ddp", "torch-compile"}};
+    const char *strategy, *stack, *word;
+} variants[] = {{"megatron", "megatron-core", NULL}, {"fsdp", "torch-compile", "fsdp1"},
+    {"fsdp", "torchtitan", "fsdp2"}, {"deepspeed", NULL, NULL}, {"ddp", "torch-compile", NULL}};
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
 static const char *given(const struct tune_command *command, const char *path)
@@ -44,11 +45,25 @@ static bool is_model(const struct scenario_set *set)
     return set->n_points > 0 && strcmp(set->points[0].options.model_path, set->file) == 0;
 }
 
+/* A strategy, or a word for it, as zero3, which the variant is then searched with. */
+static bool is_called(const struct variant *variant, const char *strategy)
+{
+    const struct strategy_word *word = strategy_word(strategy);
+    if (strcmp(strategy, variant->strategy) == 0 || (variant->word && strcmp(strategy, variant->word) == 0))
+        return true;
+    return word && strcmp(word->path, "fsdp.version") != 0 &&
+           strcmp(strategy_kind_names[word->kind], variant->strategy) == 0;
+}
+
+static bool is_all(const struct tune_command *command)
+{
+    return command->strategy && strcmp(command->strategy, "all") == 0;
+}
+
 /* What is not said twice: of one stack that is given, a strategy is tried once. */
 static bool is_tried(const struct tune_command *command, int v)
 {
-    bool wanted = !command->strategy || strcmp(command->strategy, "all") == 0 ||
-                  strcmp(command->strategy, variants[v].strategy) == 0;
+    bool wanted = !command->strategy || is_all(command) || is_called(&variants[v], command->strategy);
     bool again = v > 0 && strcmp(variants[v - 1].strategy, variants[v].strategy) == 0 && given(command, "stack");
     return wanted && !again;
 }
@@ -76,7 +91,8 @@ static void load_with(struct scenario_set *out, struct tune_command *command, co
             vec_push(&all, at);
     }
     if (variant)
-        vec_push(&all, ((struct scenario_override){"strategy", variant->strategy}));
+        vec_push(&all, ((struct scenario_override){
+                           "strategy", !command->strategy || is_all(command) ? variant->strategy : command->strategy}));
     if (variant && variant->stack && !given(command, "stack"))
         vec_push(&all, ((struct scenario_override){"stack", variant->stack}));
     scenario_load(out, command->file, all.at, all.n, &command->arena, diag);
@@ -140,7 +156,7 @@ static void load_all(struct scenario_set *set, struct tune_command *command, str
 static void tune_load(struct scenario_set *set, struct tune_command *command, struct diag *diag)
 {
     struct tune_options *options = &command->options;
-    bool all = command->strategy && strcmp(command->strategy, "all") == 0;
+    bool all = is_all(command);
     if (!all && command->strategy)
         vec_push(&command->overrides.list, ((struct scenario_override){"strategy", command->strategy}));
     load_variant(set, command, NULL, diag);
@@ -373,9 +389,10 @@ static const struct command_option options[] = {
         OPTION_SET, AT(overrides)},
     {"strategy", "S",
         "all: every strategy with the stack that people run it with (the default of a model), or one, as in fsdp, "
-        "megatron, deepspeed, ddp",
+        "fsdp2, "
+        "megatron, zero3, ddp",
         OPTION_TEXT, AT(strategy)},
-    JOB_OPTIONS(struct tune_command),
+    JOB_SEARCHED_OPTIONS(struct tune_command),
     {"by", "ORDER", "speed: tokens/s of the job (default); cost: dollars for the tokens", OPTION_NAME, AT(by),
         .names = tune_order_names},
     PRICE_OPTION(struct tune_command),

@@ -11,7 +11,7 @@
 
 struct tune_command {
     const char *file, *db;
-    const char *strategy; /* --strategy: "all", or one of strategy_kind_names; NULL: not given */
+    const char *strategy; /* --strategy: "all", or one of strategy_names; NULL: not given */
     bool is_model;        /* file is a model, no scenario */
     struct shard shard;
     struct crew *crew;

@@ -35,6 +35,7 @@ static const struct command_option options[] = {
     {"to", "GPUS", "The large cluster (default: the largest)", OPTION_TEXT, AT(to)},
     {"set", "KEY=VALUE", "Set an option, as in --set train.micro_batch=16; may be repeated", OPTION_SET, AT(overrides)},
     {"seed", "N", "The same as --set run.seed=N", OPTION_SEED, AT(overrides)},
+    JOB_OPTIONS(struct explain),
     {"db", "PATH", "Store the parts in this database, for `flopcast plot waterfall`", OPTION_TEXT, AT(db)},
     {"top", "N", "Show the N longest items of the critical path, and of collectives (default: 12)", OPTION_COUNT,
         AT(top), .most = MOST_ITEMS},

@@ -16,7 +16,7 @@
 
 enum { MOST_COLLECTIVES = 6 }; /* of a side, in a table */
 
-/* Overrides of the scenario as it is, or of one changed one on top of them. */
+/* The scenario as it is, or a changed one: what is set on top of what holds for all. */
 struct variant {
     VEC(struct scenario_override) overrides;
     const char *label; /* "train.micro_batch=16 run.seed=2" */
@@ -29,6 +29,7 @@ struct variant {
 struct whatif {
     const char *file;
     enum records_format format;
+    struct overrides overrides;   /* of all */
     VEC(struct variant) variants; /* the first is the scenario as it is */
     struct arena arena;
 };
@@ -60,12 +61,6 @@ static void take_or(void *self, const struct argument *argument)
     begin_variant(self, "");
 }
 
-static void take_base(void *self, const struct argument *argument)
-{
-    struct whatif *whatif = self;
-    vec_push(&whatif->variants.at[0].overrides, argument_override(argument, &whatif->arena));
-}
-
 static void check(void *self, struct argp_state *state)
 {
     if (lacks_change(self))
@@ -77,8 +72,10 @@ static const struct command_option options[] = {
         .flags = OPTION_KEYS},
     {"or", NULL, "Changes after this are another changed scenario", OPTION_TAKE, .take = take_or,
         .flags = OPTION_LIST | OPTION_NEXT},
-    {"base", "KEY=VALUE", "Set it in the scenario and in all changed ones, as in cluster.gpus=64", OPTION_TAKE,
-        .take = take_base, .flags = OPTION_KEYS},
+    {"base", "KEY=VALUE",
+        "Set it in the scenario and in all changed ones, as in cluster.gpus=64; so do the options below", OPTION_SET,
+        .member = offsetof(struct whatif, overrides)},
+    JOB_OPTIONS(struct whatif),
     RECORDS_OPTION(struct whatif),
     {0},
 };
@@ -112,9 +109,9 @@ static void load(struct whatif *whatif, int v, struct diag *diag)
 {
     struct variant *variant = &whatif->variants.at[v], *base = &whatif->variants.at[0];
     VEC(struct scenario_override) all = {0};
-    for (int i = 0; i < base->overrides.n; i++)
-        vec_push(&all, base->overrides.at[i]);
-    for (int i = 0; v > 0 && i < variant->overrides.n; i++)
+    for (int i = 0; i < whatif->overrides.list.n; i++)
+        vec_push(&all, whatif->overrides.list.at[i]);
+    for (int i = 0; i < variant->overrides.n; i++)
         vec_push(&all, variant->overrides.at[i]);
     enum status status = scenario_load(&variant->set, whatif->file, all.at, all.n, &whatif->arena, diag);
     vec_free(&all);
@@ -155,6 +152,7 @@ static void release(struct whatif *whatif)
         vec_free(&variant->overrides);
     }
     vec_free(&whatif->variants);
+    overrides_free(&whatif->overrides);
     arena_release(&whatif->arena);
 }
 

@@ -82,7 +82,7 @@ enum field_type {
     FIELD_PATH,   /* const char *, joined to the folder of the file that names it; kept when absolute, and in a document
                      of ORIGIN_COMMAND_LINE; where there is no such file, flopcast's own of that name, or short name of
                      its kind (base/files.h) */
-    FIELD_INT,    /* int64_t; "8", "1e6" no: plain digits, optional sign, optional _ between digits */
+    FIELD_INT,    /* int64_t; "8", "1_000", "1e6", "8k": as count_parse() reads it (base/units.h) */
     FIELD_NUMBER, /* double in base SI, written with the unit of dimension, then also in quotes (as JSON must) */
     FIELD_BOOL,   /* bool */
     FIELD_ENUM,   /* int, index into names */
@@ -107,6 +107,7 @@ struct config_field {
     size_t offset;            /* offsetof in the struct */
     const char *help;         /* one sentence, for the reference */
     enum dimension dimension; /* FIELD_NUMBER, FIELD_SOURCED */
+    int kilo;                 /* FIELD_INT: what its k stands for, as in 8k; 0: 1000 */
     bool required;
     double min, max; /* FIELD_INT, FIELD_NUMBER, FIELD_SOURCED: inclusive, base SI; not checked when both are 0 */
     const char *const *names;           /* FIELD_ENUM: NULL-terminated */

@@ -49,27 +49,6 @@ enum status config_wrong_kind(struct config_node node, const struct config_field
         diag, config_pos(node), "'%s' is %s; %s is wanted", field->key, kinds[config_kind(node)], wanted[field->type]);
 }
 
-/* Plain decimal digits with a sign and with _ between digits. False when text is something else. */
-static bool parse_int(int64_t *out, bool *too_large, const char *text)
-{
-    bool negative = *text == '-';
-    int64_t value = 0;
-    *too_large = false;
-    text += *text == '-' || *text == '+';
-    for (bool after_digit = false; *text; text++) {
-        bool digit = *text >= '0' && *text <= '9';
-        if (!digit && !(*text == '_' && after_digit && text[1] >= '0' && text[1] <= '9'))
-            return false;
-        after_digit = digit;
-        if (!digit)
-            continue;
-        int units = negative ? '0' - *text : *text - '0';
-        *too_large |= __builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, units, &value);
-    }
-    *out = value;
-    return text[-1] >= '0' && text[-1] <= '9';
-}
-
 static enum status check_range(
     struct config_node node, const struct config_field *field, double value, struct diag *diag)
 {
@@ -91,14 +70,18 @@ static enum status read_int(struct config_node node, const struct config_field *
     const char *text = config_text(node);
     struct source_pos at = config_pos(node);
     int64_t value = 0;
-    bool too_large = false;
     if (config_quoted(node))
         return diag_input(diag, at, "'%.40s' in quotes is a text; a whole number is wanted", text);
-    if (!parse_int(&value, &too_large, text))
-        return diag_input(diag, at, "'%.40s' is not a whole number (examples: 8, 1_000_000)%s", text,
+    switch (count_parse(&value, text, field->kilo ? field->kilo : 1000)) {
+    case COUNT_OK:
+        break;
+    case COUNT_NO_NUMBER:
+    case COUNT_NOT_WHOLE:
+        return diag_input(diag, at, "'%.40s' is not a whole number (examples: 8, 1_000_000, 8k)%s", text,
             strchr(text, ',') ? "; several of them to sweep are a list, as [8, 16]" : "");
-    if (too_large)
+    case COUNT_TOO_LARGE:
         return diag_input(diag, at, "'%.40s' does not fit in 64 bits", text);
+    }
     enum status status = check_range(node, field, (double)value, diag);
     if (status == STATUS_OK)
         *out = value;

@@ -2,6 +2,7 @@
 #include "scenario/kinds.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* Where a value that a message is about was set. */
 static struct source_pos at(const struct scenario_point *point, const char *path)
@@ -9,24 +10,35 @@ static struct source_pos at(const struct scenario_point *point, const char *path
     return scenario_origin(point, path).at;
 }
 
+/* A model alone has no file to write it in. */
+static void say_missing(const struct scenario_point *point, struct source_pos at, const char *key, const char *example,
+    const char *option, struct diag *diag)
+{
+    const char *model = point->options.model_path;
+    if (model && strcmp(model, point->file) == 0)
+        diag_input(diag, at, "'%s' is not given; say it, as in %s", key, option);
+    else
+        diag_input(
+            diag, at, "'%s' is not given; write it in the file, sweep it or use --set (as in '%s')", key, example);
+}
+
 void check_given(const struct scenario_point *point, struct diag *diag)
 {
     const struct scenario *options = &point->options;
     const struct {
-        const char *key, *example;
+        const char *key, *example, *option;
         bool given;
     } needed[] = {
-        {"model", "model: models/t5-11b.yaml", options->model_path != NULL},
+        {"model", "model: models/t5-11b.yaml", "", options->model_path != NULL},
         {"cluster.topology", "cluster: {topology: ../topologies/clusters/a100-80gb-roce-2tb.yaml}",
-            options->cluster.topology != NULL},
-        {"cluster.gpus", "cluster: {gpus: 8}", options->cluster.gpus > 0},
-        {"train.micro_batch", "train: {micro_batch: 8}", options->strategy.train.micro_batch > 0},
+            "--topology h100-8x400g", options->cluster.topology != NULL},
+        {"cluster.gpus", "cluster: {gpus: 8}", "--gpus 8", options->cluster.gpus > 0},
+        {"train.micro_batch", "train: {micro_batch: 8}", "--micro-batch 8", options->strategy.train.micro_batch > 0},
     };
     struct source_pos whole = {.file = point->file};
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (!needed[i].given)
-            diag_input(diag, whole, "'%s' is not given; write it in the file, sweep it or use --set (as in '%s')",
-                needed[i].key, needed[i].example);
+            say_missing(point, whole, needed[i].key, needed[i].example, needed[i].option, diag);
     const struct scenario_published_options *published = &options->published;
     if (!published->file != !published->figure)
         diag_input(diag, at(point, published->file ? "published.file" : "published.figure"),
@@ -59,9 +71,8 @@ static void check_sequence(const struct scenario_point *point, struct diag *diag
         diag_input(diag, at(point, "train.seq_len"),
             "model '%s' makes %" PRId64 " tokens of a sample; leave 'seq_len' out", shape->name, of_sample);
     else if (given == 0)
-        diag_input(diag, (struct source_pos){.file = point->file},
-            "'train.seq_len' is not given; write it in the file, sweep it or use --set (as in 'train: {seq_len: "
-            "512}')");
+        say_missing(point, (struct source_pos){.file = point->file}, "train.seq_len", "train: {seq_len: 512}",
+            "--seq-len 4096", diag);
     if (of_sample > 0 && point->options.flops_formula == FLOPS_PARAMETERS)
         diag_input(diag, at(point, "report.flops_formula"),
             "6 x parameters x tokens does not hold for model '%s', whose samples are no texts; use model or hardware",

@@ -48,6 +48,12 @@ const char *parallelism_elsewhere(const char *key);
  * checks all of it. */
 void resolve_point(struct scenario_point *point, struct diag *diag);
 
+/* Of options as they were read: a word for a strategy (strategy_words) becomes the strategy and its setting, which has
+ * the word's origin. What somebody else gave of that setting is the word's if that is from nearer (--set before the
+ * file), and an error where both stand in one place and differ. prefix: of paths in origins, as "settings.". */
+void strategy_word_take(struct scenario *options, const char *prefix, struct config_origins *origins,
+    struct arena *arena, struct diag *diag);
+
 /* The list moves into the arena; it is not pushed to any more. */
 void scenario_keep_origins(struct config_origins *origins, struct arena *arena);
 
@@ -70,6 +76,8 @@ void sweep_read(struct sweep *sweep, struct config_node node, struct arena *aren
  * base. */
 void sweep_override(struct sweep *sweep, struct sweep_key key, struct scenario *base, struct arena *arena,
     struct config_origins *origins, struct diag *diag);
+/* The key is not swept any more. */
+void sweep_drop(struct sweep *sweep, const char *path);
 /* Every key exists and stands once, every value fits its field, lists of an axis have one length, not too many points.
  */
 void sweep_check(const struct sweep *sweep, struct arena *arena, struct diag *diag);

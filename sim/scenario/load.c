@@ -146,6 +146,25 @@ enum status scenario_override_parse(
     return status;
 }
 
+/* What makes GPUs, hosts and networks vary (exec_noise_is_on()), all of it: --set noise=off. */
+static void turn_noise_off(struct loader *loader, struct sweep_key off)
+{
+    static const char *const paths[] = {"noise.gpu_speed_spread", "noise.gpu_speed_spread_below", "noise.kernel_jitter",
+        "noise.network_jitter", "noise.host_jitter", "noise.straggler_share", "noise.host_pause",
+        "noise.host_pause_interval"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        bool time = strncmp(paths[i], "noise.host_pause", strlen("noise.host_pause")) == 0;
+        const char *zero = time ? "0 s" : "0";
+        struct config_doc *doc = NULL;
+        BUG_IF(
+            config_parse(&doc, off.at.file, zero, strlen(zero), &loader->diag) != STATUS_OK, "'%s' is no number", zero);
+        config_set_origin(doc, config_origin_kind(off.values));
+        vec_push(&loader->docs, doc);
+        sweep_override(&loader->sweep, (struct sweep_key){.path = paths[i], .at = off.at, .values = config_root(doc)},
+            &loader->read.options, loader->arena, &loader->origins, &loader->diag);
+    }
+}
+
 static void apply_override(
     struct loader *loader, const struct scenario_override *override, const char *name, enum origin_kind kind)
 {
@@ -158,7 +177,54 @@ static void apply_override(
     struct sweep_key key = {.path = scenario_key_path(arena_strdup(loader->arena, override->key), loader->arena),
         .at = {.file = name},
         .values = config_root(doc)};
+    if (strcmp(key.path, "noise") == 0 && strcmp(config_text(key.values), "off") == 0) {
+        turn_noise_off(loader, key);
+        return;
+    }
+    const struct strategy_word *word =
+        strcmp(key.path, "strategy") == 0 ? strategy_word(config_text(key.values)) : NULL;
+    if (word)
+        sweep_drop(&loader->sweep, word->path);
     sweep_override(&loader->sweep, key, &loader->read.options, loader->arena, &loader->origins, &loader->diag);
+}
+
+static const struct config_origin *find_origin(const struct config_origins *origins, const char *path)
+{
+    for (int i = origins->list.n - 1; i >= 0; i--)
+        if (strcmp(origins->list.at[i].path, path) == 0)
+            return &origins->list.at[i];
+    return NULL;
+}
+
+void strategy_word_take(struct scenario *options, const char *prefix, struct config_origins *origins,
+    struct arena *arena, struct diag *diag)
+{
+    if (options->strategy.kind < STRATEGY_COUNT)
+        return;
+    const struct strategy_word *word = &strategy_words[options->strategy.kind - STRATEGY_COUNT];
+    const struct config_origin *said = find_origin(origins, arena_printf(arena, "%sstrategy", prefix)), *given;
+    const char *path = arena_printf(arena, "%s%s", prefix, word->path);
+    struct config_doc *doc = NULL;
+    struct scenario with = *options;
+    size_t at = 0;
+    const struct config_field *field = config_field_at(&scenario_table, word->path, &at);
+    BUG_IF(!said || config_parse(&doc, word->word, word->value, strlen(word->value), diag) != STATUS_OK,
+        "'%s' is no word for a strategy", word->word);
+    with.strategy.kind = word->kind;
+    config_assign(word->path, said->at, config_root(doc), &scenario_table, &with, arena, NULL, diag);
+    config_free(doc);
+    with.strategy.kind = word->kind;
+    given = find_origin(origins, path);
+    const char *other = config_value_text(field, (const char *)options + at, arena);
+    bool differs = given && strcmp(other, word->value) != 0;
+    if (differs && given->kind == said->kind)
+        diag_input(diag, given->at, "'%s' is %s, but strategy '%s' means %s; leave one of the two out", word->path,
+            other, word->word, word->value);
+    options->strategy.kind = word->kind;
+    if (differs && said->kind == ORIGIN_FILE) /* the other one is from the command line */
+        return;
+    config_copy(options, &with, word->path, &scenario_table);
+    vec_push(&origins->list, ((struct config_origin){path, said->at, said->kind}));
 }
 
 void scenario_keep_origins(struct config_origins *origins, struct arena *arena)
@@ -218,6 +284,7 @@ static void load_point(struct loader *loader, int i, struct scenario_point *poin
     for (int j = 0; j < loader->origins.list.n; j++)
         vec_push(&point->origins.list, loader->origins.list.at[j]);
     sweep_assign(&loader->sweep, i, &point->options, loader->arena, &point->origins);
+    strategy_word_take(&point->options, "", &point->origins, loader->arena, diag);
     point->gpus_at = scenario_origin(point, "cluster.gpus").at;
     check_given(point, diag);
     if (diag->n_errors == 0 && inputs_load(&loader->inputs, point, loader->arena, diag)) {

@@ -47,6 +47,13 @@ static void remove_key(struct sweep *sweep, int i)
         keys[j].axis -= keys[j].axis > axis;
 }
 
+void sweep_drop(struct sweep *sweep, const char *path)
+{
+    for (int i = sweep->keys.n - 1; i >= 0; i--)
+        if (strcmp(sweep->keys.at[i].path, path) == 0)
+            remove_key(sweep, i);
+}
+
 void sweep_override(struct sweep *sweep, struct sweep_key key, struct scenario *base, struct arena *arena,
     struct config_origins *origins, struct diag *diag)
 {

@@ -15,6 +15,7 @@ enum {
     MAX_IMBALANCE = 1 << 10,
     MAX_SPREAD = 10,
     MAX_SMS = 1 << 10,
+    KILO_TOKENS = 1 << 10, /* a context of 8k is one of 8192 */
 };
 
 #define FIELD CONFIG_FIELD
@@ -54,10 +55,11 @@ static TABLE(cluster_table, "'cluster'", cluster_fields);
 static const struct config_field train_fields[] = {
     {TRAIN("micro_batch", FIELD_INT, micro_batch, "sequences a GPU computes on at once"), .alias = "micro_batch_size",
         .min = 1, .max = MAX_BATCH},
-    {TRAIN("seq_len", FIELD_INT, seq_len, "tokens of a sequence; T5: of the encoder's side; images have their own"),
-        .min = 1, .max = MAX_TOKENS},
+    {TRAIN("seq_len", FIELD_INT, seq_len,
+         "tokens of a sequence, 8k: 8192; T5: of the encoder's side; images have their own"),
+        .kilo = KILO_TOKENS, .min = 1, .max = MAX_TOKENS},
     {TRAIN("decoder_seq_len", FIELD_INT, decoder_seq_len, "T5: tokens of the decoder's side; seq_len where not given"),
-        .min = 1, .max = MAX_TOKENS},
+        .kilo = KILO_TOKENS, .min = 1, .max = MAX_TOKENS},
     {TRAIN("document_mean", FIELD_NUMBER, documents.mean,
          "sequences are packed of documents, attention goes on within each: their mean length, tokens; log-normal, "
          "drawn anew for each sequence"),
@@ -335,9 +337,9 @@ static TABLE(published_table, "'published'", published_fields);
     SECTION("train", strategy.train, train_table, "batch, lengths, precision, optimizer"),                             \
         SECTION("parallelism", strategy.parallelism, parallelism_table, "degrees of parallelism other than of data"),  \
         {FIELD("strategy", FIELD_ENUM, struct scenario, strategy.kind,                                                 \
-             "parallel strategy; ZeRO: deepspeed with zero_optimization.stage, FULL_SHARD and such: fsdp with "        \
-             "sharding_strategy"),                                                                                     \
-            .names = strategy_kind_names},                                                                             \
+             "parallel strategy; zero1 to zero3: deepspeed of that stage, fsdp2: fsdp of version 2, FULL_SHARD and "   \
+             "such: fsdp with that sharding_strategy"),                                                                \
+            .names = strategy_names},                                                                                  \
         STRATEGY_SECTIONS(STRATEGY_SECTION) /* of all strategies */                                                    \
         SECTION("host", strategy.host, scenario_host_table, "costs of the host thread")
 

@@ -12,8 +12,20 @@ const char *const recompute_method_names[] = {"uniform", "block", NULL};
 const char *const image_format_names[] = {"contiguous", "channels_last", "channels_last_amp", NULL};
 #define STRATEGY_NAME(kind, name, hooks) name,
 const char *const strategy_kind_names[] = {STRATEGIES(STRATEGY_NAME) NULL};
+#define STRATEGY_WORD_ENTRY(word, kind, path, value) {word, kind, path, value},
+const struct strategy_word strategy_words[] = {STRATEGY_WORDS(STRATEGY_WORD_ENTRY)};
+#define STRATEGY_WORD_NAME(word, kind, path, value) word,
+const char *const strategy_names[] = {STRATEGIES(STRATEGY_NAME) STRATEGY_WORDS(STRATEGY_WORD_NAME) NULL};
 const char *const partition_method_names[] = {
     "uniform", "compute_costs", "type:transformer", "type:transformer|embedding", "split_points", "weighted", NULL};
+
+const struct strategy_word *strategy_word(const char *name)
+{
+    for (int i = 0; i < STRATEGY_WORD_COUNT; i++)
+        if (strcmp(strategy_words[i].word, name) == 0)
+            return &strategy_words[i];
+    return NULL;
+}
 
 /* Host costs: assumed. Eager PyTorch issues an op in 5 to 20 us of Python and dispatcher (NVIDIA's Nsight guide gives
  * about 20 us for an elementwise launch round trip on V100; the tiny-kernel rows of results/measured/launch.csv

@@ -235,6 +235,30 @@ struct nanotron_options {
 enum strategy_kind { STRATEGIES(STRATEGY_KIND) STRATEGY_COUNT };
 extern const char *const strategy_kind_names[STRATEGY_COUNT + 1];
 
+/* What people call a strategy with a setting of its own: the word, the strategy, the setting, its value. */
+#define STRATEGY_WORDS(X)                                                                                              \
+    X("zero1", STRATEGY_DEEPSPEED, "deepspeed.zero_optimization.stage", "1")                                           \
+    X("zero2", STRATEGY_DEEPSPEED, "deepspeed.zero_optimization.stage", "2")                                           \
+    X("zero3", STRATEGY_DEEPSPEED, "deepspeed.zero_optimization.stage", "3")                                           \
+    X("fsdp1", STRATEGY_FSDP, "fsdp.version", "1")                                                                     \
+    X("fsdp2", STRATEGY_FSDP, "fsdp.version", "2")                                                                     \
+    X("FULL_SHARD", STRATEGY_FSDP, "fsdp.sharding_strategy", "FULL_SHARD")                                             \
+    X("SHARD_GRAD_OP", STRATEGY_FSDP, "fsdp.sharding_strategy", "SHARD_GRAD_OP")                                       \
+    X("HYBRID_SHARD", STRATEGY_FSDP, "fsdp.sharding_strategy", "HYBRID_SHARD")                                         \
+    X("NO_SHARD", STRATEGY_FSDP, "fsdp.sharding_strategy", "NO_SHARD")
+struct strategy_word {
+    const char *word;
+    enum strategy_kind kind;
+    const char *path, *value;
+};
+#define STRATEGY_ONE_WORD(word, kind, path, value) +1
+enum { STRATEGY_WORD_COUNT = STRATEGY_WORDS(STRATEGY_ONE_WORD) };
+extern const struct strategy_word strategy_words[STRATEGY_WORD_COUNT];
+/* What setting 'strategy' takes: the kinds, then the words. A loaded point has a kind (scenario/file.h). */
+extern const char *const strategy_names[STRATEGY_COUNT + STRATEGY_WORD_COUNT + 1];
+/* The word of that name; NULL: there is none, it may be a kind. */
+const struct strategy_word *strategy_word(const char *name);
+
 /* How blocks go to the model chunks of a pipeline. uniform: evenly. compute_costs (nanotron's
  * get_block_compute_costs()): a stage ends with the block whose cost passes its share of the sum, where a block costs
  * the elements of its matrices, and the head costs those of its matrix. So late stages may have no block, and hand on

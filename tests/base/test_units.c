@@ -100,6 +100,61 @@ static void refuses_with_a_remedy(void **state)
     }
 }
 
+static void counts_as_people_write_them(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t kilo;
+        enum count_text result;
+        int64_t value;
+    } cases[] = {
+        {"8", 1000, COUNT_OK, 8},
+        {"-8", 1000, COUNT_OK, -8},
+        {"+1_000_000", 1000, COUNT_OK, 1000000},
+        {"8.0", 1000, COUNT_OK, 8},
+        {"1e3", 1000, COUNT_OK, 1000},
+        {"1.5E+3", 1000, COUNT_OK, 1500},
+        {"1500e-2", 1000, COUNT_OK, 15},
+        {"8k", 1000, COUNT_OK, 8000},
+        {"8K", 1024, COUNT_OK, 8192},
+        {"1M", 1024, COUNT_OK, 1 << 20},
+        {"8Ki", 1000, COUNT_OK, 8192},
+        {"1.5k", 1000, COUNT_OK, 1500},
+        {"0.5k", 1024, COUNT_OK, 512},
+        {"11.3B", 1000, COUNT_OK, 11300000000},
+        {"15T", 1000, COUNT_OK, 15000000000000},
+        {"7g", 1000, COUNT_OK, 7000000000},
+        {"-9223372036854775808", 1000, COUNT_OK, INT64_MIN},
+        {"0e99", 1000, COUNT_OK, 0},
+        {"1.0005k", 1000, COUNT_NOT_WHOLE, 0},
+        {"1e-1", 1000, COUNT_NOT_WHOLE, 0},
+        {"8.5", 1000, COUNT_NOT_WHOLE, 0},
+        {"9223372036854775808", 1000, COUNT_TOO_LARGE, 0},
+        {"1e19", 1000, COUNT_TOO_LARGE, 0},
+        {"1e99999999999", 1000, COUNT_TOO_LARGE, 0},
+        {"10000000T", 1000, COUNT_TOO_LARGE, 0},
+        {"", 1000, COUNT_NO_NUMBER, 0},
+        {"k", 1000, COUNT_NO_NUMBER, 0},
+        {"8kk", 1000, COUNT_NO_NUMBER, 0},
+        {"8 k", 1000, COUNT_NO_NUMBER, 0},
+        {"8KB", 1000, COUNT_NO_NUMBER, 0},
+        {"8e", 1000, COUNT_NO_NUMBER, 0},
+        {"1_", 1000, COUNT_NO_NUMBER, 0},
+        {"1._5", 1000, COUNT_NO_NUMBER, 0},
+        {"1.2.3", 1000, COUNT_NO_NUMBER, 0},
+        {".5k", 1000, COUNT_NO_NUMBER, 0},
+        {"0x10", 1000, COUNT_NO_NUMBER, 0},
+        {"inf", 1000, COUNT_NO_NUMBER, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t value = 42;
+        enum count_text result = count_parse(&value, cases[i].text, cases[i].kilo);
+        if (result != cases[i].result || value != (result == COUNT_OK ? cases[i].value : 42))
+            fail_msg("'%s': %d, %lld", cases[i].text, (int)result, (long long)value);
+    }
+}
+
 static void formats_with_a_fitting_prefix(void **state)
 {
     (void)state;
@@ -168,6 +223,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_value_in_base_si),
         cmocka_unit_test(refuses_with_a_remedy),
+        cmocka_unit_test(counts_as_people_write_them),
         cmocka_unit_test(formats_with_a_fitting_prefix),
         cmocka_unit_test(what_is_formatted_reads_back),
         cmocka_unit_test(time_is_whole_picoseconds),

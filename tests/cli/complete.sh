@@ -21,7 +21,11 @@ offers memory model -- m
 offers t5_scaling t5_model_scale -- run t5
 offers llama2-7b -- memory llama2
 offers fp32 fp8_mixed -- memory llama2-7b --dtype f
-offers --dtype -- memory --dt
+offers --precision -- memory --prec
+offers bf16 bf16_mixed -- run gpt2 --precision b
+offers zero3 -- run gpt2 --strategy z
+offers zero3 -- memory gpt2 --strategy z
+offers h100-8x400g -- run gpt2 --topology h100
 offers h200-sxm-141gb -- memory --gpu h2
 offers train.micro_batch= -- run t5_scaling --set train.mi
 offers strategy=fsdp -- run t5_scaling --set strategy=f

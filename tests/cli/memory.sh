@@ -199,7 +199,7 @@ refused "--seq-len: error: model 'vit_b_16' makes 197 tokens of a sample" "$mode
 refused "--micro-batch: error: 16777216 sequences of 16777216 tokens make a tensor of" "$models/llama2-7b.yaml" --micro-batch 16777216 --seq-len 16777216
 # What `run` refuses.
 refused "--optimizer: error: this strategy's optimizer steps after backward" 1B --strategy zero2 --optimizer lomo --gpus 8
-refused "--dtype: error: DeepSpeed keeps 16-bit weights" 1B --strategy zero1 --dtype bf16 --gpus 8
+refused "--precision: error: DeepSpeed keeps 16-bit weights" 1B --strategy zero1 --dtype bf16 --gpus 8
 refused "fp8_mixed multiplies in fp8, which GPU 'T4-16GB' cannot; it can in" "$models/gpt2.yaml" --dtype fp8_mixed \
     --gpu "$FLOPCAST_SOURCE_DIR/topologies/gpus/t4-16gb.yaml"
 refused "LOMO steps on the GPU" 1B --strategy fsdp --optimizer lomo --offload

@@ -205,15 +205,16 @@ static const struct {
     {"bandwidth: 2 TB/s", "f:2:12: error: 'bandwidth' is a single value; a mapping {value: 2 TB/s, kind: ..., source: "
                           "\"...\"} is wanted, of kind datasheet, measured, fitted or assumed\n"},
     /* whole numbers */
-    {"gpus: 1e6", "f:2:7: error: '1e6' is not a whole number (examples: 8, 1_000_000)\n"},
-    {"gpus: 8,16", "f:2:7: error: '8,16' is not a whole number (examples: 8, 1_000_000); several of them to sweep are "
-                   "a list, as [8, 16]\n"},
-    {"gpus: 8.0", "f:2:7: error: '8.0' is not a whole number (examples: 8, 1_000_000)\n"},
-    {"gpus: 0x8", "f:2:7: error: '0x8' is not a whole number (examples: 8, 1_000_000)\n"},
-    {"gpus: 1__0", "f:2:7: error: '1__0' is not a whole number (examples: 8, 1_000_000)\n"},
-    {"gpus: 1_", "f:2:7: error: '1_' is not a whole number (examples: 8, 1_000_000)\n"},
-    {"gpus: _1", "f:2:7: error: '_1' is not a whole number (examples: 8, 1_000_000)\n"},
-    {"gpus: +", "f:2:7: error: '+' is not a whole number (examples: 8, 1_000_000)\n"},
+    {"gpus: 1.0005k", "f:2:7: error: '1.0005k' is not a whole number (examples: 8, 1_000_000, 8k)\n"},
+    {"gpus: 8,16",
+        "f:2:7: error: '8,16' is not a whole number (examples: 8, 1_000_000, 8k); several of them to sweep are "
+        "a list, as [8, 16]\n"},
+    {"gpus: 8.5", "f:2:7: error: '8.5' is not a whole number (examples: 8, 1_000_000, 8k)\n"},
+    {"gpus: 0x8", "f:2:7: error: '0x8' is not a whole number (examples: 8, 1_000_000, 8k)\n"},
+    {"gpus: 1__0", "f:2:7: error: '1__0' is not a whole number (examples: 8, 1_000_000, 8k)\n"},
+    {"gpus: 1_", "f:2:7: error: '1_' is not a whole number (examples: 8, 1_000_000, 8k)\n"},
+    {"gpus: _1", "f:2:7: error: '_1' is not a whole number (examples: 8, 1_000_000, 8k)\n"},
+    {"gpus: +", "f:2:7: error: '+' is not a whole number (examples: 8, 1_000_000, 8k)\n"},
     {"gpus: \"8\"", "f:2:7: error: '8' in quotes is a text; a whole number is wanted\n"},
     {"gpus: 9223372036854775808", "f:2:7: error: '9223372036854775808' does not fit in 64 bits\n"},
     {"gpus: -9223372036854775809", "f:2:7: error: '-9223372036854775809' does not fit in 64 bits\n"},
@@ -258,7 +259,7 @@ static const struct {
     {"a: 1\nb: 1", "f:2:1: error: unknown key 'a' in a sample (known: " SAMPLE_KEYS ")\n"
                    "f:3:1: error: unknown key 'b' in a sample (known: " SAMPLE_KEYS ")\n"},
     /* all in one go, in the order of the text */
-    {"gpus: x\nnoise: y\nnmae: z", "f:2:7: error: 'x' is not a whole number (examples: 8, 1_000_000)\n"
+    {"gpus: x\nnoise: y\nnmae: z", "f:2:7: error: 'x' is not a whole number (examples: 8, 1_000_000, 8k)\n"
                                    "f:3:8: error: 'y' is neither true nor false\n"
                                    "f:4:1: error: unknown key 'nmae' in a sample; did you mean 'name'?\n"},
 };
@@ -391,7 +392,7 @@ static void bad_paths_are_reported_exactly(void **state)
             "--set:1:1: error: unknown key '' in a sample (known: name, cluster, gpus, latency, scale, noise, "
             "bandwidth, "
             "count, train, sweep)\n"},
-        {"train.micro_batch", " many", "--set:1:2: error: 'many' is not a whole number (examples: 8, 1_000_000)\n"},
+        {"train.micro_batch", " many", "--set:1:2: error: 'many' is not a whole number (examples: 8, 1_000_000, 8k)\n"},
     };
     struct result r;
     read_text(&r, "f", full);

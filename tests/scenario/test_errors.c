@@ -44,7 +44,8 @@ static void sweeps(void **state)
             "--set sweep: error: 'sweep' is for files; sweep a key by a list, as in --set cluster.gpus='[8, 16]'\n"},
         {BASE, {"strategy", "FSDP"},
             "--set strategy:1:1: error: 'FSDP' is not one of fsdp, ddp, deepspeed, internevo, single_device, megatron, "
-            "nanotron; did you mean 'fsdp'?\n"},
+            "nanotron, zero1, zero2, zero3, fsdp1, fsdp2, FULL_SHARD, SHARD_GRAD_OP, HYBRID_SHARD, NO_SHARD; did you "
+            "mean 'fsdp'?\n"},
         {BASE, {"model", "[tiny.json, none.json]"},
             "--set model:1:13: error: cannot open 'none.json': No such file or directory; paths are relative to the "
             "working directory\n"},
@@ -126,10 +127,11 @@ static void other_files_of_the_project(void **state)
         {"/topologies/clusters/dgx-2-ib.yaml",
             "this file has the keys of a cluster, not of a scenario; scenarios name it under 'cluster: ",
             .model = false},
-        {"/scenarios/models/t5-11b.yaml", "'cluster.topology' is not given", .model = true},
+        {"/scenarios/models/t5-11b.yaml", "'cluster.topology' is not given; say it, as in --topology h100-8x400g",
+            .model = true},
         {"/topologies/fitted/discrepancy.yaml",
             "this file has the keys of the file of discrepancies, not of a scenario; it says how far", .model = false},
-        {NULL, "'cluster.topology' is not given", .model = true},
+        {NULL, "'cluster.topology' is not given; say it, as in --topology h100-8x400g", .model = true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct arena arena = ARENA_INIT;

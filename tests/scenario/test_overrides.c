@@ -46,6 +46,88 @@ static void numbers_are_given_in_place_of_the_files(void **state)
     unload(loaded);
 }
 
+/* zero3 is deepspeed of stage 3, on the command line and in a file, as one value and in lists; it takes the place of
+ * the file's stage, be that swept or not. */
+static void a_word_is_a_strategy_with_its_setting(void **state)
+{
+    (void)state;
+    static const char head[] = "name: base\nmodel: tiny.json\ncluster: {topology: cluster.yaml, gpus: 8}\n"
+                               "train: {micro_batch: 2, seq_len: 128, precision: fp16_mixed}\n";
+    static const struct {
+        const char *text;
+        struct scenario_override set;
+        const char *labels; /* of the points */
+        int versions;       /* of FSDP, in decimal digits */
+    } cases[] = {
+        {"strategy: zero3\n", {0}, "ZeRO-3 ", 1},
+        {"strategy: fsdp\n", {"strategy", "zero2"}, "ZeRO-2 ", 1},
+        {"strategy: ddp\n", {"strategy", "[zero1, fsdp2, ddp, SHARD_GRAD_OP]"}, "ZeRO-1 FULL_SHARD DDP SHARD_GRAD_OP ",
+            1211},
+        {"strategy: deepspeed\ndeepspeed: {zero_optimization: {stage: 1}}\n", {"strategy", "zero3"}, "ZeRO-3 ", 1},
+        {"strategy: deepspeed\nsweep: [{deepspeed.zero_optimization.stage: [1, 2]}]\n", {"strategy", "zero3"},
+            "ZeRO-3 ", 1},
+        {"strategy: zero2\n", {"deepspeed.zero_optimization.stage", "3"}, "ZeRO-3 ", 1},
+        {"strategy: ddp\nsweep: [{strategy: [zero2, ddp]}]\n", {0}, "ZeRO-2 DDP ", 11},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512], labels[128] = "";
+        snprintf(text, sizeof text, "%s%s", head, cases[i].text);
+        struct loaded *loaded = load_text(text, &cases[i].set, cases[i].set.key != NULL);
+        assert_string_equal(loaded->diag.text, "");
+        int versions = 0;
+        for (int p = 0; p < loaded->set.n_points; p++) {
+            const struct strategy_options *strategy = &loaded->set.points[p].options.strategy;
+            strcat(strcat(labels, strategy_label(strategy)), " ");
+            versions = 10 * versions + (int)strategy->fsdp.version;
+        }
+        assert_string_equal(labels, cases[i].labels);
+        assert_int_equal(versions, cases[i].versions);
+        unload(loaded);
+    }
+    struct loaded *loaded = load_text("name: base\nmodel: tiny.json\ncluster: {topology: cluster.yaml, gpus: 8}\n"
+                                      "train: {micro_batch: 2, seq_len: 128, precision: fp16_mixed}\n"
+                                      "strategy: zero3\ndeepspeed: {zero_optimization: {stage: 1}}\n",
+        NULL, 0);
+    assert_string_equal(loaded->diag.text, "x.yaml:6:40: error: 'deepspeed.zero_optimization.stage' is 1, but strategy "
+                                           "'zero3' means 3; leave one of the two "
+                                           "out\n");
+    unload(loaded);
+}
+
+/* --set noise=off: whatever varies, in place of the cluster's, the file's and a sweep's. */
+static void noise_is_one_word(void **state)
+{
+    (void)state;
+    const struct scenario_override off = {"noise", "off"}, gpus = {"cluster.gpus", "[8, 16]"};
+    struct loaded *loaded = load_text("name: base\nmodel: tiny.json\ncluster: {topology: cluster.yaml, gpus: 8}\n"
+                                      "train: {micro_batch: 2, seq_len: 128, precision: fp16_mixed}\nstrategy: ddp\n"
+                                      "noise: {host_pause: 1 s, host_pause_interval: 10 s, kernel_jitter: 0.1}\n"
+                                      "sweep: [{noise.host_jitter: [0.1, 0.2]}]\n",
+        (const struct scenario_override[]){off, gpus}, 2);
+    assert_string_equal(loaded->diag.text, "");
+    assert_int_equal(loaded->set.n_points, 2);
+    for (int i = 0; i < 2; i++)
+        assert_false(exec_noise_is_on(&loaded->set.points[i].options.exec.noise));
+    unload(loaded);
+}
+
+/* A context of 8k has 8192 tokens; GPUs are counted by thousands. */
+static void counts_have_letters(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {{"train.seq_len", "0.5k"}, {"train.global_batch", "1e3"}};
+    struct loaded *loaded = load_text("name: base\nmodel: tiny.json\ncluster: {topology: cluster.yaml, gpus: 8}\n"
+                                      "train: {micro_batch: 5, seq_len: 128, precision: fp16_mixed}\nstrategy: ddp\n"
+                                      "run: {max_split_size_mb: 1k}\n",
+        set, 2);
+    assert_string_equal(loaded->diag.text, "");
+    const struct scenario *options = &loaded->set.points[0].options;
+    assert_int_equal(options->strategy.train.seq_len, 512);
+    assert_int_equal(options->strategy.train.global_batch, 1000);
+    assert_int_equal(options->exec.allocator.max_split_size_mb, 1000);
+    unload(loaded);
+}
+
 /* The names that PyTorch's frameworks have are read too; a sweep of one is overridden by the other. */
 static void settings_have_aliases(void **state)
 {
@@ -205,6 +287,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_given_in_place_of_the_files),
+        cmocka_unit_test(a_word_is_a_strategy_with_its_setting),
+        cmocka_unit_test(noise_is_one_word),
+        cmocka_unit_test(counts_have_letters),
         cmocka_unit_test(settings_have_aliases),
         cmocka_unit_test(paths_that_mean_the_same),
         cmocka_unit_test(what_is_derived_follows),
