@@ -43,6 +43,12 @@ void coll_bound_rate(struct coll_cost *cost, double Bps, enum coll_bound bound);
 /* Sets the cost's rate to the lower of both; LL's is bound by the protocol. */
 void coll_set_rate(struct coll_cost *cost, const struct coll_query *query, double nvlink_share, double network_share);
 
+/* Share of a GPU's links in its node that serve what it sends to this many others of it. None: all. */
+double coll_peers_share(int peers, const struct hw *hw);
+
+/* What NCCL reaches of an NVLink bridge, B/s. */
+double coll_bridge_Bps(const struct hw *hw);
+
 /* bus_bytes / max_rate_Bps. */
 double coll_bytes_s(const struct coll_cost *cost);
 

@@ -4,6 +4,7 @@
  * bandwidths), 2.27.7, restated; checked against logs of NCCL (header). */
 #include "coll/coll.h"
 
+#include "coll/algorithm.h"
 #include "coll/nccl.h"
 
 #include "base/units.h"
@@ -59,8 +60,7 @@ static struct links find_links(struct coll_shape shape, const struct hw *hw)
 {
     const struct hw_node *node = &hw->node;
     double gpus = node->gpus.value, near = fmax(1, node->nics.value / gpus), pcie_Bps = pcie_class_Bps(hw);
-    bool mesh = node->fabric == HW_NVLINK_MESH && shape.per_node > 1;
-    double reached = mesh ? (shape.per_node - 1) / (gpus - 1) : 1;
+    double reached = coll_peers_share(shape.per_node - 1, hw);
     return (struct links){.gpus = shape.per_node,
         .nics = fmax(1, floor(node->nics.value / near * coll_nic_share(shape, hw))),
         .nic_Bps = fmin(near * node->nic_bandwidth.value, pcie_Bps),

@@ -27,8 +27,9 @@
  * Modelled: Ring for all kinds except all_to_all and send_recv; Tree, NVLS (one node), NVLSTree and CollNet (SHARP) for
  * all_reduce; PAT for all_gather and reduce_scatter with one rank a node; LL and LL128 for Ring and Tree. Rings enter
  * and leave each node once and are rotated over its NICs. A group of some GPUs of an NVLink mesh uses the links among
- * these, taken to be spread evenly over all pairs. Ignored: CollNet and NVLS for other kinds (on H100 NVLS reaches what
- * the ring reaches), the exact search for rings. */
+ * these, taken to be spread evenly over all pairs; a message uses those of its pair. The two GPUs that
+ * an NVLink bridge joins use it where they are alone in the node (bridge.c). Ignored: CollNet and NVLS for other kinds
+ * (on H100 NVLS reaches what the ring reaches), the exact search for rings. */
 #ifndef FLOPCAST_COLL_COLL_H
 #define FLOPCAST_COLL_COLL_H
 
@@ -115,6 +116,10 @@ double coll_gpu_Bps(const struct hw *hw);
 double coll_nic_Bps(const struct hw *hw);
 double coll_node_Bps(const struct hw *hw);
 
+/* Of the links that only two GPUs of a node have between them, by their numbers in it: of a mesh its even share of a
+ * GPU's NVLinks, of a bridged pair its bridge; 0: they share all that each of them has. */
+double coll_pair_Bps(const struct hw *hw, int a, int b);
+
 /* The bound of a collective that the links between GPUs of a node, or those between nodes, limit. */
 enum coll_bound coll_link_bound(const struct hw *hw, bool inter_node);
 
@@ -125,6 +130,10 @@ struct coll_shape {
     int per_node; /* ranks of the group on each of them */
 };
 struct coll_shape coll_shape(struct coll_group group, int gpus_per_node);
+
+/* The hardware that a group sees: hw or, where an NVLink bridge joins its two GPUs of each node (bridge.c), in *bridge
+ * that. */
+const struct hw *coll_hw_of(struct hw *bridge, struct coll_group group, const struct hw *hw);
 
 /* Share of a node's NICs that a group reaches: each GPU uses the NICs nearest to it, at least one. */
 double coll_nic_share(struct coll_shape shape, const struct hw *hw);

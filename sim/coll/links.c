@@ -83,14 +83,22 @@ double coll_sms(struct coll_shape shape, const struct hw *hw)
     return fmax(1, round(coll_channels(inter_node, hw) * share));
 }
 
-/* Only the links among its own GPUs serve a group of an NVLink mesh. They are taken to be spread evenly over all pairs:
- * of the six links of a V100 in DGX-1V, two GPUs have one or two between them, here 6/7, and four GPUs have four, here
- * 18/7 (topology matrix in the README of PyTorch's DDP benchmark). */
-static double mesh_share(struct coll_shape shape, const struct hw *hw)
+/* NVLinks of a mesh are taken to be spread evenly over all pairs: of the six of a V100 in DGX-1V two GPUs have one,
+ * two or none between them, here 6/7, and four GPUs have four, here 18/7 (topology matrix in the README of PyTorch's
+ * DDP benchmark). */
+double coll_peers_share(int peers, const struct hw *hw)
 {
-    double peers = hw->node.gpus.value - 1;
-    bool part = hw->node.fabric == HW_NVLINK_MESH && shape.per_node > 1 && shape.per_node - 1 < peers;
-    return part ? (shape.per_node - 1) / peers : 1;
+    double others = hw->node.gpus.value - 1;
+    bool part = hw->node.fabric == HW_NVLINK_MESH && peers > 0 && peers < others;
+    return part ? peers / others : 1;
+}
+
+double coll_pair_Bps(const struct hw *hw, int a, int b)
+{
+    if (hw_bridged(&hw->node, a, b))
+        return coll_bridge_Bps(hw);
+    bool mesh = hw->node.fabric == HW_NVLINK_MESH && hw->node.gpus.value > 2;
+    return mesh ? coll_gpu_Bps(hw) * coll_peers_share(1, hw) : 0;
 }
 
 /* Their data passes from GPU to GPU in a node, so the channels across nodes carry all of it there too. */
@@ -106,11 +114,12 @@ struct coll_rate coll_intra_rate(const struct coll_cost *cost, const struct coll
     const struct hw *hw = query->hw;
     if (cost->gpu_out_factor == 0)
         return (struct coll_rate){HUGE_VAL, COLL_BOUND_NONE};
-    struct coll_rate rate = {coll_gpu_Bps(hw) * mesh_share(query->shape, hw), coll_link_bound(hw, false)};
+    struct coll_rate rate = {
+        coll_gpu_Bps(hw) * coll_peers_share(query->shape.per_node - 1, hw), coll_link_bound(hw, false)};
     if (cost->node_out_factor > 0 && coll_by_channels(cost->algorithm) &&
         quantity_is_set(hw->cluster.nccl_channel_bandwidth)) {
         double channels_Bps = coll_channels(true, hw) * hw->cluster.nccl_channel_bandwidth.value;
-        rate.Bps = hw->node.gpu_bandwidth.value;
+        rate.Bps = hw->node.gpu_bandwidth.value * coll_peers_share(query->shape.per_node - 1, hw);
         rate = coll_slower(rate, (struct coll_rate){channels_Bps, COLL_BOUND_CHANNELS});
     }
     rate.Bps = rate.Bps * share / cost->gpu_out_factor;

@@ -1,8 +1,9 @@
 /* ncclSend and ncclRecv in a group. all_to_all: every rank sends S/n to each of the n - 1 others, of which n - p are on
  * other nodes. All sends start together, so the latency is that of one hop; but the rank's proxy posts them one after
  * the other (nccl_net_post_s for each channel of each peer).
- * send_recv (as nccl-tests has it): every rank sends S to the next, so one rank of each node sends to another node,
- * over the NICs near it.
+ * send_recv (as nccl-tests has it): every rank sends S to the next, over the links that the two have (of a mesh of
+ * NVLinks an even share: 72 GB/s on two of 4 A100 with four links of 25, NVIDIA/nccl-tests#331), so one rank of each
+ * node sends to another node, over the NICs near it.
  *
  * Each peer's bytes are cut into parts, one for each channel that NCCL gives the peer (nccl_p2p); a channel's
  * block sends with half of its threads and receives with the other half, so a part goes at half of what a block moves.
@@ -43,6 +44,8 @@ bool coll_p2p(struct coll_cost *cost, const struct coll_query *query)
     const struct coll_shape *shape = &query->shape;
     bool everyone = query->kind == COLL_ALL_TO_ALL;
     double hop_s = coll_intra_hop_s(query, COLL_RING), peers = 1, more_remote = 0; /* beyond the hop's own */
+    bool copies = query->kind == COLL_PEER_COPY && shape->nodes == 1;
+    double reached = copies ? 1 : nvlink_share;
     struct coll_query sending = *query;
     if (everyone) {
         peers = shape->ranks - 1;
@@ -53,9 +56,9 @@ bool coll_p2p(struct coll_cost *cost, const struct coll_query *query)
         more_remote = fmax(remote_peers - 1, 0);
     } else {
         sending.shape.per_node = 1;
+        reached *= coll_peers_share(1, query->hw);
     }
-    bool copies = query->kind == COLL_PEER_COPY && shape->nodes == 1;
-    coll_set_rate(cost, &sending, copies ? 1 : nvlink_share, 1);
+    coll_set_rate(cost, &sending, reached, 1);
     if (copies) {
         cost->latency_s = coll_base_s(query, COLL_RING) + hop_s;
         cost->hbm_bytes = 2 * cost->bus_bytes;

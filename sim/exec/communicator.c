@@ -38,9 +38,7 @@ static int keep_watched(struct sim *sim, int n)
 {
     int kept = 0;
     for (int i = 0; i < n; i++) {
-        int link = sim->meetings.uses[i].link, first = sim->fabric.first_nic;
-        int node = link < first ? link / sim->fabric.gpus : (link - first) / (2 * sim->fabric.nics);
-        if (sim->fold.watched[node])
+        if (sim->fold.watched[fabric_node_of(&sim->fabric, sim->meetings.uses[i].link)])
             sim->meetings.uses[kept++] = sim->meetings.uses[i];
     }
     return kept;
@@ -170,6 +168,13 @@ struct machine_pair {
     const struct hw *hw, *chosen;
 };
 
+/* As a group sees it, in room where that differs. */
+static struct machine_pair seen_by(struct hw room[2], struct coll_group group, const struct machine_pair *on)
+{
+    const struct hw *hw = coll_hw_of(&room[0], group, on->hw);
+    return (struct machine_pair){hw, on->chosen == on->hw ? hw : coll_hw_of(&room[1], group, on->chosen)};
+}
+
 static struct coll_cost cost_of(const struct sim *sim, const struct machine_pair *on, enum coll_kind kind, double bytes,
     const struct coll_routing *routing, struct coll_shape shape)
 {
@@ -184,20 +189,24 @@ static struct coll_cost cost_of(const struct sim *sim, const struct machine_pair
 }
 
 static void setup_costs_on(struct sim *sim, const struct machine_pair *on, struct coll_cost *of_collectives,
-    struct coll_cost (*of_messages)[2])
+    struct coll_cost (*of_messages)[FABRIC_WAY_COUNT])
 {
     const struct plan *plan = sim->plan;
+    struct hw room[2];
     for (int c = 0; c < plan->collectives.n; c++) {
         const struct plan_collective *collective = &plan->collectives.at[c];
         struct coll_group members = sim->meetings.all[sim->meetings.group_first[collective->group]].members;
-        of_collectives[c] = cost_of(sim, on, collective->kind, collective->bytes, collective->routing,
+        const struct machine_pair seen = seen_by(room, members, on);
+        of_collectives[c] = cost_of(sim, &seen, collective->kind, collective->bytes, collective->routing,
             coll_shape(members, hw_gpus_per_node(sim->costs.hw)));
     }
+    const struct machine_pair bridged = seen_by(room, (struct coll_group){0, 1, 2}, on);
     for (int m = 0; m < plan->messages.n; m++)
-        for (int nodes = 1; nodes <= 2; nodes++) {
-            struct coll_cost *cost = &of_messages[m][nodes - 1];
-            *cost = cost_of(sim, on, COLL_SEND_RECV, plan->messages.at[m].bytes, NULL,
-                (struct coll_shape){.ranks = 2, .nodes = nodes, .per_node = 3 - nodes});
+        for (int way = 0; way < FABRIC_WAY_COUNT; way++) {
+            struct coll_cost *cost = &of_messages[m][way];
+            int nodes = way == FABRIC_WAY_NETWORK ? 2 : 1;
+            *cost = cost_of(sim, way == FABRIC_WAY_BRIDGE ? &bridged : on, COLL_SEND_RECV, plan->messages.at[m].bytes,
+                NULL, (struct coll_shape){.ranks = 2, .nodes = nodes, .per_node = 3 - nodes});
             cost->hbm_bytes /= 2; /* half at each end; in nccl-tests' send_recv a GPU is both */
         }
 }
@@ -247,7 +256,7 @@ static bool touches_watched(const struct sim *sim, const struct communicator *co
  * the first ranks decide, and flows that touch none of these need not be there. */
 static void find_watched(struct sim *sim)
 {
-    if (sim->fabric.first_leaf < sim->fabric.n_links)
+    if (sim->fabric.leaves > 0)
         return;
     sim->fold.watched = ARENA_ARRAY(sim->arena, bool, sim->fabric.nodes);
     for (int p = 0; p < sim->plan->n_programs; p++)
@@ -406,8 +415,7 @@ static const struct coll_cost *cost_here(const struct sim *sim, const struct com
     const struct plan *plan = sim->plan;
     if (!is_message(comm))
         return &sim->costs.collectives[comm->kind * plan->collectives.n + index];
-    return &sim->costs.messages[comm->kind * plan->messages.n + index]
-                               [comm->from / sim->fabric.gpus != comm->to / sim->fabric.gpus];
+    return &sim->costs.messages[comm->kind * plan->messages.n + index][fabric_way(&sim->fabric, comm->from, comm->to)];
 }
 
 void communicator_arrive(struct sim *sim, int rank_index, int32_t op_index)

@@ -63,18 +63,17 @@ static bool kinds_fold(const struct sim *sim)
     return true;
 }
 
-/* From each rank of a program that sends messages they go within nodes, or from each to another node. */
+/* The messages of all ranks of a program go the same way. */
 static bool messages_fold(const struct sim *sim)
 {
     const struct plan *plan = sim->plan;
-    int in_node = sim->fabric.gpus;
     for (int c = 0; c < plan->channels.n; c++) {
         const struct plan_channel *channel = &plan->channels.at[c];
         for (int r = 0; r < plan->mesh.ranks; r++) {
             int first = plan_first_rank(plan, plan_program_of(plan, r));
             int to = mesh_neighbour(&plan->mesh, r, channel->axis, channel->delta);
             int first_to = mesh_neighbour(&plan->mesh, first, channel->axis, channel->delta);
-            if ((r / in_node == to / in_node) != (first / in_node == first_to / in_node))
+            if (fabric_way(&sim->fabric, r, to) != fabric_way(&sim->fabric, first, first_to))
                 return false;
         }
     }
@@ -275,7 +274,7 @@ static bool by_slowest(const struct sim *sim, const struct gpu_speeds *speeds)
 {
     return sim->options->fold == FOLD_SLOWEST && !sim->fold.on && !sim->place && speeds && !sim->fold.uneven &&
            !documents_vary(sim) && sim->costs.n_kinds == 1 && fabric_is_uniform(&sim->fabric) &&
-           sim->fabric.first_leaf == sim->fabric.n_links;
+           sim->fabric.leaves == 0;
 }
 
 void sim_begin(struct sim *sim, bool keeps_ledgers)

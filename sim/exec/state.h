@@ -256,8 +256,8 @@ struct costs {
     struct kernel_cost *kernels;
     VEC(struct sm_state) sm_states;
     struct slowdown last_slowdown;
-    struct coll_cost *collectives;   /* of each kind, of each collective */
-    struct coll_cost (*messages)[2]; /* of each kind, of each message: inside a node, between two */
+    struct coll_cost *collectives;                  /* of each kind, of each collective */
+    struct coll_cost (*messages)[FABRIC_WAY_COUNT]; /* of each kind, of each message */
 };
 
 /* What a run is asked for. */

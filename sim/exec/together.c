@@ -38,7 +38,7 @@ static void check_nodes(const struct exec_job *jobs, int n_jobs)
 static bool links_alike(const struct fabric *a, const struct fabric *b)
 {
     if (a->n_links != b->n_links || a->first_nic != b->first_nic || a->first_leaf != b->first_leaf ||
-        a->first_pod != b->first_pod)
+        a->first_pod != b->first_pod || a->first_pair != b->first_pair)
         return false;
     for (int l = 0; l < a->n_links; l++)
         if (a->capacity_Bps[l] < b->capacity_Bps[l] || a->capacity_Bps[l] > b->capacity_Bps[l])

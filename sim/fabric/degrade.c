@@ -170,7 +170,7 @@ static void keep(struct degrade_events *out, event_list *events, struct arena *a
 static void add_links(event_list *events, struct degradation *degradation, const struct fabric *fabric, ps_t time)
 {
     char name[64];
-    for (int l = 0; l < fabric->n_links; l++) {
+    for (int l = 0; l < fabric->first_pair; l++) {
         int cables = fabric_cables(fabric, l);
         double left = 0;
         bool changes = false;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static void count_links(struct fabric *fabric)
+static void count_shared_links(struct fabric *fabric)
 {
     const struct hw_network *network = &fabric->hw->cluster.network;
     fabric->nodes = (fabric->ranks + fabric->gpus - 1) / fabric->gpus;
@@ -30,10 +30,30 @@ static void count_links(struct fabric *fabric)
     fabric->n_links += 2 * fabric->pods * fabric->pod_links;
 }
 
+static bool has_pairs(const struct hw *hw)
+{
+    return hw && hw->node.gpus.value > 1 && coll_pair_Bps(hw, 0, 1) > 0;
+}
+
+static void count_links(struct fabric *fabric)
+{
+    count_shared_links(fabric);
+    fabric->first_pair = fabric->n_links;
+    if (has_pairs(fabric->hw) || has_pairs(fabric->second))
+        fabric->n_links += fabric->ranks * fabric->gpus;
+}
+
+int fabric_node_of(const struct fabric *fabric, int link)
+{
+    if (link >= fabric->first_pair)
+        return (link - fabric->first_pair) / fabric->gpus / fabric->gpus;
+    return link < fabric->first_nic ? link / fabric->gpus : (link - fabric->first_nic) / 2 / fabric->nics;
+}
+
 int fabric_cables(const struct fabric *fabric, int link)
 {
     const struct hw_network *network = &fabric->hw->cluster.network;
-    if (link < fabric->first_leaf)
+    if (link < fabric->first_leaf || link >= fabric->first_pair)
         return 1;
     return link < fabric->first_pod ? hw_network_leaf_cables(network) / fabric->leaf_links
                                     : hw_network_pod_cables(network) / fabric->pod_links;
@@ -48,11 +68,19 @@ static void switch_cable_name(char *buffer, size_t n, const struct fabric *fabri
         of % links + cable);
 }
 
+static void pair_name(char *buffer, size_t n, const struct fabric *fabric, int link)
+{
+    int pair = link - fabric->first_pair, from = pair / fabric->gpus;
+    snprintf(buffer, n, "gpu%d.nvlink to gpu%d", from, from - from % fabric->gpus + pair % fabric->gpus);
+}
+
 const char *fabric_cable_name(char *buffer, size_t n, const struct fabric *fabric, int link, int cable)
 {
     int nic = link - fabric->first_nic;
     if (link < fabric->first_nic)
         snprintf(buffer, n, "gpu%d.nvlink", link);
+    else if (link >= fabric->first_pair)
+        pair_name(buffer, n, fabric, link);
     else if (link >= fabric->first_leaf)
         switch_cable_name(buffer, n, fabric, link, cable);
     else if (fabric_is_pooled(fabric))
@@ -67,26 +95,34 @@ const char *fabric_link_name(char *buffer, size_t n, const struct fabric *fabric
     return fabric_cable_name(buffer, n, fabric, link, 0);
 }
 
-/* The hardware that a link of a node belongs to; switches are the same for both kinds. */
-static const struct hw *kind_of(const struct fabric *fabric, int link)
+static bool is_of_switch(const struct fabric *fabric, int link)
 {
-    if (!fabric->second || link >= fabric->first_leaf)
+    return link >= fabric->first_leaf && link < fabric->first_pair;
+}
+
+const struct hw *fabric_hw_of(const struct fabric *fabric, int link)
+{
+    if (!fabric->second || is_of_switch(fabric, link))
         return fabric->hw;
-    bool gpu = link < fabric->first_nic;
-    int node = gpu ? link / fabric->gpus : (link - fabric->first_nic) / 2 / fabric->nics;
+    int node = fabric_node_of(fabric, link);
     return node >= fabric->hw->second_from / fabric->gpus ? fabric->second : fabric->hw;
 }
 
 enum coll_bound fabric_link_bound(const struct fabric *fabric, int link)
 {
+    if (link >= fabric->first_pair)
+        return COLL_BOUND_NVLINK;
     return link >= fabric->first_leaf ? COLL_BOUND_NETWORK
-                                      : coll_link_bound(kind_of(fabric, link), link >= fabric->first_nic);
+                                      : coll_link_bound(fabric_hw_of(fabric, link), link >= fabric->first_nic);
 }
 
 static double whole_Bps(const struct fabric *fabric, int link)
 {
-    const struct hw *hw = kind_of(fabric, link);
+    const struct hw *hw = fabric_hw_of(fabric, link);
     struct quantity cable = hw->cluster.network.cable_bandwidth;
+    int pair = link - fabric->first_pair;
+    if (pair >= 0)
+        return coll_pair_Bps(hw, pair / fabric->gpus % fabric->gpus, pair % fabric->gpus);
     if (link < fabric->first_nic)
         return coll_gpu_Bps(hw);
     if (link < fabric->first_leaf)
@@ -116,6 +152,16 @@ void fabric_build(
         fabric_set_time(out, events, 0);
 }
 
+/* NVLinks of a mesh lead to the GPU's peers, as many to each. */
+static void set_share(struct fabric *fabric, int link, double share)
+{
+    fabric->capacity_Bps[link] = whole_Bps(fabric, link) * share;
+    bool mesh = link < fabric->first_nic && fabric_hw_of(fabric, link)->node.fabric == HW_NVLINK_MESH;
+    int first = fabric->first_pair + link * fabric->gpus;
+    for (int pair = first; mesh && fabric->n_links > fabric->first_pair && pair < first + fabric->gpus; pair++)
+        fabric->capacity_Bps[pair] = whole_Bps(fabric, pair) * share;
+}
+
 void fabric_set_time(struct fabric *fabric, const struct degrade_events *events, ps_t time)
 {
     for (int i = 0; i < events->n; i++) {
@@ -123,7 +169,7 @@ void fabric_set_time(struct fabric *fabric, const struct degrade_events *events,
         if (event->at != time)
             continue;
         BUG_IF(event->target >= fabric->n_links, "link %d of %d", event->target, fabric->n_links);
-        fabric->capacity_Bps[event->target] = whole_Bps(fabric, event->target) * event->share;
+        set_share(fabric, event->target, event->share);
         fabric->degraded = fabric->degraded || event->share < 1;
     }
 }

@@ -1,7 +1,9 @@
 /* The links of a job's GPUs, NICs and switches, and which of them a collective crosses.
  *
  * Links, in this order: the NVLink out of each GPU; out and in of each NIC (pooled network: of each node's NICs
- * together); up and down of each leaf; up and down of each pod. Under adaptive routing all cables between a switch and
+ * together); up and down of each leaf; up and down of each pod; from each GPU to each other of its node, where two have
+ * links of their own (coll_pair_Bps): what goes over those of a mesh of NVLinks is part of what leaves the GPU, what
+ * goes over a bridge is not. Under adaptive routing all cables between a switch and
  * the level above are one link each way, under ECMP every cable is its own. Capacities are what NCCL reaches
  * (coll_gpu_Bps and the cluster's nccl_efficiency).
  *
@@ -37,7 +39,7 @@ struct fabric {
     int nics;                     /* links out (and as many in) of a node */
     int leaves, leaf_links;       /* leaf_links: up (and as many down) of a leaf */
     int pods, pod_links;          /* the same of a pod; 0 when there is no level above */
-    int first_nic, first_leaf, first_pod, n_links;
+    int first_nic, first_leaf, first_pod, first_pair, n_links;
     double *capacity_Bps; /* of each link, 0: failed */
     bool degraded;        /* some capacity is, at some time, not what the cluster file gives */
     double *weight;       /* scratch: of each link, 0 between calls */
@@ -65,10 +67,20 @@ static inline bool fabric_weights_alike(const struct coll_cost *a, const struct 
            a->gpu_out_factor == b->gpu_out_factor && a->all_pairs == b->all_pairs;
 }
 
+/* How a message travels. */
+enum fabric_way { FABRIC_WAY_NODE, FABRIC_WAY_NETWORK, FABRIC_WAY_BRIDGE, FABRIC_WAY_COUNT };
+enum fabric_way fabric_way(const struct fabric *fabric, int from, int to);
+
 /* The links of one message from a rank to another by all NICs of the group that it would use, weights adding to 1 on
  * each way. Returns how many. */
 int fabric_message(
     struct link_weight *weights, struct fabric *fabric, struct coll_group group, int from, int to, uint64_t key);
+
+/* The hardware that a link belongs to; switches are the same for both kinds. */
+const struct hw *fabric_hw_of(const struct fabric *fabric, int link);
+
+/* The node that a link belongs to, which is none of a switch. */
+int fabric_node_of(const struct fabric *fabric, int link);
 
 /* How many cables a link stands for; a GPU's or a NIC's is one. */
 int fabric_cables(const struct fabric *fabric, int link);
@@ -104,6 +116,12 @@ static inline int fabric_node(const struct fabric *fabric, int node)
 static inline int fabric_gpu_link(const struct fabric *fabric, int rank)
 {
     return fabric_node(fabric, rank / fabric->gpus) * fabric->gpus + rank % fabric->gpus;
+}
+
+/* Of two ranks of one node that have links of their own. */
+static inline int fabric_pair_link(const struct fabric *fabric, int from, int to)
+{
+    return fabric->first_pair + fabric_gpu_link(fabric, from) * fabric->gpus + to % fabric->gpus;
 }
 
 static inline int fabric_nic_link(const struct fabric *fabric, int node, int nic, int in)

@@ -8,6 +8,8 @@ struct isolated {
     const struct coll_group *groups; /* alike */
     int n_groups;
     struct coll_shape shape;
+    const struct hw *hw; /* that the groups see */
+    struct hw bridge;
     struct fabric fabric;
     struct link_weight *weights; /* room for all links */
     double *sums;                /* of the groups' weights, of each link; 0 between calls */
@@ -28,6 +30,7 @@ static struct isolated *create(const struct hw *hw, const struct coll_group *gro
     struct degrade_events events;
     int gpus = hw_gpus_per_node(hw);
     *isolated = (struct isolated){.groups = groups, .n_groups = n, .shape = coll_shape(groups[0], gpus)};
+    isolated->hw = coll_hw_of(&isolated->bridge, groups[0], hw);
     if (degrade_links(&events, hw, ranks, degraded, at, arena, diag) != STATUS_OK)
         return NULL;
     fabric_build(&isolated->fabric, hw, ranks, &events, arena);
@@ -127,7 +130,7 @@ struct coll_cost isolated_cost(
     struct isolated *isolated, enum coll_kind kind, double bytes, struct coll_force force, char *link)
 {
     int slowest;
-    struct coll_cost cost = coll_choose(kind, bytes, isolated->shape, isolated->fabric.hw, force);
+    struct coll_cost cost = coll_choose(kind, bytes, isolated->shape, isolated->hw, force);
     double link_Bps = link_rate_Bps(isolated, &cost, &slowest);
     if (link)
         *link = '\0';

@@ -64,12 +64,12 @@ static int hash_way(const struct fabric *fabric, int from, int to, int ways, int
 {
     int way[4], whole = 0;
     if (!fabric->degraded)
-        return hash(key, fabric->n_links, ways);
+        return hash(key, fabric->first_pair, ways);
     for (int w = 0; w < ways; w++)
         whole += by_spine(way, fabric, from, to, w / cores, w % cores, key);
     if (whole == 0)
         return -1;
-    int pick = hash(key, fabric->n_links, whole);
+    int pick = hash(key, fabric->first_pair, whole);
     for (int w = 0;; w++)
         if (by_spine(way, fabric, from, to, w / cores, w % cores, key) && pick-- == 0)
             return w;
@@ -208,13 +208,55 @@ static void add_all_pairs(
     free(used);
 }
 
+enum fabric_way fabric_way(const struct fabric *fabric, int from, int to)
+{
+    if (from / fabric->gpus != to / fabric->gpus)
+        return FABRIC_WAY_NETWORK;
+    const struct hw *hw = fabric_hw_of(fabric, fabric_gpu_link(fabric, from));
+    return hw_bridged(&hw->node, from % fabric->gpus, to % fabric->gpus) ? FABRIC_WAY_BRIDGE : FABRIC_WAY_NODE;
+}
+
+/* weight bytes over the links that two ranks of a node have for themselves, if they have any. */
+static void add_pair(struct fabric *fabric, int from, int to, double weight)
+{
+    if (fabric->first_pair < fabric->n_links && alive(fabric, fabric_pair_link(fabric, from, to)))
+        add(fabric, fabric_pair_link(fabric, from, to), weight);
+}
+
+/* What rank i of a group sends to its others of the node; of a send_recv to the next. */
+static void add_pairs(
+    struct fabric *fabric, struct coll_group group, struct coll_shape shape, const struct coll_cost *cost, int i)
+{
+    bool to_next = cost->algorithm == COLL_P2P && !cost->all_pairs;
+    int on_node = shape.per_node, first = i - i % on_node, next = shape.nodes > 1 ? i + 1 : first + (i + 1) % on_node;
+    double weight = to_next ? cost->gpu_out_factor : cost->gpu_out_factor / (on_node - 1);
+    for (int j = first; j < first + on_node; j++)
+        if (j != i && (!to_next || j == next))
+            add_pair(fabric, group.first + i * group.stride, group.first + j * group.stride, weight);
+}
+
+/* Within nodes. Two that a bridge joins use nothing else, and more than two do not use it. */
+static void add_inside(
+    struct fabric *fabric, struct coll_group group, struct coll_shape shape, const struct coll_cost *cost)
+{
+    if (shape.per_node == 1)
+        return;
+    bool bridged =
+        shape.per_node == 2 && fabric_way(fabric, group.first, group.first + group.stride) == FABRIC_WAY_BRIDGE;
+    bool bridges = quantity_is_set(fabric->hw->node.nvlink_bridge);
+    for (int i = 0; i < shape.ranks; i++) {
+        if (!bridged)
+            add(fabric, fabric_gpu_link(fabric, group.first + i * group.stride), cost->gpu_out_factor);
+        if (bridged || !bridges)
+            add_pairs(fabric, group, shape, cost, i);
+    }
+}
+
 int fabric_weights(struct link_weight *weights, struct fabric *fabric, struct coll_group group,
     const struct coll_cost *cost, uint64_t key)
 {
     struct coll_shape shape = coll_shape(group, fabric->gpus);
-    if (shape.per_node > 1)
-        for (int i = 0; i < shape.ranks; i++)
-            add(fabric, fabric_gpu_link(fabric, group.first + i * group.stride), cost->gpu_out_factor);
+    add_inside(fabric, group, shape, cost);
     if (shape.nodes > 1 && cost->all_pairs && !fabric_is_pooled(fabric))
         add_all_pairs(fabric, group, shape, cost, key);
     else if (shape.nodes > 1)
@@ -225,14 +267,16 @@ int fabric_weights(struct link_weight *weights, struct fabric *fabric, struct co
 int fabric_message(
     struct link_weight *weights, struct fabric *fabric, struct coll_group group, int from, int to, uint64_t key)
 {
-    int from_node = from / fabric->gpus, to_node = to / fabric->gpus;
-    if (from_node == to_node) {
-        add(fabric, fabric_gpu_link(fabric, from), 1);
+    enum fabric_way way = fabric_way(fabric, from, to);
+    if (way != FABRIC_WAY_NETWORK) {
+        if (way == FABRIC_WAY_NODE)
+            add(fabric, fabric_gpu_link(fabric, from), 1);
+        add_pair(fabric, from, to, 1);
         return collect(weights, fabric);
     }
     bool *used = xcalloc((size_t)fabric->nics, sizeof *used);
     int n_used = mark_nics(used, fabric, group);
-    add_hop(fabric, used, n_used, from_node, to_node, 1, key);
+    add_hop(fabric, used, n_used, from / fabric->gpus, to / fabric->gpus, 1, key);
     free(used);
     return collect(weights, fabric);
 }

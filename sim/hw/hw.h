@@ -2,7 +2,8 @@
  * a value in base SI with its kind and source.
  *
  * Modelled: one kind of node in a cluster, or two (see struct hw); a GPU's compute peaks, SMs, HBM, what kernels reach
- * of them; inside a node an NVSwitch or a mesh of NVLinks (or PCIe), as bandwidth per GPU and direction; NICs shared
+ * of them; inside a node an NVSwitch or a mesh of NVLinks (or PCIe, also with NVLink bridges between neighbours), as
+ * bandwidth per GPU and direction; NICs shared
  * evenly by the node's GPUs; between nodes a network of switches (hw/network.h), or a pooled one with an
  * oversubscription factor. Ignored for now: PCIe switches, NUMA, GPUs of two kinds in a node.
  *
@@ -113,6 +114,8 @@ struct hw_node {
     struct quantity hosts;          /* machines that these are in, as many in each: the trays of a rack; optional, 1 */
     int fabric;                     /* enum hw_fabric */
     struct quantity gpu_bandwidth;  /* B/s a GPU can send to its peers, one direction, datasheet */
+    struct quantity nvlink_bridge;  /* B/s of the NVLink bridge that joins GPUs 0 and 1, 2 and 3, ... of HW_PCIE, one
+                                       direction, datasheet; optional */
     struct quantity nics;           /* number of NICs */
     struct quantity nic_bandwidth;  /* B/s of one NIC, one direction */
     struct quantity pcie_bandwidth; /* B/s GPU <-> host, one direction */
@@ -137,6 +140,12 @@ struct hw_node {
     struct quantity host_power; /* W of the node without GPUs and NICs */
     struct quantity nic_power;  /* W of a NIC */
 };
+
+/* Whether a bridge joins two GPUs of a node, by their numbers in it. */
+static inline bool hw_bridged(const struct hw_node *node, int a, int b)
+{
+    return quantity_is_set(node->nvlink_bridge) && a != b && a / 2 == b / 2;
+}
 
 /* Protocols that the network plugin leaves to collectives between nodes. */
 enum hw_protocols { HW_PROTOCOLS_ALL, HW_PROTOCOLS_NO_LL, HW_PROTOCOLS_NO_LL128, HW_PROTOCOLS_SIMPLE };

@@ -47,6 +47,8 @@ static void join_nodes(struct hw_node *node, const struct hw_node *other)
     node->nccl_base_latency = higher(node->nccl_base_latency, other->nccl_base_latency);
     node->nccl_link_latency = higher(node->nccl_link_latency, other->nccl_link_latency);
     node->nccl_ring_tail = higher(node->nccl_ring_tail, other->nccl_ring_tail);
+    bool bridges = quantity_is_set(node->nvlink_bridge) && quantity_is_set(other->nvlink_bridge);
+    node->nvlink_bridge = bridges ? lower(node->nvlink_bridge, other->nvlink_bridge) : (struct quantity){0};
     bool nvls = quantity_is_set(node->nvls_efficiency) && quantity_is_set(other->nvls_efficiency);
     node->nvls_efficiency = nvls ? lower(node->nvls_efficiency, other->nvls_efficiency) : (struct quantity){0};
     node->nvls_latency = nvls ? higher(node->nvls_latency, other->nvls_latency) : (struct quantity){0};

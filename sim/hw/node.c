@@ -18,6 +18,8 @@ static const struct config_field node_fields[] = {
     {CONFIG_FIELD("fabric", FIELD_ENUM, struct hw_node, fabric, "Links between its GPUs."), .names = hw_fabric_names,
         .required = true},
     NODE(gpu_bandwidth, "Bandwidth of a GPU to its peers, one direction.", HW_BANDWIDTH),
+    HW_OPTIONAL(struct hw_node, nvlink_bridge,
+        "Bandwidth of the NVLink bridge between each two neighbours on PCIe, one direction.", HW_BANDWIDTH),
     NODE(nics, "NICs, shared evenly by the GPUs.", HW_COUNT(0, 1024)),
     NODE(nic_bandwidth, "One NIC, one direction.", HW_BANDWIDTH),
     NODE(pcie_bandwidth, "GPU to or from host memory, one direction.", HW_BANDWIDTH),
@@ -55,6 +57,15 @@ static enum status check_hosts(const struct hw_node *node, const struct hw_sourc
         node->hosts.value, node->gpus.value);
 }
 
+static enum status check_bridge(const struct hw_node *node, const struct hw_source *source, struct diag *diag)
+{
+    if (!quantity_is_set(node->nvlink_bridge) || node->fabric == HW_PCIE)
+        return STATUS_OK;
+    return diag_input(diag, hw_place(source, "nvlink_bridge"),
+        "nvlink_bridge beside fabric: %s, whose NVLinks join all GPUs; take it out, or write pcie",
+        hw_fabric_names[node->fabric]);
+}
+
 enum status hw_check_node(const struct hw_node *node, const struct hw_source *source, struct diag *diag)
 {
     static const double fastest_nic_Bps = 200e9; /* 1.6 Tb/s, twice that of 2026: more are bits written as bytes */
@@ -79,10 +90,11 @@ enum status hw_check_node(const struct hw_node *node, const struct hw_source *so
             "nvls_efficiency beside fabric: %s; only a switch reduces, so take the three of NVLS out, or write "
             "nvswitch",
             hw_fabric_names[node->fabric]);
+    enum status bridge = check_bridge(node, source, diag);
     enum status gpus = hw_whole(source, "gpus", node->gpus, diag);
     enum status nics = hw_whole(source, "nics", node->nics, diag);
     enum status hosts = gpus ? gpus : check_hosts(node, source, diag);
-    return nvls ? nvls : hosts ? hosts : nics;
+    return nvls ? nvls : bridge ? bridge : hosts ? hosts : nics;
 }
 
 enum status hw_load_node_from(

@@ -34,13 +34,15 @@ static struct coll_cost cost_of(
     const struct plan *plan, const struct plan_collective *collective, const struct hw *hw, struct coll_shape *shape)
 {
     const struct plan_group *group = &plan->groups.at[collective->group];
-    *shape = coll_shape(
-        (struct coll_group){group->ranks.offset, group->ranks.stride, group->ranks.size}, hw_gpus_per_node(hw));
+    const struct coll_group members = {group->ranks.offset, group->ranks.stride, group->ranks.size};
+    *shape = coll_shape(members, hw_gpus_per_node(hw));
     bool all;
-    if (plan->second_from == 0 || !plan_group_meets_kinds(plan, collective->group, &all))
-        return coll_of(collective->kind, collective->bytes, collective->routing, *shape, hw);
-    const struct hw both = hw_of_both(hw);
-    return coll_of(collective->kind, collective->bytes, collective->routing, *shape, &both);
+    struct hw both, bridge;
+    if (plan->second_from > 0 && plan_group_meets_kinds(plan, collective->group, &all)) {
+        both = hw_of_both(hw);
+        hw = &both;
+    }
+    return coll_of(collective->kind, collective->bytes, collective->routing, *shape, coll_hw_of(&bridge, members, hw));
 }
 
 static void print_collective(

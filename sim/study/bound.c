@@ -33,13 +33,14 @@ static bool is_known(const struct plan *plan, const struct mesh_group *ranks, co
 static double *isolated_times(const struct plan *plan, const struct job *job, bool merges)
 {
     double *times = xcalloc((size_t)plan->collectives.n + 1, sizeof *times);
+    struct hw bridge;
     for (int i = 0; i < plan->collectives.n; i++) {
         const struct plan_collective *at = &plan->collectives.at[i];
         const struct mesh_group *ranks = &plan->groups.at[at->group].ranks;
         struct coll_group group = {mesh_group_first(ranks, 0), ranks->stride, ranks->size};
         if (is_known(plan, ranks, &job->options->parallelism) && !(merges && at->serves == PARALLEL_EXPERT))
-            times[i] = coll_isolated_s(
-                coll_of(at->kind, at->bytes, at->routing, coll_shape(group, hw_gpus_per_node(job->hw)), job->hw));
+            times[i] = coll_isolated_s(coll_of(at->kind, at->bytes, at->routing,
+                coll_shape(group, hw_gpus_per_node(job->hw)), coll_hw_of(&bridge, group, job->hw)));
     }
     return times;
 }
@@ -450,7 +451,9 @@ static double collective_s(const struct plan *plan, const struct hw *hw, int ind
     const struct plan_collective *at = &plan->collectives.at[index];
     const struct mesh_group *ranks = &plan->groups.at[at->group].ranks;
     struct coll_group group = {mesh_group_first(ranks, 0), ranks->stride, ranks->size};
-    return coll_isolated_s(coll_of(at->kind, at->bytes, at->routing, coll_shape(group, hw_gpus_per_node(hw)), hw));
+    struct hw bridge;
+    return coll_isolated_s(coll_of(
+        at->kind, at->bytes, at->routing, coll_shape(group, hw_gpus_per_node(hw)), coll_hw_of(&bridge, group, hw)));
 }
 
 struct bound bound_plan(const struct plan *plan, const struct hw *hw)

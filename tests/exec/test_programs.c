@@ -334,6 +334,50 @@ static void a_host_blocked_for_a_message_is_not_slow(void **state)
     end(&f);
 }
 
+/* Stage 1 of 3 sends 100 MB to stage 2, and as much again to stage 2 or to stage 0 at the same time. Four GPUs of a
+ * mesh share 90 GB/s as 30 to each other: two messages on one pair take turns, on two pairs they do not. Behind a
+ * switch both have a half of what leaves the GPU. */
+static double two_messages(int fabric, bool same_pair)
+{
+    struct fixture f;
+    begin_stages(&f, 3, 1, 4);
+    f.hw.node.fabric = fabric;
+    f.hw.node.gpu_bandwidth.value = 90e9;
+    const struct plan_channel other = {AXIS_PP, same_pair ? 1 : -1, 1};
+    for (int stage = 0; stage < 3; stage++) {
+        if (stage > 0)
+            plan_next_program(&f.builder);
+        int second = plan_queue(&f.builder, "second", QUEUE_COMM);
+        int ops[2] = {PLAN_NO_OP, PLAN_NO_OP};
+        if (stage == 1) {
+            ops[0] = plan_send(&f.builder, STREAM_COMM, "send", NEXT, 100e6, 0);
+            ops[1] = plan_send(&f.builder, second, "send", other, 100e6, 0);
+        }
+        if (stage == 2)
+            ops[0] = plan_recv(&f.builder, STREAM_COMM, "recv", NEXT, 100e6, 0);
+        if (stage == (same_pair ? 2 : 0))
+            ops[1] = plan_recv(&f.builder, second, "recv", other, 100e6, 0);
+        for (int i = 0; i < 2; i++)
+            plan_stream_wait(&f.builder, STREAM_COMPUTE, ops[i]);
+        computer(&f, 1);
+    }
+    run(&f);
+    struct coll_cost cost = coll_choose(
+        COLL_SEND_RECV, 100e6, (struct coll_shape){.ranks = 2, .nodes = 1, .per_node = 2}, &f.hw, COLL_FREE);
+    double bytes_s = s_from_ps(f.result.last_step_end) - 1e-3 - cost.latency_s;
+    end(&f);
+    return bytes_s;
+}
+
+static void messages_share_the_links_of_their_pair(void **state)
+{
+    (void)state;
+    near(two_messages(HW_NVLINK_MESH, true), 200e6 / 30e9);
+    near(two_messages(HW_NVLINK_MESH, false), 100e6 / 30e9 / p2p_share);
+    near(two_messages(HW_NVSWITCH, true), 200e6 / 90e9);
+    near(two_messages(HW_NVSWITCH, false), 200e6 / 90e9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +389,7 @@ int main(void)
         cmocka_unit_test(the_fullest_program_decides),
         cmocka_unit_test(spans_are_those_of_the_ranks_program),
         cmocka_unit_test(a_host_blocked_for_a_message_is_not_slow),
+        cmocka_unit_test(messages_share_the_links_of_their_pair),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
