@@ -202,6 +202,10 @@ static void setup_rank(struct sim *sim, int r, struct gpu_speeds speeds)
     rank->host_noise = rng_stream((uint64_t)sim->options->seed, ENTITY_HOST, (uint64_t)rank->number);
     rank->pauses = rng_stream((uint64_t)sim->options->seed, ENTITY_PAUSE, (uint64_t)rank->number);
     host_draw_pause(sim, rank, 0);
+    const struct ledger *before = sim->memory.before ? &sim->memory.before[rank->program] : NULL;
+    int64_t first = sim->memory.before_steps > 0 ? sim->memory.before_steps + sim->options->warmup_steps : 0;
+    while (before && rank->next_stop < before->stops.n && before->stops.at[rank->next_stop].step < first)
+        rank->next_stop++;
 }
 
 /* The rank of this number; NULL: another stands for it, or none. */
@@ -408,13 +412,52 @@ void sim_close(struct sim *sim)
     free(sim);
 }
 
-static bool ever_drained(const struct sim *sim)
+/* Steps of warm-up, at most; a job whose allocator is still finding segments then mostly does so for ever. */
+enum { MOST_WARMUP = 8 };
+static const double STEADY = 1e-6; /* by so much of it two steps may differ */
+
+/* From which step on, as far as is known, a step makes no segment and takes as long as the one before it, which is not
+ * so right after one that did: its kernels were late, and the host is not yet ahead of them. */
+static int64_t steady_from(const struct sim *sim)
 {
-    for (int r = 0; r < sim->n_ranks; r++)
-        for (int i = 0; i < sim->memory.ledgers[r].stops.n; i++)
-            if (sim->memory.ledgers[r].stops.at[i].drains)
-                return true;
+    const ps_t *end = sim->measure.step_end;
+    int64_t warmup = sim->options->warmup_steps, from = ledger_steady_from(sim);
+    if (sim->memory.out_of_memory || sim->machine->engine.overlong || warmup == 0 || from > warmup)
+        return from;
+    double before = (double)(end[warmup - 1] - (warmup > 1 ? end[warmup - 2] : 0)),
+           now = (double)(end[warmup] - end[warmup - 1]);
+    return fabs(now - before) > STEADY * now ? warmup + 1 : from;
+}
+
+static bool change_later(const struct degrade_events *events)
+{
+    for (int i = 0; i < events->n; i++)
+        if (events->list[i].at > 0)
+            return true;
     return false;
+}
+
+/* The job as one rank of each program: until its measured steps are steady once more, with more steps of warm-up.
+ * options->warmup_steps: at least so many; those that it took. */
+static struct sim *simulate_folded(struct exec_result *out, const struct plan *plan, const struct hw *hw,
+    struct exec_options *options, struct arena *arena)
+{
+    bool as_asked =
+        options->from_the_start || change_later(&options->link_events) || change_later(&options->gpu_events);
+    for (;;) {
+        struct machine machine;
+        machine_open(&machine);
+        struct sim *sim = sim_open(out, plan, hw, options, NULL, &machine, arena);
+        sim->fold.on = true;
+        sim->fold.siblings = can_fold(sim);
+        simulate(sim, !options->no_memory);
+        int64_t steady = steady_from(sim);
+        machine_close(&machine);
+        if (as_asked || steady <= options->warmup_steps || options->warmup_steps >= MOST_WARMUP)
+            return sim;
+        sim_close(sim);
+        options->warmup_steps = steady < MOST_WARMUP ? steady : MOST_WARMUP;
+    }
 }
 
 /* Where links differ, the rank sees only the links that its collectives use. */
@@ -425,14 +468,13 @@ struct sim *sim_reference(const struct sim *all, struct exec_options *quiet, str
     quiet->n_trace_ranks = 0;
     if (all->fold.uneven)
         quiet->gpu_events.n = 0;
-    struct machine machine;
-    machine_open(&machine);
-    struct sim *sim = sim_open(out, all->plan, all->costs.hw, quiet, NULL, &machine, all->arena);
-    sim->fold.on = true;
-    sim->fold.siblings = can_fold(sim);
-    simulate(sim, true);
-    machine_close(&machine);
-    return sim;
+    return simulate_folded(out, all->plan, all->costs.hw, quiet, all->arena);
+}
+
+void sim_follow(struct sim *sim, const struct sim *reference)
+{
+    sim->memory.before = reference->memory.ledgers;
+    sim->memory.before_steps = (int32_t)(reference->options->warmup_steps - sim->options->warmup_steps);
 }
 
 /* A host of eight is 7 % behind in a burst (host_jitter 5 %), which is 0.1 % of a step that is host-bound to 2 %. */
@@ -444,7 +486,7 @@ static void refer(struct exec_reference *to, const struct sim *sim)
     to->one = sim_reference(sim, to->quiet, sim->result);
     const struct exec_result *result = to->one->result;
     to->ended = to->one->memory.out_of_memory || result->overlong;
-    to->drained = ever_drained(to->one);
+    to->drained = ledger_drains_from(to->one, (int32_t)to->quiet->warmup_steps);
     to->hosts_matter = result->breakdown.host_bound_s > HOSTS_MATTER * result->step_time_s;
 }
 
@@ -452,6 +494,15 @@ void exec_reference_release(struct exec_reference *reference)
 {
     if (reference->one)
         sim_close(reference->one);
+}
+
+static void warm_up(struct sim *sim, int64_t steps)
+{
+    struct exec_options *options = arena_alloc(sim->arena, sizeof *options);
+    *options = *sim->options;
+    options->warmup_steps = steps;
+    sim->options = options;
+    sim->total_steps = (int32_t)(options->warmup_steps + options->steps);
 }
 
 /* Ranks that are not folded. The ledger of one says where the allocator will stand in the way of all. */
@@ -465,10 +516,16 @@ static void simulate_ranks(struct sim *sim)
     }
     if (!reference->one)
         refer(reference, sim);
-    sim->memory.before = reference->one->memory.ledgers; /* of each program */
     sim->fold.hosts_matter = reference->hosts_matter;
+    bool keeps_ledgers = !alike(sim) && reference->drained;
+    int64_t warmup = reference->quiet->warmup_steps;
+    if (alike(sim) || keeps_ledgers)
+        warm_up(sim, warmup);
+    else if (warmup > sim->options->warmup_steps && sim->options->warmup_steps == 0)
+        warm_up(sim, 1); /* a host ahead of its GPU is part of a steady step */
+    sim_follow(sim, reference->one);
     if (!reference->ended)
-        simulate(sim, !alike(sim) && reference->drained);
+        simulate(sim, keeps_ledgers);
     exec_reference_release(&own);
 }
 
@@ -488,9 +545,10 @@ void exec_run(struct exec_result *out, const struct plan *plan, const struct hw 
         "%lld + %lld steps", (long long)options->warmup_steps, (long long)options->steps);
     struct machine machine;
     machine_open(&machine);
+    struct exec_options one = *options;
     struct sim *sim = sim_open(out, plan, hw, options, NULL, &machine, arena);
     if (folds(sim))
-        simulate(sim, !options->no_memory);
+        sim_close(simulate_folded(out, plan, hw, &one, arena));
     else
         simulate_ranks(sim);
     sim_close(sim);

@@ -41,6 +41,14 @@
  * with ranks on both kinds is that of hw_of_both(). One rank of each kind is simulated for all where each process group
  * has ranks of both kinds in all of its instances, or in none; else every rank is, also by FOLD_SLOWEST.
  *
+ * Steady: a measured step is one of the many that a job repeats. PyTorch's allocator makes segments in the first step,
+ * mostly in the second (the first has left the optimizer's state in blocks that it had freed), sometimes later, and the
+ * host stands for each. The quiet run of a rank of each program has as many steps of warm-up, warmup_steps at least and
+ * 8 at most, as it needs until a step makes no segment and takes as long as the one before. Noise is put on its last
+ * warmup_steps and its measured steps. A job that is not steady then has retries in its steps (alloc_retries_a_step) or
+ * makes segments (alloc_stall_s): they are part of its speed. Where links or GPUs change at a time after the start,
+ * warm-up is as asked for, as these times count from the first step.
+ *
  * Timeline: for the ranks asked for, every kernel and collective of the last measured step is recorded (exec_span), and
  * what the host thread did in it (exec_host_span). Off by default; it changes nothing of what is simulated.
  *
@@ -110,8 +118,7 @@ void exec_reference_release(struct exec_reference *reference);
 
 struct exec_options {
     int64_t steps;        /* measured */
-    int64_t warmup_steps; /* run before, not measured. Default 2: beside the optimizer's state, which the first step
-                             leaves, the second may still need new segments */
+    int64_t warmup_steps; /* run before, not measured: at least so many (above); default 2 */
     int64_t seed;
     int fold;                         /* enum exec_fold: auto folds when there is no noise; slowest: with it, too */
     struct exec_reference *reference; /* borrowed; NULL: the run has its own */
@@ -126,6 +133,7 @@ struct exec_options {
     bool mean_documents;        /* of packed sequences none is drawn, each has the mean */
     bool no_contention;         /* kernels run beside collectives as if alone */
     bool one_by_one;            /* for tests: an event for every kernel; times are the same */
+    bool from_the_start;        /* for tests: no more warm-up than warmup_steps */
     bool no_memory; /* HBM is not followed: no peaks, never out of memory; half of the time of a folded run */
 };
 

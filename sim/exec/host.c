@@ -48,7 +48,7 @@ static int32_t next_stop(const struct sim *sim, const struct rank *rank, int32_t
     if (!sim->memory.before || rank->next_stop == sim->memory.before[rank->program].stops.n)
         return block;
     const struct ledger_stop *stop = &sim->memory.before[rank->program].stops.at[rank->next_stop];
-    return stop->step == rank->host_step && stop->op < block ? stop->op : block;
+    return stop->step == rank->host_step + sim->memory.before_steps && stop->op < block ? stop->op : block;
 }
 
 /* The segment reaches to there, or to where the launch queue is full. */

@@ -175,6 +175,26 @@ bool ledger_op(struct sim *sim, int rank, int32_t op_index, bool drained, ps_t *
     return true;
 }
 
+int32_t ledger_steady_from(const struct sim *sim)
+{
+    int32_t from = 0;
+    for (int r = 0; sim->memory.ledgers && !sim->memory.out_of_memory && r < sim->n_ranks; r++) {
+        const struct ledger *ledger = &sim->memory.ledgers[r];
+        if (ledger->stops.n > 0 && ledger->stops.at[ledger->stops.n - 1].step >= from)
+            from = ledger->stops.at[ledger->stops.n - 1].step + 1;
+    }
+    return from;
+}
+
+bool ledger_drains_from(const struct sim *sim, int32_t step)
+{
+    for (int r = 0; r < sim->n_ranks; r++)
+        for (int i = 0; i < sim->memory.ledgers[r].stops.n; i++)
+            if (sim->memory.ledgers[r].stops.at[i].drains && sim->memory.ledgers[r].stops.at[i].step >= step)
+                return true;
+    return false;
+}
+
 /* Rows for a plot: of many samples, the highest of each of a few hundred equal stretches of the list. */
 static void timeline_result(const struct sim *sim, const struct ledger *ledger, struct exec_program *program)
 {

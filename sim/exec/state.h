@@ -275,6 +275,7 @@ struct measure {
 struct memory {
     struct ledger *ledgers;
     const struct ledger *before; /* by program; NULL: memory is not followed */
+    int32_t before_steps;        /* the first step is this one of the reference run */
     bool out_of_memory;
     int oom_program;
 };
@@ -381,6 +382,9 @@ struct sim *sim_open(struct exec_result *out, const struct plan *plan, const str
 /* The same job alone without noise and GPUs slower than others, folded: for its ledgers, which are those of the run
  * itself unless they drained the GPU. */
 struct sim *sim_reference(const struct sim *all, struct exec_options *quiet, struct exec_result *out);
+/* The allocator stops the hosts of all ranks where it stopped those of the reference, its measured steps being theirs.
+ */
+void sim_follow(struct sim *sim, const struct sim *reference);
 /* From here on the engine can run, unless the job is out of memory before its first step. */
 void sim_begin(struct sim *sim, bool keeps_ledgers);
 void sim_end(struct sim *sim);
@@ -499,6 +503,10 @@ void ledger_release(struct sim *sim);
  * then the run may end, out of memory. calls: host time in cudaMalloc and cudaFree. */
 bool ledger_op(struct sim *sim, int rank, int32_t op, bool drained, ps_t *calls);
 void ledger_result(struct sim *sim);
+/* From which step on the allocator of no program takes the host's time; 0: it never does, or nothing is followed. */
+int32_t ledger_steady_from(const struct sim *sim);
+/* Whether from this step on cudaMalloc fails in any. */
+bool ledger_drains_from(const struct sim *sim, int32_t step);
 
 /* trace.c */
 void trace_setup(struct sim *sim);

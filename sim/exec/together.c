@@ -63,7 +63,7 @@ static void open_party(struct party *party, const struct exec_job *job, struct m
     if (job->options->no_memory)
         return;
     party->alone = sim_reference(party->sim, &party->quiet, job->out);
-    party->sim->memory.before = party->alone->memory.ledgers;
+    sim_follow(party->sim, party->alone);
 }
 
 static bool takes_part(const struct party *party)

@@ -47,7 +47,7 @@ static inline void begin(struct fixture *f, int ranks)
 {
     memset(f, 0, sizeof *f);
     f->hw = test_hw();
-    f->options = (struct exec_options){.steps = 1, .seed = 1, .fold = FOLD_OFF};
+    f->options = (struct exec_options){.steps = 1, .seed = 1, .fold = FOLD_OFF, .from_the_start = true};
     plan_begin(&f->builder, &f->plan, ranks);
 }
 

@@ -34,13 +34,13 @@ static void set_slow(struct scenario_point *point, const char *slow, struct aren
         fail_msg("%s", diag->text);
 }
 
-/* A model on 32 GPUs without noise, one step before the measured ones; slow may be NULL. */
+/* A model on 32 GPUs without noise, steady after three steps; slow may be NULL. */
 static struct scenario_point load(const struct strategy_case *at, const char *slow, struct arena *arena)
 {
     const struct scenario_override list[] = {{"model", at->model}, {"cluster.gpus", "32"}, {"strategy", at->strategy},
         {"fsdp.sharding_strategy", at->sharding}, {"train.activation_checkpointing", "none"},
         {"train.micro_batch", "8"}, {"train.seq_len", "1024"}, {"train.precision", "bf16_mixed"}, {"run.steps", "2"},
-        {"run.warmup_steps", "1"}, {"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"},
+        {"run.warmup_steps", "3"}, {"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"},
         {"noise.network_jitter", "0"}, {"noise.host_jitter", "0"}};
     struct diag *diag = ARENA_NEW(arena, struct diag);
     struct scenario_set set;
