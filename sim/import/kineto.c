@@ -125,6 +125,46 @@ static enum kineto_category category(const char *text)
     return KINETO_OTHER;
 }
 
+/* Without the prefix "cuda", "cu" or "hip", and the suffix "_v2", "_ptsz" or "_spt". */
+static const struct {
+    const char *name;
+    enum kineto_call call;
+} calls[] = {{"LaunchKernel", CALL_LAUNCH}, {"LaunchKernelEx", CALL_LAUNCH}, {"LaunchKernelExC", CALL_LAUNCH},
+    {"LaunchCooperativeKernel", CALL_LAUNCH}, {"LaunchCooperativeKernelMultiDevice", CALL_LAUNCH},
+    {"Launch", CALL_LAUNCH}, {"ModuleLaunchKernel", CALL_LAUNCH}, {"ModuleLaunchCooperativeKernel", CALL_LAUNCH},
+    {"ExtLaunchKernel", CALL_LAUNCH}, {"ExtModuleLaunchKernel", CALL_LAUNCH}, {"HccModuleLaunchKernel", CALL_LAUNCH},
+    {"ExtLaunchMultiKernelMultiDevice", CALL_LAUNCH}, {"LaunchByPtr", CALL_LAUNCH}, {"GraphLaunch", CALL_LAUNCH},
+    {"EventRecord", CALL_EVENT_RECORD}, {"EventRecordWithFlags", CALL_EVENT_RECORD},
+    {"StreamWaitEvent", CALL_STREAM_WAIT}, {"EventSynchronize", CALL_EVENT_SYNC},
+    {"StreamSynchronize", CALL_STREAM_SYNC}, {"DeviceSynchronize", CALL_DEVICE_SYNC},
+    {"ThreadSynchronize", CALL_DEVICE_SYNC}, {"CtxSynchronize", CALL_DEVICE_SYNC}, {"Free", CALL_DEVICE_SYNC},
+    {"MemFree", CALL_DEVICE_SYNC}, {"Malloc", CALL_MALLOC}, {"MemAlloc", CALL_MALLOC},
+    {"ExtMallocWithFlags", CALL_MALLOC}, {"MemCreate", CALL_MALLOC}, {"MemMap", CALL_MALLOC}};
+
+/* As CUPTI calls what cuda_sync events are of. */
+static const struct {
+    const char *name;
+    enum kineto_call call;
+} syncs[] = {{"Stream Wait Event", CALL_STREAM_WAIT}, {"Event Sync", CALL_EVENT_SYNC},
+    {"Stream Sync", CALL_STREAM_SYNC}, {"Context Sync", CALL_DEVICE_SYNC}};
+
+static enum kineto_call call_of(const struct kineto_event *event)
+{
+    static const char *const prefixes[] = {"cuda", "cu", "hip"};
+    for (size_t i = 0; i < sizeof syncs / sizeof *syncs && event->category == KINETO_SYNC; i++)
+        if (strcmp(event->name, syncs[i].name) == 0)
+            return syncs[i].call;
+    for (size_t p = 0; p < sizeof prefixes / sizeof *prefixes && event->category == KINETO_RUNTIME; p++) {
+        size_t prefix = strlen(prefixes[p]);
+        const char *name = event->name + prefix;
+        size_t n = strncmp(event->name, prefixes[p], prefix) == 0 ? strcspn(name, "_") : 0;
+        for (size_t i = 0; i < sizeof calls / sizeof *calls && n > 0; i++)
+            if (strlen(calls[i].name) == n && strncmp(name, calls[i].name, n) == 0)
+                return calls[i].call;
+    }
+    return CALL_OTHER;
+}
+
 static enum status take_event(struct reader *r, const struct json_scalar *scalar)
 {
     struct kineto_event *event = &r->event;
@@ -297,6 +337,7 @@ static enum status take_close(void *self, int container, int line)
     r->event.position = ++r->position;
     r->event.line = line;
     r->event.input_bytes = input_bytes(r);
+    r->event.call = call_of(&r->event);
     if (r->event.category == KINETO_CPU_OP)
         find_product(r);
     enum status status = STATUS_OK;

@@ -18,13 +18,27 @@ enum kineto_category {
     KINETO_CPU_OP,         /* record_param_comms is one */
     KINETO_ANNOTATION,     /* user_annotation: "ProfilerStep#4", "nccl:all_reduce" */
     KINETO_GPU_ANNOTATION, /* gpu_user_annotation: the same, from its first kernel's start to its last one's end */
-    KINETO_RUNTIME,        /* cuda_runtime, cuda_driver: a call that may have launched something */
+    KINETO_RUNTIME,        /* cuda_runtime, cuda_driver (so also of HIP): a call that may have launched something */
     KINETO_SYNC,           /* cuda_sync, with enable_cuda_sync_events: what waited, and for which cudaEventRecord */
+};
+
+/* What a call of the host does, or a wait of KINETO_SYNC is. CUDA's runtime and driver and HIP's have one name each for
+ * it: "cudaLaunchKernel_ptsz", "cuLaunchKernelEx", "hipExtModuleLaunchKernel". */
+enum kineto_call {
+    CALL_OTHER,
+    CALL_LAUNCH, /* of a kernel, kernels or a graph */
+    CALL_EVENT_RECORD,
+    CALL_STREAM_WAIT, /* a stream waits for an event */
+    CALL_EVENT_SYNC,  /* the host waits, as in the next two */
+    CALL_STREAM_SYNC,
+    CALL_DEVICE_SYNC, /* free() does so, too */
+    CALL_MALLOC,
 };
 
 /* Texts are cut to their room. */
 struct kineto_event {
     enum kineto_category category;
+    enum kineto_call call;
     int64_t position; /* of the event in the file, from 1 */
     int line;
     char name[512];

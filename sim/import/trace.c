@@ -424,25 +424,37 @@ static void push_wait(struct trace_waits *waits, const struct kineto_event *even
 
 void trace_waits_take(struct trace_waits *waits, const struct kineto_event *event)
 {
-    static const struct {
-        const char *name;
-        int32_t stream, on;
-    } calls[] = {{"cudaStreamWaitEvent", TRACE_ANY_STREAM, TRACE_ANY_STREAM},
-        {"cudaEventSynchronize", TRACE_HOST, TRACE_ANY_STREAM}, {"cudaStreamSynchronize", TRACE_HOST, TRACE_ANY_STREAM},
-        {"cudaDeviceSynchronize", TRACE_HOST, TRACE_ALL_STREAMS}, {"Stream Wait Event", 0, 0},
-        {"Event Sync", TRACE_HOST, 0}, {"Stream Sync", TRACE_HOST, 0}, {"Context Sync", TRACE_HOST, TRACE_ALL_STREAMS}};
-    if (strcmp(event->name, "cudaEventRecord") == 0)
+    static const int64_t long_ns = 20000; /* of calls that give the GPU something, which mostly take 1 to 10 us */
+    bool calls = event->category != KINETO_SYNC;
+    int32_t on = calls ? TRACE_ANY_STREAM : (int32_t)event->waited_stream;
+    waits->says |= !calls;
+    switch (event->call) {
+    case CALL_LAUNCH: /* flopcast's own: before the launch */
+        if (event->correlation == 0 && strcmp(event->name, "cudaLaunchKernel") == 0)
+            push_wait(waits, event, TRACE_HOST, TRACE_LAUNCH_QUEUE);
+        break;
+    case CALL_EVENT_RECORD:
         vec_push(&waits->records, (struct trace_record){event->correlation, event->start_ns});
-    waits->says |= event->category == KINETO_SYNC;
-    if (strcmp(event->name, "cudaLaunchKernel") == 0 && event->correlation == 0) /* flopcast's own: before the launch */
-        push_wait(waits, event, TRACE_HOST, TRACE_LAUNCH_QUEUE);
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        if (strcmp(event->name, calls[i].name) != 0)
-            continue;
-        int32_t on = calls[i].on;
-        if (on == 0)
-            on = (int32_t)(strcmp(event->name, "Stream Sync") == 0 ? event->stream : event->waited_stream);
-        push_wait(waits, event, calls[i].stream == 0 ? (int32_t)event->stream : calls[i].stream, on);
+        if (event->duration_ns > long_ns)
+            push_wait(waits, event, TRACE_HOST, TRACE_SLOW_CALL);
+        break;
+    case CALL_STREAM_WAIT:
+        push_wait(waits, event, calls ? TRACE_ANY_STREAM : (int32_t)event->stream, on);
+        if (calls && event->duration_ns > long_ns)
+            push_wait(waits, event, TRACE_HOST, TRACE_SLOW_CALL);
+        break;
+    case CALL_EVENT_SYNC:
+        push_wait(waits, event, TRACE_HOST, on);
+        break;
+    case CALL_STREAM_SYNC:
+        push_wait(waits, event, TRACE_HOST, calls ? TRACE_ANY_STREAM : (int32_t)event->stream);
+        break;
+    case CALL_DEVICE_SYNC:
+        push_wait(waits, event, TRACE_HOST, TRACE_ALL_STREAMS);
+        break;
+    case CALL_MALLOC:
+    case CALL_OTHER:
+        break;
     }
 }
 

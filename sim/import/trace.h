@@ -67,9 +67,9 @@ struct trace_wait {
     ps_t recorded;   /* when the host recorded the event that is waited for; PS_NEVER: not in the trace, or none */
     int32_t stream;  /* that waits; TRACE_HOST: the host itself */
     int32_t on;      /* the stream that is waited for; TRACE_ANY_STREAM: not said, TRACE_ALL_STREAMS: all,
-                        TRACE_LAUNCH_QUEUE: room for a launch */
+                        TRACE_LAUNCH_QUEUE: room for a launch; TRACE_SLOW_CALL: perhaps that: an event's call took long */
 };
-enum { TRACE_HOST = -1, TRACE_ANY_STREAM = -2, TRACE_ALL_STREAMS = -3, TRACE_LAUNCH_QUEUE = -4 };
+enum { TRACE_HOST = -1, TRACE_ANY_STREAM = -2, TRACE_ALL_STREAMS = -3, TRACE_LAUNCH_QUEUE = -4, TRACE_SLOW_CALL = -5 };
 
 struct trace_step {
     ps_t start, end;           /* on the GPU */

@@ -6,7 +6,7 @@
 /* Case does not count; the first text that is in the name decides. Classes are those of kernel/kernel.h, so that a
  * class means the same on both sides: changes of layout, concatenation and fills are copies there, sums and casts are
  * elementwise. Names are those of PyTorch, cuBLAS, cuDNN, CUTLASS, Triton, Apex, FlashAttention, TransformerEngine,
- * FBGEMM and bitsandbytes. */
+ * FBGEMM and bitsandbytes; of ROCm those of Tensile ("Cijk_"), Composable Kernel, MIOpen and AOTriton. */
 static const struct {
     const char *text;
     enum kernel_kind kind;
@@ -15,6 +15,12 @@ static const struct {
     {"Memcpy DtoH", KERNEL_HOST_COPY},
     {"Memcpy", KERNEL_COPY},
     {"Memset", KERNEL_COPY},
+    /* as ROCm calls copies */
+    {"CopyHostToDevice", KERNEL_HOST_COPY},
+    {"CopyDeviceToHost", KERNEL_HOST_COPY},
+    {"COPY_HOST_TO_DEVICE", KERNEL_HOST_COPY},
+    {"COPY_DEVICE_TO_HOST", KERNEL_HOST_COPY},
+    {"FillBuffer", KERNEL_COPY},
     /* torch.compile: what is fused is one elementwise kernel, whatever is in it; its templates are products */
     {"triton_tem_fused__flex_attention", KERNEL_ATTENTION},
     {"triton_tem_fused_flex_attention", KERNEL_ATTENTION},
@@ -45,6 +51,8 @@ static const struct {
     {"fmha", KERNEL_ATTENTION},
     {"attention", KERNEL_ATTENTION},
     {"_attn_", KERNEL_ATTENTION},
+    {"attn_fwd", KERNEL_ATTENTION},
+    {"bwd_kernel_d", KERNEL_ATTENTION},
     {"sdpa", KERNEL_ATTENTION},
     {"nll_loss", KERNEL_LOSS},
     {"cross_entropy", KERNEL_LOSS},
@@ -80,7 +88,11 @@ static const struct {
     {"xmma", KERNEL_GEMM},
     {"nvjet", KERNEL_GEMM},
     {"splitKreduce", KERNEL_GEMM},
+    {"Cijk_", KERNEL_GEMM},
     {"convol", KERNEL_GEMM},
+    {"AsmConv", KERNEL_GEMM},
+    {"naive_conv", KERNEL_GEMM},
+    {"grouped_conv", KERNEL_GEMM},
     {"cudnn_conv", KERNEL_GEMM},
     {"wgrad", KERNEL_GEMM},
     {"dgrad", KERNEL_GEMM},
@@ -109,7 +121,7 @@ static const struct {
 };
 
 /* "ncclDevKernel_AllGather_RING_LL(...)", "ncclKernel_AllReduce_RING_LL_Sum_half(...)". "Reduce" is the end of
- * AllReduce, so it comes last. */
+ * AllReduce, so it comes last. RCCL's "ncclDevKernel_Generic(...)" does all of them, and MSCCL's say no kind. */
 static int8_t nccl_kind(const char *name)
 {
     static const struct {
@@ -124,10 +136,21 @@ static int8_t nccl_kind(const char *name)
     return TRACE_UNKNOWN_KIND;
 }
 
+/* With what a template's name has before it. */
+static bool is_nccl(const char *name)
+{
+    static const char *const prefixes[] = {"nccl", "rccl", "msccl"};
+    name += strncmp(name, "void ", strlen("void ")) == 0 ? strlen("void ") : 0;
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
 int trace_classify(const char *name, int8_t *kind)
 {
     *kind = TRACE_UNKNOWN_KIND;
-    if (strncmp(name, "nccl", strlen("nccl")) == 0) {
+    if (is_nccl(name)) {
         *kind = nccl_kind(name);
         return TRACE_COLLECTIVE;
     }
