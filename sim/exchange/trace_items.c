@@ -9,11 +9,12 @@ struct queue_of_launches {
     int n, launches, ends;
 };
 
-/* Launches ahead of the GPU at which cudaLaunchKernel may block (exec/state.h has 1024). Of what the step before had
- * launched the trace may show nothing: the host that is MANY ahead and then does nothing for LONG is blocked,
- * too. */
+/* Launches ahead of the GPU at which a call that gives it something may block (CUDA; exec/state.h has 1024). Whether it
+ * did, only the call's duration says. Of what the step before had launched the trace may not show all: where the host
+ * is MANY ahead, a call of LONG was blocked, too. */
 static const int FULL = 1000, MANY = 400;
 static const ps_t LONG = PS_PER_S / 1000;
+static const ps_t USUAL = 5 * (PS_PER_S / 1000000); /* of a launch, where all may be blocked; assumed */
 
 static ps_t earlier(ps_t a, ps_t b)
 {
@@ -37,14 +38,21 @@ static struct queue_of_launches all_launches(const struct trace *trace)
     struct queue_of_launches queue = {xcalloc(room, sizeof(ps_t)), xcalloc(room, sizeof(ps_t)), 0, 0, 0};
     for (int i = 0; i < trace->activities.n; i++) {
         const struct trace_activity *activity = &trace->activities.at[i];
-        if (activity->launched == PS_NEVER)
+        if (activity->launched == PS_NEVER && !trace->has_launches)
             continue;
-        queue.launched[queue.n] = activity->launched;
+        queue.launched[queue.n] =
+            activity->launched == PS_NEVER ? INT64_MIN : activity->launched; /* before the trace */
         queue.ended[queue.n++] = activity->end;
     }
     qsort(queue.launched, (size_t)queue.n, sizeof(ps_t), by_time);
     qsort(queue.ended, (size_t)queue.n, sizeof(ps_t), by_time);
     return queue;
+}
+
+static void free_queue(struct queue_of_launches *queue)
+{
+    free(queue->launched);
+    free(queue->ended);
 }
 
 static int ahead_of_gpu(struct queue_of_launches *queue, ps_t at)
@@ -75,11 +83,34 @@ static int stream_of(struct items *items, const struct trace_activity *activity)
         s++;
     if (s == items->streams.n)
         vec_push(&items->streams, (struct item_stream){.number = activity->stream});
-    if (activity->class == TRACE_COLLECTIVE)
-        items->streams.at[s].collectives = true;
-    else
-        items->streams.at[s].busy += activity->end - activity->start;
+    struct item_stream *stream = &items->streams.at[s];
+    if (activity->class == TRACE_COLLECTIVE) {
+        stream->collectives = true;
+        stream->comm += activity->end - activity->start;
+    } else if (activity->class != KERNEL_HOST_COPY) {
+        stream->busy += activity->end - activity->start;
+    }
     return s;
+}
+
+/* By what runs on them. */
+static void find_kinds(struct items *items)
+{
+    for (int s = 0; s < items->streams.n; s++)
+        if (items->streams.at[s].busy > items->streams.at[items->compute].busy)
+            items->compute = s;
+    for (int s = 0; s < items->streams.n; s++) {
+        struct item_stream *stream = &items->streams.at[s];
+        stream->nccl = s != items->compute && stream->collectives && stream->comm >= stream->busy;
+    }
+}
+
+/* A copy from or to the host that returns when it is done. */
+static bool returns_when_done(const struct trace_activity *activity)
+{
+    int class = activity->class;
+    return (class == KERNEL_HOST_COPY || class == KERNEL_COPY) && activity->returned != PS_NEVER &&
+           activity->returned >= activity->end;
 }
 
 /* Sorted as the host launched them, or as they ran where that is not known. */
@@ -103,9 +134,7 @@ static struct item *launches_of(struct items *items, int *n)
     }
     if (*n > 1)
         qsort(list, (size_t)*n, sizeof *list, by_launch);
-    for (int s = 0; s < items->streams.n; s++)
-        if (items->streams.at[s].busy > items->streams.at[items->compute].busy)
-            items->compute = s;
+    find_kinds(items);
     return list;
 }
 
@@ -150,34 +179,46 @@ static void take_waits_of_stream(struct walk *walk, const struct item *launch)
     walk->of_stream.n = kept;
 }
 
-/* A copy from or to the host that returns when it is done. */
-static bool returns_when_done(const struct item *launch)
+/* For how long of a call the host was blocked by a full queue. */
+static ps_t blocked(struct walk *walk, ps_t start, ps_t end)
 {
-    int class = launch->activity->class;
-    return (class == KERNEL_HOST_COPY || class == KERNEL_COPY) && launch->returned >= launch->end;
+    ps_t above = end - start - walk->usual;
+    int ahead = ahead_of_gpu(&walk->queue, start);
+    return ahead >= FULL || (ahead >= MANY && above > LONG) ? later(above, 0) : 0;
 }
 
 static void push_launch(struct walk *walk, struct item launch)
 {
-    ps_t own = launch.issued - walk->at;
-    int ahead = ahead_of_gpu(&walk->queue, walk->at);
-    if (ahead >= FULL || (ahead >= MANY && own > LONG))
-        own = earlier(own, walk->usual);
+    ps_t called = launch.activity->launched, own;
+    bool known = called != PS_NEVER, waits = returns_when_done(launch.activity);
+    if (known && waits) /* for what its stream has before it */
+        launch.issued = earlier(launch.issued, later(called + walk->usual, walk->at));
+    own = launch.issued - walk->at;
+    if (known && !waits)
+        own -= blocked(walk, later(called, walk->at), launch.issued);
     launch.host = later(own, 0);
     take_waits_of_stream(walk, &launch);
     vec_push(&walk->items->list, launch);
     walk->at = later(walk->at, launch.issued);
-    if (returns_when_done(&launch))
+    if (waits)
         push_wait(walk, NULL, walk->at, launch.returned);
 }
 
-static ps_t usual_launch(const struct item *launches, int n)
+/* How long a launch takes where the queue has room: the median. */
+static ps_t usual_launch(const struct trace *trace, const struct item *launches, int n)
 {
     ps_t *took = xcalloc((size_t)n + 1, sizeof *took), median;
-    for (int i = 0; i < n; i++)
-        took[i] = launches[i].activity->returned - launches[i].activity->launched;
-    qsort(took, (size_t)n, sizeof *took, by_time);
-    median = took[n / 2];
+    struct queue_of_launches queue = all_launches(trace);
+    int free_ones = 0;
+    for (int i = 0; i < n; i++) {
+        const struct trace_activity *activity = launches[i].activity;
+        if (activity->launched != PS_NEVER && ahead_of_gpu(&queue, activity->launched) < MANY)
+            took[free_ones++] = activity->returned - activity->launched;
+    }
+    if (free_ones > 1)
+        qsort(took, (size_t)free_ones, sizeof *took, by_time);
+    median = free_ones > 0 ? took[free_ones / 2] : USUAL;
+    free_queue(&queue);
     free(took);
     return median;
 }
@@ -185,7 +226,7 @@ static ps_t usual_launch(const struct item *launches, int n)
 static void walk_host(struct items *items, const struct item *launches, int n)
 {
     const struct trace *trace = items->trace;
-    struct walk walk = {.items = items, .at = items->host_start, .usual = usual_launch(launches, n)};
+    struct walk walk = {.items = items, .at = items->host_start, .usual = usual_launch(trace, launches, n)};
     walk.queue = all_launches(trace);
     for (int i = 0, w = 0; i < n || w < trace->waits.n;) {
         const struct trace_wait *wait = w < trace->waits.n ? &trace->waits.at[w] : NULL;
@@ -193,6 +234,9 @@ static void walk_host(struct items *items, const struct item *launches, int n)
             bool inside = wait->start >= items->host_start && wait->start < items->host_end;
             if (inside && wait->on == TRACE_LAUNCH_QUEUE) {
                 push_host(&walk, wait->start);
+                walk.at = later(walk.at, wait->end);
+            } else if (inside && wait->on == TRACE_SLOW_CALL) {
+                push_host(&walk, wait->end - blocked(&walk, wait->start, wait->end));
                 walk.at = later(walk.at, wait->end);
             } else if (inside && wait->stream == TRACE_HOST)
                 push_wait(&walk, wait, wait->start, wait->end);
@@ -205,8 +249,7 @@ static void walk_host(struct items *items, const struct item *launches, int n)
     }
     push_host(&walk, items->host_start + items->period);
     vec_free(&walk.of_stream);
-    free(walk.queue.launched);
-    free(walk.queue.ended);
+    free_queue(&walk.queue);
 }
 
 /* Without launches: what begins when nothing has run for a while comes after that while. */

@@ -21,7 +21,8 @@ struct item {
     ps_t idle;     /* of a launch: its stream does nothing before it, for no reason that is seen */
     ps_t dispatch; /* of a launch: between what it waited for and its start, up to 15 us */
     int stream;    /* place in streams; -1: none */
-    int op;        /* the number of its last op in the plan, by items_order() */
+    bool apart; /* set by trace_plan.c: a collective or messages on a queue of their own, which the stream waits for */
+    int op;     /* the number of its last op in the plan, by items_number() */
 };
 
 /* What an item waits for: as an event says, then as an item, of the step before with PLAN_PREVIOUS_STEP. */
@@ -32,9 +33,11 @@ struct item_wait {
 };
 
 struct item_stream {
-    int32_t number; /* in the trace */
-    ps_t busy;      /* kernels, in the step */
-    bool collectives;
+    int32_t number;   /* in the trace */
+    ps_t busy;        /* kernels and copies on the GPU, in the step */
+    ps_t comm;        /* collectives */
+    bool collectives; /* there are some: by the framework's stream, in its order (async_op=False, PyTorch 2.8), or */
+    bool nccl;        /* mostly these: NCCL's own stream */
     int queue;
 };
 
@@ -47,22 +50,30 @@ struct items {
     VEC(struct item) list;
     VEC(struct item_wait) waits; /* by item */
     VEC(struct item_stream) streams;
-    int compute;   /* place in streams */
+    int compute;   /* place in streams: the busiest with kernels */
     bool recorded; /* collectives and messages take the time that they took */
 };
 
-/* Messages of one kernel, each of which is an op before the item's own; 0: it has one or none. */
-static inline int item_batch(const struct items *items, const struct item *item)
+/* How many ops an item has on other queues before its own: the messages of one kernel, where there are several, or what
+ * is apart. */
+static inline int items_beside(const struct items *items, const struct item *item)
 {
-    bool batch = item->kind == ITEM_LAUNCH && item->activity->n_messages > 1 && !items->recorded;
-    return batch ? item->activity->n_messages : 0;
+    int messages = item->kind == ITEM_LAUNCH && !items->recorded ? item->activity->n_messages : 0;
+    return messages > 1 || (messages == 1 && item->apart) ? messages : item->apart;
 }
 
 /* trace_items.c: the items, with what events say that they wait for. */
 void items_make(struct items *items, const struct trace *trace, int step);
 void items_free(struct items *items);
 
-/* trace_order.c: adds what they wait for by rule, where the trace does not say it; then numbers the ops. */
+/* trace_order.c: adds what they wait for by rule, where the trace does not say it. */
 void items_order(struct items *items);
+/* Numbers the ops. */
+void items_number(struct items *items);
+
+/* Of a wait of the host for an item (PLAN_NO_OP: it is not known for which): what the host took once it could go on. */
+ps_t items_after_wait(const struct items *items, const struct item *item, plan_wait on);
+/* What the host takes for the step by itself, without what it is blocked for; 0: the trace has no launches. */
+ps_t items_host(const struct items *items);
 
 #endif

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 
 static const ps_t near_by = 15 * (PS_PER_S / 1000000); /* between the end of a kernel and what waited for it */
-static const ps_t cut = 2 * (PS_PER_S / 1000000000);   /* by which times of two steps are apart, cut to ns */
+static const ps_t tail = 5 * (PS_PER_S / 1000000); /* before its end a kernel's last blocks leave SMs to the next one */
+static const ps_t cut = 2 * (PS_PER_S / 1000000000); /* by which times of two steps are apart, cut to ns */
 
 static bool is_collective(const struct item *item)
 {
@@ -70,7 +71,8 @@ static void add(struct rules *rules, int item, int on)
         vec_push(&rules->found, (struct item_wait){item, NULL, on});
 }
 
-/* NCCL's stream waits for the stream that the call is made on; of the step before for all of it, where that had ended.
+/* NCCL's stream waits, and one of the framework that has been told to, for the stream that the call is made on; of the
+ * step before for all of it, where that had ended.
  */
 static void behind_compute(struct rules *rules, int i)
 {
@@ -129,7 +131,7 @@ static void behind_what_ended(struct rules *rules, int i)
         return;
     for (int s = 0; s < items->streams.n; s++) {
         int on = rules->last[s];
-        while (on != PLAN_NO_OP && items->list.at[on].end > item->start)
+        while (on != PLAN_NO_OP && items->list.at[on].end > item->start + tail)
             on = last_issued(items, items->streams.at[s].number, PS_NEVER, on);
         bool near = on != PLAN_NO_OP && s != item->stream && item->start - items->list.at[on].end <= near_by;
         if (near && (found == PLAN_NO_OP || items->list.at[on].end > items->list.at[found].end))
@@ -150,7 +152,8 @@ static void apply(struct rules *rules)
             waits |= items->waits.at[w].said != NULL;
         if (item->kind != ITEM_LAUNCH)
             continue;
-        if (is_collective(item))
+        const struct item_stream *stream = &items->streams.at[item->stream];
+        if (is_collective(item) && (stream->nccl || (waits && item->stream != items->compute)))
             behind_compute(rules, i);
         else if (waits)
             behind_collectives(rules, i);
@@ -205,12 +208,10 @@ void items_order(struct items *items)
         if (wait->on != PLAN_NO_OP)
             vec_push(&rules.found, *wait);
     }
-    for (int i = 0, op = 0; i < items->list.n; i++) {
-        struct item *item = &items->list.at[i];
+    for (int i = 0; i < items->list.n; i++) {
+        const struct item *item = &items->list.at[i];
         if (item->kind == ITEM_WAIT)
             add(&rules, i, item->wait ? resolve(items, item->wait, i) : i - 1);
-        item->op = op += (item->idle > 0) + item_batch(items, item);
-        op++;
     }
     if (rules.found.n > 1)
         qsort(rules.found.at, (size_t)rules.found.n, sizeof *rules.found.at, by_item);
@@ -221,4 +222,36 @@ void items_order(struct items *items)
     vec_free(&rules.found);
     free(rules.last);
     free(rules.taken);
+}
+
+void items_number(struct items *items)
+{
+    for (int i = 0, op = 0; i < items->list.n; i++) {
+        struct item *item = &items->list.at[i];
+        item->op = op += (item->idle > 0) + items_beside(items, item);
+        op++;
+    }
+}
+
+ps_t items_after_wait(const struct items *items, const struct item *item, plan_wait on)
+{
+    ps_t from = item->start;
+    if (on != PLAN_NO_OP) {
+        ps_t end = items->list.at[on & ~PLAN_PREVIOUS_STEP].end - (on & PLAN_PREVIOUS_STEP ? items->cycle : 0);
+        from = end > from ? end : from;
+    }
+    return item->end > from ? item->end - from : 0;
+}
+
+ps_t items_host(const struct items *items)
+{
+    ps_t host = 0;
+    for (int i = 0, w = 0; i < items->list.n && items->host_start != PS_NEVER; i++) {
+        const struct item *item = &items->list.at[i];
+        plan_wait on = PLAN_NO_OP;
+        for (; w < items->waits.n && items->waits.at[w].item == i; w++)
+            on = items->waits.at[w].on;
+        host += item->kind == ITEM_WAIT ? items_after_wait(items, item, on) : item->host;
+    }
+    return host;
 }

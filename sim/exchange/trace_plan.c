@@ -10,12 +10,15 @@
 
 enum { MOST_STREAMS = 48, MOST_QUEUES = 64 }; /* exec/state.h has 64 queues, some of which every plan has */
 
+enum { NO_STREAM = -1, SEVERAL = -2 };
+
 struct maker {
     const struct trace_plan_options *options;
     struct trace_planned *out;
     struct traced_job job;
     struct plan_builder builder;
-    bool shards; /* a growing group gathers or scatters */
+    bool shards;              /* a growing group gathers or scatters */
+    VEC(int) stream_of_group; /* of the program: the stream of all collectives of a group, SEVERAL or NO_STREAM */
     struct arena *arena;
     struct diag *diag;
     /* Of the rank whose program is being made: */
@@ -121,8 +124,7 @@ static bool is_named(const struct maker *m, const struct trace_activity *activit
 
 static bool is_beside(const struct maker *m, const struct item *item)
 {
-    return item->kind == ITEM_LAUNCH && item->stream != m->items->compute &&
-           !m->items->streams.at[item->stream].collectives;
+    return item->kind == ITEM_LAUNCH && item->stream != m->items->compute && item->activity->class != TRACE_COLLECTIVE;
 }
 
 /* A collective over a growing group, of this kind or, by `gathers` false, one that reduces. */
@@ -131,6 +133,28 @@ static bool is_of_shards(const struct maker *m, const struct item *item, bool ga
     const struct trace_activity *activity = item->activity;
     return activity && activity->class == TRACE_COLLECTIVE && ranks_grow(&m->job, m->traced, activity) &&
            (activity->kind == COLL_ALL_GATHER) == gathers;
+}
+
+/* Where a stream of the framework has both: what lies directly before a gather, or behind a reduction, as if it waited.
+ */
+static void find_neighbours(const struct maker *m)
+{
+    const struct items *items = m->items;
+    int *last = xcalloc((size_t)items->streams.n + 1, sizeof *last); /* + 1; 0: none */
+    for (int i = 0; i < items->list.n; i++) {
+        const struct item *item = &items->list.at[i];
+        if (item->kind != ITEM_LAUNCH)
+            continue;
+        int before = last[item->stream] - 1;
+        last[item->stream] = i + 1;
+        if (before < 0)
+            continue;
+        const struct item *other = &items->list.at[before];
+        bool scatters = other->activity->kind == COLL_REDUCE_SCATTER;
+        m->traced->on_shard[before] |= is_of_shards(m, item, true) && is_beside(m, other);
+        m->traced->on_shard[i] |= scatters && is_of_shards(m, other, false) && is_beside(m, item);
+    }
+    free(last);
 }
 
 static void find_shards(const struct maker *m)
@@ -143,7 +167,9 @@ static void find_shards(const struct maker *m)
         bool optimizer = activity->phase == PHASE_OPTIMIZER || activity->class == KERNEL_OPTIMIZER;
         m->traced->on_shard[i] = m->options->n_sharded > 0 ? is_named(m, activity) : m->shards && optimizer;
     }
-    for (int w = 0; w < items->waits.n && m->shards && m->options->n_sharded == 0; w++) {
+    if (!m->shards || m->options->n_sharded > 0)
+        return;
+    for (int w = 0; w < items->waits.n; w++) {
         int i = items->waits.at[w].item, on = items->waits.at[w].on;
         if (on & PLAN_PREVIOUS_STEP)
             continue;
@@ -151,6 +177,7 @@ static void find_shards(const struct maker *m)
         m->traced->on_shard[on] |= is_of_shards(m, waiter, true) && is_beside(m, awaited);
         m->traced->on_shard[i] |= is_of_shards(m, awaited, false) && is_beside(m, waiter);
     }
+    find_neighbours(m);
 }
 
 /* ---- ops ---- */
@@ -212,41 +239,73 @@ static int make_message(
                           : plan_recv(&m->builder, queue, name, channel, message->bytes, host_s);
 }
 
-/* The message of a kernel; of several each has a queue, behind what the stream has, which goes on after all.
- */
+/* Of one op or several on queues of their own, each behind what the stream has, which goes on after all. */
+static void go_on_after(struct maker *m, int queue, const char *name, const int *ops, int n)
+{
+    for (int i = 0; i < n; i++)
+        plan_stream_wait(&m->builder, queue, ops[i]);
+    plan_kernel(&m->builder, queue, name, lasting(0), 0);
+}
+
+static int queue_behind(struct maker *m, int queue, const char *name)
+{
+    int own = plan_queue(&m->builder, name, QUEUE_COMM);
+    plan_stream_wait_stream(&m->builder, own, queue);
+    return own;
+}
+
+/* The message of a kernel; of several each has a queue. */
 static void make_messages(struct maker *m, const struct item *item, int queue, const char *name)
 {
     const struct trace_message *messages = &m->trace->messages.at[item->activity->message];
     double host_s = s_from_ps(item->host);
-    int n = item_batch(m->items, item), *ops = xcalloc((size_t)n + 1, sizeof *ops);
+    int n = items_beside(m->items, item), *ops = xcalloc((size_t)n + 1, sizeof *ops);
     if (n == 0)
         make_message(m, queue, name, messages, host_s);
     for (int i = 0; i < n; i++) {
         struct plan_channel channel = ranks_channel(&m->job, m->traced, &messages[i]);
         const char *way = messages[i].sends ? "sends" : "receives";
         const char *stream = m->builder.plan->queues.at[queue].name;
-        int own = plan_queue(
-            &m->builder, arena_printf(m->arena, "%s %s %d.%d", stream, way, channel.delta, channel.tag), QUEUE_COMM);
-        plan_stream_wait_stream(&m->builder, own, queue);
+        int own =
+            queue_behind(m, queue, arena_printf(m->arena, "%s %s %d.%d", stream, way, channel.delta, channel.tag));
         ops[i] = make_message(m, own, name, &messages[i], i == 0 ? host_s : 0);
     }
-    for (int i = 0; i < n; i++)
-        plan_stream_wait(&m->builder, queue, ops[i]);
     if (n > 0)
-        plan_kernel(&m->builder, queue, name, lasting(0), 0);
+        go_on_after(m, queue, name, ops, n);
     free(ops);
 }
 
-static void make_collective(
-    struct maker *m, const struct trace_activity *activity, int queue, const char *name, double host_s)
+static int group_number(struct maker *m, const struct trace_activity *activity)
 {
     const struct trace_group_of_ranks *group = activity->group < 0 ? NULL : &m->trace->groups.at[activity->group];
     struct mesh_group ranks;
     enum status status = ranks_of_group(&ranks, &m->job, m->traced, activity);
-    BUG_IF(status != STATUS_OK, "the group of %s", name);
+    BUG_IF(status != STATUS_OK, "the group of %s", m->trace->names.at[activity->name]);
+    return plan_group_of(&m->builder, group ? group->name : "world", ranks);
+}
+
+static void make_collective(struct maker *m, const struct item *item, int queue, const char *name)
+{
+    const struct trace_activity *activity = item->activity;
+    int number = group_number(m, activity), own = queue;
+    if (item->apart)
+        own = queue_behind(m, queue, arena_printf(m->arena, "group %d", number));
     m->builder.serves = ranks_serve(&m->job, m->traced, activity);
-    int number = plan_group_of(&m->builder, group ? group->name : "world", ranks);
-    plan_collective(&m->builder, queue, name, (enum coll_kind)activity->kind, activity->bytes, number, host_s);
+    int op = plan_collective(
+        &m->builder, own, name, (enum coll_kind)activity->kind, activity->bytes, number, s_from_ps(item->host));
+    if (item->apart)
+        go_on_after(m, queue, name, &op, 1);
+}
+
+static void make_recorded(struct maker *m, const struct item *item, int queue, const char *name)
+{
+    int own = queue;
+    if (item->apart)
+        own = queue_behind(m, queue, arena_printf(m->arena, "%s, collectives", m->builder.plan->queues.at[queue].name));
+    ps_t took = item->activity->end - item->activity->start + item->dispatch;
+    int op = plan_kernel(&m->builder, own, name, lasting(took), s_from_ps(item->host));
+    if (item->apart)
+        go_on_after(m, queue, name, &op, 1);
 }
 
 static void make_launch(struct maker *m, int i)
@@ -264,11 +323,11 @@ static void make_launch(struct maker *m, int i)
     if (activity->class != TRACE_COLLECTIVE)
         plan_kernel(&m->builder, queue, name, work_of(m, i), host_s);
     else if (m->options->recorded)
-        plan_kernel(&m->builder, queue, name, lasting(activity->end - activity->start + item->dispatch), host_s);
+        make_recorded(m, item, queue, name);
     else if (is_message(activity))
         make_messages(m, item, queue, name);
     else
-        make_collective(m, activity, queue, name, host_s);
+        make_collective(m, item, queue, name);
 }
 
 static plan_wait op_of(const struct maker *m, plan_wait item)
@@ -276,15 +335,9 @@ static plan_wait op_of(const struct maker *m, plan_wait item)
     return m->items->list.at[item & ~PLAN_PREVIOUS_STEP].op | (item & PLAN_PREVIOUS_STEP);
 }
 
-/* Of a wait, what the host took once it could go on; all of it where it is not known for what it waited. */
 static void make_wait(struct maker *m, const struct item *item, plan_wait on)
 {
-    ps_t from = item->start;
-    if (on != PLAN_NO_OP) {
-        ps_t end = m->items->list.at[on & ~PLAN_PREVIOUS_STEP].end - (on & PLAN_PREVIOUS_STEP ? m->items->cycle : 0);
-        from = end > from ? end : from;
-    }
-    double host_s = s_from_ps(item->end > from ? item->end - from : 0);
+    double host_s = s_from_ps(items_after_wait(m->items, item, on));
     if (on == PLAN_NO_OP)
         plan_host(&m->builder, "wait", host_s);
     else
@@ -308,7 +361,7 @@ static void make_item(struct maker *m, int i, int *wait)
         plan_host(&m->builder, "host", s_from_ps(item->host));
 }
 
-/* The busiest stream is compute; those with collectives are NCCL's. */
+/* NCCL's own streams, what a step waits for, and all others. */
 static enum status make_queues(struct maker *m, struct traced *traced)
 {
     bool comm = false;
@@ -317,25 +370,47 @@ static enum status make_queues(struct maker *m, struct traced *traced)
     for (int s = 0; s < m->items->streams.n; s++) {
         struct item_stream *stream = &traced->items.streams.at[s];
         const char *name = arena_printf(m->arena, "stream %d", stream->number);
-        if (s == m->items->compute && stream->collectives)
-            return diag_input(m->diag, at_file(traced),
-                "collectives and most kernels are on one stream, %d; that is no training step of PyTorch's",
-                stream->number);
         if (s == m->items->compute)
             stream->queue = STREAM_COMPUTE;
-        else if (stream->collectives && !comm)
+        else if (stream->nccl && !comm)
             stream->queue = STREAM_COMM;
         else
-            stream->queue = plan_queue(&m->builder, name, stream->collectives ? QUEUE_COMM : QUEUE_SIDE);
-        comm |= stream->collectives;
+            stream->queue = plan_queue(&m->builder, name, stream->nccl ? QUEUE_COMM : QUEUE_SIDE);
+        comm |= stream->nccl;
     }
     return STATUS_OK;
+}
+
+/* Collectives that are not on NCCL's own stream, and those of a group that is on several: a communicator does one after
+ * the other, whatever the stream. */
+static void find_apart(struct maker *m, struct traced *traced)
+{
+    struct items *items = &traced->items;
+    m->stream_of_group.n = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < items->list.n; i++) {
+            struct item *item = &items->list.at[i];
+            if (!item->activity || item->activity->class != TRACE_COLLECTIVE)
+                continue;
+            item->apart = !items->streams.at[item->stream].nccl;
+            if (m->options->recorded || is_message(item->activity))
+                continue;
+            int number = group_number(m, item->activity);
+            while (m->stream_of_group.n <= number)
+                vec_push(&m->stream_of_group, NO_STREAM);
+            int *stream = &m->stream_of_group.at[number];
+            *stream = *stream == NO_STREAM || *stream == item->stream ? item->stream : SEVERAL;
+            item->apart |= *stream == SEVERAL;
+        }
 }
 
 static enum status make_program(struct maker *m, struct traced *traced)
 {
     turn_to(m, traced);
     enum status status = make_queues(m, traced);
+    if (status == STATUS_OK)
+        find_apart(m, traced);
+    items_number(&traced->items);
     for (int i = 0, wait = 0; i < m->items->list.n && status == STATUS_OK; i++)
         make_item(m, i, &wait);
     if (status == STATUS_OK && m->builder.plan->queues.n > MOST_QUEUES)
@@ -395,7 +470,10 @@ static void describe(struct maker *m)
     for (int t = 0; t < m->job.n; t++) {
         const struct trace *trace = m->job.list[t].trace;
         const struct trace_step *step = &trace->steps.at[m->job.list[t].step];
-        out->step_s = fmax(out->step_s, s_from_ps(step->end - step->start));
+        ps_t host = items_host(&m->job.list[t].items);
+        out->step_s = fmax(out->step_s, s_from_ps(step->end - step->start > host ? step->end - step->start : host));
+        for (int i = 0; i < m->job.list[t].items.list.n; i++)
+            out->idle_s += s_from_ps(m->job.list[t].items.list.at[i].idle) / m->job.n;
         out->step = trace->found == TRACE_ANNOTATED ? step->number : -1;
         out->says_waits &= trace->says_waits;
     }
@@ -478,6 +556,7 @@ enum status trace_plan(struct trace_planned *out, const struct traced_rank *rank
         free(m.job.list[t].on_shard);
     }
     vec_free(&m.job.pipes);
+    vec_free(&m.stream_of_group);
     return status;
 }
 

@@ -10,20 +10,22 @@
  * the new job slow it as they slow a GEMM of its shape (where record_shapes was on), or what the SMs limit (other
  * GEMMs, attention) or HBM (all others);
  * - the host: the time between two launches, without what it was blocked for: by an event, a stream, the device, a copy
- *   that returns when it is done, or a full launch queue (a thousand launches ahead of the GPU). All threads that
- * launch are one, as one of them waits for the other. Without launches (a profile of Nsight Systems) the time in which
- *   nothing ran is a kernel that does nothing, as is that for which the compute stream stood without a reason that the
- *   trace shows;
+ *   that returns when it is done, or a full launch queue: it is a thousand launches ahead of the GPU, and a call takes
+ *   longer than such a call mostly does. All threads that launch are one, as one of them waits for the other. Without
+ * launches (a profile of Nsight Systems) the time in which nothing ran is a kernel that does nothing, as is that for
+ * which the compute stream stood without a reason that the trace shows;
  * - what a stream or the host waits for, by events (trace_wait). An event recorded in the step before is that step's.
  *   Where the trace does not say for what (enable_cuda_sync_events was off), by PyTorch's rules and by time: NCCL's
  *   stream waits for what the compute stream had been given at the call, if that had ended when the collective began,
  *   those that are before that for the step before;
  *   behind a cudaStreamWaitEvent outside of a collective a stream waits for the collectives that were launched before
- * it and had ended; what begins within 15 us of the end of another stream's kernel, later than its own stream and its
- *   launch let it, waited for it; the host went on when the last kernel launched before had ended. Waits that cost
- *   nothing in the trace and are none of these are lost;
+ * it and had ended; what begins within 15 us behind the end of another stream's kernel, or 5 us before it, later than
+ * its own stream and its launch let it, waited for it, or for its SMs; the host went on when the last kernel launched
+ * before had ended. Waits that cost nothing in the trace and are none of these are lost;
  * - collectives, with kind, bytes and group. They are NCCL's on this cluster, however long they took: the traced ranks
- * of a group meet in them;
+ *   of a group meet in them. Streams are what runs on them: the one with most kernels is compute, those on which
+ *   collectives run longer than kernels are NCCL's. A collective on another stream (async_op=False, from PyTorch 2.8
+ * on) is in the order of that stream, which goes on after it;
  * - sends and receives, with bytes and the other rank: the k-th send to a rank is the k-th receive there, and each
  * waits for the other. Several in one kernel (batch_isend_irecv) run beside one another, and the stream goes on after
  * all.
@@ -70,10 +72,13 @@ struct trace_plan_options {
 
 struct trace_planned {
     struct plan plan;
-    int ranks;              /* of the traced job */
-    int traced, stages;     /* of them have a trace; of a pipeline, else 1 */
-    double step_s;          /* on the GPU, or from one to the next where the host is longer; of the slowest trace */
-    int64_t step;           /* its number; -1: it has none */
+    int ranks;          /* of the traced job */
+    int traced, stages; /* of them have a trace; of a pipeline, else 1 */
+    /* As long as a loop of this step takes: on the GPU, from the end of the kernels of the step before to that of its
+     * own, or what the host takes without what it is blocked for, where that is more; of the slowest trace. */
+    double step_s;
+    double idle_s; /* kernels of the plan that stand for idle time without a reason that is seen; mean over traces */
+    int64_t step;  /* its number; -1: it has none */
     int kernels, sharded;   /* in the step; of them on shards */
     int collectives, grown; /* in the step, with messages; of them over groups that grow */
     bool says_waits;        /* all do */
