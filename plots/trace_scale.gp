@@ -2,9 +2,9 @@
 #include "style.gp"
 height = canvas(900)
 eval terminal(height)
-array names = ['contention', 'exposed comm', 'bubble', 'host', 'other idle']
-array parts = ['contention', 'exposed', 'bubble', 'host', 'idle']
-array shades = [amber, orange, yellow, pink, quiet]
+array names = ['contention', 'exposed comm', 'for ranks', 'bubble', 'host', 'other idle']
+array parts = ['contention', 'exposed', 'ranks', 'bubble', 'host', 'idle']
+array shades = [amber, orange, sky, yellow, pink, quiet]
 below(i) = i == 0 ? 0 : below(i - 1) + column(parts[i])
 banded = int(word($heading[2], 3))
 stats $points using "x" name 'x' nooutput
@@ -40,9 +40,9 @@ set ylabel 'not kernels alone, % of the step'
 set xlabel 'GPUs'
 set key at graph 1.02,graph 1 left top reverse Left samplen 1 spacing 1.4 invert
 if (x_max > x_min) {
-  plot for [i = 1 : 5] $points using "x":(below(i - 1)):(below(i)) with filledcurves linecolor rgb shades[i] fillstyle solid 0.9 noborder title names[i]
+  plot for [i = 1 : 6] $points using "x":(below(i - 1)):(below(i)) with filledcurves linecolor rgb shades[i] fillstyle solid 0.9 noborder title names[i]
 } else {
-  plot for [i = 1 : 5] $points using "x":(below(i)):(0.8 * column("x")):(1.2 * column("x")):(below(i - 1)):(below(i)) with boxxyerror \
+  plot for [i = 1 : 6] $points using "x":(below(i)):(0.8 * column("x")):(1.2 * column("x")):(below(i - 1)):(below(i)) with boxxyerror \
     linecolor rgb shades[i] fillstyle solid 0.9 noborder title names[i]
 }
 unset multiplot

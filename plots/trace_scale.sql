@@ -11,6 +11,7 @@ SELECT
   100 * (compute_s - contention_s) / step_time_s AS kernels,
   100 * contention_s / step_time_s AS contention,
   100 * exposed_comm_s / step_time_s AS exposed,
+  100 * rank_wait_s / step_time_s AS ranks,
   100 * bubble_s / step_time_s AS bubble,
   100 * host_bound_s / step_time_s AS host,
   100 * other_idle_s / step_time_s AS idle

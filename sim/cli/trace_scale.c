@@ -12,6 +12,7 @@
 #include "scenario/sample.h"
 
 #include <argp.h>
+#include <math.h>
 #include <gsl/gsl_statistics_double.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ struct scaled {
 };
 
 static const double MS = 1e3;
-enum { MOST_GPUS = 1 << 20, MOST_STEPS = 1 << 30, MOST_TOP = 1000, MEASURED_STEPS = 5 };
+enum { MOST_GPUS = 1 << 20, MOST_STEPS = 1 << 30, MOST_TOP = 1000, MEASURED_STEPS = 5, LEAST_SAMPLES = 10 };
 
 static void take_number(void *member, const struct argument *argument)
 {
@@ -94,6 +95,9 @@ static void check(void *self, struct argp_state *state)
         argp_error(state, "a trace is missing");
     if (!command->topology)
         argp_error(state, "--topology NAME is needed: the cluster that the step is to run on");
+    if (command->samples > 0 && command->samples < LEAST_SAMPLES)
+        argp_error(state, "--samples %d: %d at least are wanted; fewer say nothing of 5 and 95 %%", command->samples,
+            LEAST_SAMPLES);
 }
 
 #define AT(at) .member = offsetof(struct command, at)
@@ -117,7 +121,8 @@ static const struct command_option options[] = {
         AT(recorded)},
     {"quiet", NULL, "Nothing varies: no jitter, all GPUs equally fast", OPTION_FLAG, AT(quiet)},
     {"seed", "N", "Of what varies (default: 1)", OPTION_TAKE, AT(seed), .take = take_number},
-    {"samples", "K", "Draw the cluster's numbers K times from their errors: 5 to 95 % of the step (default: not)",
+    {"samples", "K",
+        "Draw the cluster's numbers K times, 10 at least, from their errors: 5 to 95 % of the step (default: not)",
         OPTION_SAMPLES, AT(samples)},
     {"top", "N", "Show the N longest collectives of the last line (default: 8)", OPTION_COUNT, AT(top),
         .most = MOST_TOP},
@@ -134,6 +139,10 @@ static const char doc[] =
     "SQLite) of one or several ranks, on any number of GPUs of a cluster.\v"
     "Kernels take as long as in the trace, the host too; collectives are NCCL's on this cluster and number of GPUs, "
     "and slow the kernels beside them. More GPUs are more data parallelism: each does what the traced one does.\n\n"
+    "A step is as long as a loop of it: on the GPU from the end of its kernels to that of the next one's, or what the "
+    "host takes where that is more. Its parts are those of the compute stream: kernels; exposed comm, idle for a "
+    "collective or message that moves; for ranks, idle for one that waits for other ranks, as their hosts are later; "
+    "host, idle as nothing had been launched yet. They add up to the step.\n\n"
     "Several files, or GPUs in a file, are ranks of one job, which meet in collectives and messages; the others do as "
     "they do. Of a pipeline a rank of each stage is needed. A rank is what its file says (distributedInfo), of "
     "several GPUs in a file the number of the GPU, else the place among the files.\n\n"
@@ -261,7 +270,7 @@ static void fill(struct rows *rows, const struct command *command, const struct 
     bool stages = row->planned.stages > 1;
     const struct exec_result *exec = &row->replay.exec;
     const struct exec_breakdown *b = &exec->breakdown;
-    double step_s = exec->step_time_s;
+    double step_s = exec->step_time_s, idle_s = fmin(row->planned.idle_s, b->compute_s);
     bool sampled = command->samples > 0, noisy = !command->quiet;
     rows_next(rows);
     rows_int(rows, COLUMN("gpus", "GPUs"), row->replay.ranks);
@@ -275,13 +284,15 @@ static void fill(struct rows *rows, const struct command *command, const struct 
     rows_real(rows, COLUMN(NULL, "throughput", "% of ideal", .digits = 1), true, 100 * first_step_s / step_s);
     rows_int(rows, COLUMN("traced_gpus"), row->planned.ranks);
     rows_real(rows, COLUMN("traced_step_time_s"), true, row->planned.step_s);
-    rows_real(rows, COLUMN("compute_s", "kernels", "ms", MS, 3), true, b->compute_s);
+    rows_real(rows, COLUMN("compute_s", "kernels", "ms", MS, 3), true, b->compute_s - idle_s);
     rows_real(rows, COLUMN("contention_s", "contention", "ms", MS, 3), true, b->contention_s);
-    rows_real(rows, COLUMN("exposed_comm_s", "exposed comm", "ms", MS, 3), true, b->exposed_comm_s);
+    rows_real(rows, COLUMN("exposed_comm_s", "exposed comm", "ms", MS, 3), true, b->exposed_comm_s - b->exposed_wait_s);
+    rows_real(rows, COLUMN("rank_wait_s", noisy || b->exposed_wait_s > 0 ? "for ranks" : NULL, "ms", MS, 3), true,
+        b->exposed_wait_s);
     rows_real(rows, COLUMN("comm_s"), true, b->comm_s);
     rows_real(rows, COLUMN("bubble_s", stages ? "bubble" : NULL, "ms", MS, 3), true, b->bubble_s);
     rows_real(rows, COLUMN("host_bound_s", "host", "ms", MS, 3), true, b->host_bound_s);
-    rows_real(rows, COLUMN("other_idle_s", "other idle", "ms", MS, 3), true, b->other_idle_s);
+    rows_real(rows, COLUMN("other_idle_s", "other idle", "ms", MS, 3), true, b->other_idle_s + idle_s);
 }
 
 /* Its columns are those of table trace_scale_point. */

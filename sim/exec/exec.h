@@ -158,8 +158,10 @@ struct exec_breakdown {
     double contention_s; /* part of compute_s: kernels were slower beside collectives than alone */
     /* Exposed communication: the compute stream was idle because it waited for a collective or message, or for another
      * stream's kernel while one was under way (mostly what that kernel waited for), or because the host was blocked
-     * until a message had come (batch_p2p_comm's synchronize); without the bubble. The sum of all kinds' exposed_s. */
+     * until one was done (batch_p2p_comm's synchronize, loss.item()); without the bubble. The sum of all kinds'
+     * exposed_s. */
     double exposed_comm_s;
+    double exposed_wait_s; /* part of exposed_comm_s: it had not begun, as other ranks had not come to it yet */
     double host_bound_s;   /* idle because the host had not issued the next kernel yet, for another reason */
     double other_idle_s;   /* idle for another stream's kernel (casts), or for ranks that end the step later */
     double comm_s;         /* collectives were moving (latency and bytes), all comm streams */

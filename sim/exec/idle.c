@@ -58,6 +58,7 @@ static void attribute(struct sim *sim, struct rank *rank, const struct queue *la
             bool stages = idle_meets_stages(sim, op);
             bubble += stages ? waiting : 0;
             rank->spent.comm[serves].exposed_s += s_from_ps(stages ? moving : moving + waiting);
+            rank->spent.exposed_wait_s += s_from_ps(stages ? 0 : waiting);
         }
         until = began;
         last = awaited_last(rank, op);
@@ -67,17 +68,21 @@ static void attribute(struct sim *sim, struct rank *rank, const struct queue *la
     rank->spent.exposed_comm_s += s_from_ps(all - bubble);
 }
 
-/* The message that the host was blocked for last, before its present segment; NULL: it was not, or for another op. */
+/* The collective or message that the host was blocked for last, before its present segment; NULL: it was not, or for
+ * another op. */
 static const struct queue *blocked_for(const struct rank *rank)
 {
     const struct queue *last = NULL;
-    for (int32_t i = rank->host_first; i >= 0 && op_of(rank, i)->kind == OP_HOST_WAIT; i--) {
+    int32_t first = rank->host_first;
+    if (first == 0 && op_of(rank, first)->kind != OP_HOST_WAIT) /* the step before may have ended with one */
+        for (first = rank->tables->n_ops - 1; first > 0 && op_of(rank, first)->kind == OP_HOST;)
+            first--;
+    for (int32_t i = first; i >= 0 && op_of(rank, i)->kind == OP_HOST_WAIT; i--) {
         const struct queue *queue = awaited_last(rank, op_of(rank, i));
         if (queue && (!last || queue->idle_since > last->idle_since))
             last = queue;
     }
-    bool message = last && (op_of(rank, last->last_op)->kind == OP_SEND || op_of(rank, last->last_op)->kind == OP_RECV);
-    return message ? last : NULL;
+    return last && plan_op_is_comm(op_of(rank, last->last_op)) ? last : NULL;
 }
 
 /* The host had not issued the op, or it waited for others. Kernels of other queues mostly wait for a collective
@@ -97,11 +102,12 @@ void idle_account(struct sim *sim, struct rank *rank, const struct queue *queue,
     ps_t comm = for_comm || in_comm > waited ? waited : in_comm;
     if (comm > 0)
         attribute(sim, rank, awaited_last(rank, op), now - waited, now, comm);
-    const struct queue *message = host > 0 && rank->host_base > queue->idle_since ? blocked_for(rank) : NULL;
-    if (message) {
-        ps_t blocked = (rank->host_base < now ? rank->host_base : now) - queue->idle_since;
-        blocked = blocked < host ? blocked : host;
-        attribute(sim, rank, message, queue->idle_since, queue->idle_since + blocked, blocked);
+    const struct queue *comm_queue = host > 0 && rank->host_base > queue->idle_since ? blocked_for(rank) : NULL;
+    if (comm_queue) {
+        ps_t end = rank->host_base < comm_queue->idle_since ? rank->host_base : comm_queue->idle_since;
+        ps_t blocked = (end < now ? end : now) - queue->idle_since;
+        blocked = blocked < 0 ? 0 : blocked < host ? blocked : host;
+        attribute(sim, rank, comm_queue, queue->idle_since, queue->idle_since + blocked, blocked);
         host -= blocked;
     }
     rank->spent.host_bound_s += s_from_ps(host);

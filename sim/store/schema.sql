@@ -393,7 +393,8 @@ CREATE TABLE trace_scale_point (
   step_time_s REAL NOT NULL, step_time_sd_s REAL NOT NULL,
   step_time_low_s REAL, step_time_high_s REAL, -- 5 and 95 % of the samples
   traced_gpus INTEGER NOT NULL, traced_step_time_s REAL NOT NULL,
-  compute_s REAL NOT NULL, contention_s REAL NOT NULL, exposed_comm_s REAL NOT NULL, comm_s REAL NOT NULL, -- as in point
+  compute_s REAL NOT NULL, contention_s REAL NOT NULL, comm_s REAL NOT NULL, -- as in point
+  exposed_comm_s REAL NOT NULL, rank_wait_s REAL NOT NULL, -- idle for what moves; for what waits for other ranks
   bubble_s REAL NOT NULL, host_bound_s REAL NOT NULL, other_idle_s REAL NOT NULL,
   PRIMARY KEY (trace_scale_id, position)
 ) STRICT, WITHOUT ROWID;

@@ -40,7 +40,7 @@ scale r0.json --topology "$topology" --gpus 8,16 --quiet --format json
 says out '"gpus": 16' '"traced_gpus": 8'
 
 # Kept, with its interval, as the table has it.
-scale r0.json --topology "$topology" --gpus 8,16 --samples 3 --db s.db --format csv
+scale r0.json --topology "$topology" --gpus 8,16 --samples 10 --db s.db --format csv
 cp out s.csv
 kept=$(ask "SELECT group_concat(printf('%d %.9f %d', gpus, step_time_s, step_time_low_s <= step_time_high_s)) FROM trace_scale_point" s.db)
 [[ $kept == "$(awk -F, 'NR > 1 { printf "%s%d %.9f 1", (NR > 2 ? "," : ""), $1, $2 }' s.csv)" ]] || fail "$kept"
@@ -188,6 +188,7 @@ scale batch0.json batch1.json --topology "$topology" --quiet
 says out "2 ranks of it, of 2 stages" "send_recv"
 
 refused "of which 12 are no multiple" r0.json --gpus 12
+refused "--samples 3: 10 at least are wanted" r0.json --samples 3
 refused "numbers of GPUs are wanted, as in 8,64,512" r0.json --gpus 8,
 refused "a trace is missing"
 expect 2 "$FLOPCAST" trace scale r0.json

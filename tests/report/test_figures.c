@@ -211,8 +211,8 @@ static void put_studies(struct store *store, int n, struct diag *diag)
 static void put_scaled(struct store *store, int n, struct diag *diag)
 {
     static const char *const times[] = {"step_time_s", "step_time_sd_s", "step_time_low_s", "step_time_high_s",
-        "traced_step_time_s", "compute_s", "contention_s", "exposed_comm_s", "comm_s", "bubble_s", "host_bound_s",
-        "other_idle_s"};
+        "traced_step_time_s", "compute_s", "contention_s", "exposed_comm_s", "rank_wait_s", "comm_s", "bubble_s",
+        "host_bound_s", "other_idle_s"};
     enum { TIMES = sizeof times / sizeof *times, COLUMNS = TIMES + 2 };
     struct record_cell *cells = xcalloc((size_t)n * COLUMNS, sizeof *cells);
     for (int i = 0; i < n; i++) {
