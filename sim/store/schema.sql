@@ -598,9 +598,10 @@ CREATE VIEW v_trace_step AS
 
 -- What `plot timeline` draws: the spans of a point, below those that were measured, where a trace was checked against it (the newest).
 CREATE VIEW v_timeline AS
+  WITH checked AS MATERIALIZED (SELECT point_id, max(fit_id) AS fit_id, rank FROM v_trace_step GROUP BY point_id)
   SELECT
     point_id, 1 AS place, rank, CASE stream WHEN 'host' THEN 0 WHEN 'compute' THEN 1 WHEN 'comm' THEN 2 ELSE 3 END AS stream_place, stream,
-    iif(point_id IN (SELECT point_id FROM v_trace_step), 'simulated ', 'rank ' || rank || ' ') || stream AS label,
+    iif(point_id IN (SELECT point_id FROM checked), 'simulated ', 'rank ' || rank || ' ') || stream AS label,
     phase, name, is_collective, host, start_s, moving_s, end_s, program, micro_batch, chunk, pass
   FROM span
   UNION ALL
@@ -608,8 +609,8 @@ CREATE VIEW v_timeline AS
     step.point_id, 0, coalesce(step.rank, 0), cells ->> 'stream', CAST(cells ->> 'stream' AS TEXT), 'measured stream ' || (cells ->> 'stream'),
     cells ->> 'phase', iif(cells ->> 'class' = 'collective', coalesce(cells ->> 'collective', cells ->> 'class'), cells ->> 'class'),
     cells ->> 'class' = 'collective', NULL, cells ->> 'start_s', cells ->> 'start_s', cells ->> 'end_s', NULL, NULL, NULL, NULL
-  FROM fit_row JOIN v_trace_step AS step USING (fit_id)
-  WHERE part = 'span' AND fit_id = (SELECT max(fit_id) FROM v_trace_step WHERE point_id = step.point_id);
+  FROM checked AS step CROSS JOIN fit_row ON fit_row.fit_id = step.fit_id
+  WHERE part = 'span';
 
 -- What `plot timeline` draws of a pipeline: the compute stream of a rank of each stage, cell by cell, where a trace has several stages.
 -- What is of no cell is a box as long as nothing is waited for. number: NULL: of no cell.
