@@ -581,6 +581,16 @@ static void print_narrow(FILE *out, const struct view *view, int precision, cons
         }
 }
 
+/* What was published is of another run. */
+static void print_left_out(FILE *out, const struct scenario_set *set)
+{
+    const char *names = NULL;
+    for (int i = 0; i < set->n_points && !names; i++)
+        names = set->points[i].published.left_out;
+    if (names)
+        fprintf(out, "\npublished figures left out: %s %s\n", names, strchr(names, ',') ? "differ" : "differs");
+}
+
 void output_table(FILE *out, const struct scenario_set *set, const struct scenario_result *results)
 {
     struct arena arena = ARENA_INIT;
@@ -598,6 +608,7 @@ void output_table(FILE *out, const struct scenario_set *set, const struct scenar
         fputs(
             "\npublished peaks of memory: the peak beside HBM peak (allocated by tensors), reserved beside reserved\n",
             out);
+    print_left_out(out, set);
     print_narrow(
         out, &view, PRECISION_FP8_MIXED, "\nMFU of fp8_mixed: of FP8's dense peak, which is twice that of 16 bit\n");
     print_narrow(out, &view, PRECISION_FP4_MIXED,

@@ -268,7 +268,7 @@ const char *config_value_text(const struct config_field *field, const void *at, 
     case FIELD_BOOL:
         return *(const bool *)at ? "true" : "false";
     case FIELD_ENUM:
-        return field->names[*(const int *)at];
+        return *(const int *)at < 0 ? "" : field->names[*(const int *)at];
     case FIELD_SOURCED:
         quantity_format(number, sizeof number, ((const struct quantity *)at)->value, field->dimension);
         return arena_strdup(arena, number);

@@ -125,6 +125,17 @@ void inputs_release(struct inputs *inputs);
 void published_find(struct scenario_published *out, const struct csv_table *csv, const struct scenario_point *point,
     struct source_pos figure_at, struct arena *arena, struct diag *diag);
 
+/* ---- changed.c ---- */
+
+/* Published figures, and what is assumed about their source, stay where the run is the same: of each point no setting
+ * that the command line gives differs from the plain file's, but those by which a row is found. plain: the set without
+ * the command line. */
+void published_leave_out(struct scenario_set *set, const struct scenario_set *plain, struct arena *arena);
+/* names, with the setting that is given where the file says something else; names NULL: none so far. plain and sweep:
+ * of the file. */
+const char *changed_setting(const struct scenario *plain, const struct sweep *sweep, const struct sweep_key *given,
+    const char *names, struct arena *arena);
+
 /* ---- sample.c ---- */
 
 /* Which numbers the scenario leaves to the draw, into the digest. */

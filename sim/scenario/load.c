@@ -17,6 +17,9 @@ struct loader {
     struct sweep sweep;
     struct inputs inputs;
     VEC(struct config_doc *) docs;
+    struct scenario plain; /* the file's, before anything from outside */
+    struct sweep plain_sweep;
+    const char *changed; /* what is given from outside and differs from it: names; NULL: nothing */
 };
 
 struct config_origin scenario_origin(const struct scenario_point *point, const char *path)
@@ -177,6 +180,7 @@ static void apply_override(
     struct sweep_key key = {.path = scenario_key_path(arena_strdup(loader->arena, override->key), loader->arena),
         .at = {.file = name},
         .values = config_root(doc)};
+    loader->changed = changed_setting(&loader->plain, &loader->plain_sweep, &key, loader->changed, loader->arena);
     if (strcmp(key.path, "noise") == 0 && strcmp(config_text(key.values), "off") == 0) {
         turn_noise_off(loader, key);
         return;
@@ -307,6 +311,26 @@ static void load_points(struct loader *loader, struct scenario_set *set)
         warn_unread(set->points, set->n_points, &loader->diag);
 }
 
+/* The title is of the file. A model alone has none. */
+static void say_changed(struct loader *loader)
+{
+    struct scenario *options = &loader->read.options;
+    if (loader->changed && options->description && loader->plain.cluster.topology)
+        options->description =
+            arena_printf(loader->arena, "%s (other here: %s)", options->description, loader->changed);
+}
+
+static void compare_with_plain(struct loader *loader, struct scenario_set *set)
+{
+    struct scenario_set plain = {0};
+    struct diag unsaid = DIAG_INIT; /* a file may be whole only with what is given */
+    bool any = false;
+    for (int i = 0; i < set->n_points; i++)
+        any = any || set->points[i].published.found;
+    if (any && scenario_load(&plain, loader->file, NULL, 0, loader->arena, &unsaid) == STATUS_OK)
+        published_leave_out(set, &plain, loader->arena);
+}
+
 enum status scenario_load(struct scenario_set *out, const char *path, const struct scenario_override *overrides,
     int n_overrides, struct arena *arena, struct diag *diag)
 {
@@ -321,14 +345,20 @@ enum status scenario_load_from(struct scenario_set *out, const char *path, const
     loader->arena = arena;
     loader->read.options = scenario_default();
     read_file(loader);
+    loader->plain = loader->read.options;
+    for (int i = 0; i < loader->sweep.keys.n; i++)
+        vec_push(&loader->plain_sweep.keys, loader->sweep.keys.at[i]);
     if (loader->docs.n) /* the file could be read */
         for (int i = 0; i < n_overrides; i++)
             apply_override(loader, &overrides[i], names ? names[i] : NULL, kind);
     sweep_check(&loader->sweep, arena, &loader->diag);
     struct scenario_set set = {.file = loader->file};
+    say_changed(loader);
     if (loader->diag.n_errors == 0) /* what follows would only repeat what is wrong with the text */
         load_points(loader, &set);
     enum status status = loader->diag.worst;
+    if (status == STATUS_OK && loader->changed && kind == ORIGIN_COMMAND_LINE)
+        compare_with_plain(loader, &set);
     if (status == STATUS_OK)
         *out = set;
     diag_merge(diag, &loader->diag);
@@ -337,6 +367,7 @@ enum status scenario_load_from(struct scenario_set *out, const char *path, const
         config_free(loader->docs.at[i]);
     vec_free(&loader->docs);
     vec_free(&loader->sweep.keys);
+    vec_free(&loader->plain_sweep.keys);
     vec_free(&loader->origins.list);
     free(loader);
     return status;

@@ -95,6 +95,7 @@ struct scenario_published {
     double peak_allocated_bytes; /* 0 = not given */
     double peak_reserved_bytes;
     bool oom;
+    const char *left_out; /* settings from outside that make another run of it, as "cluster.topology"; else NULL */
 };
 
 enum { SCENARIO_HOST_COSTS = 11 }; /* keys of section host */

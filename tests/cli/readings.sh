@@ -32,3 +32,15 @@ fi
 expect 0 "$FLOPCAST" run scenarios/t5_scaling.yaml "${quick[@]}" --set train.precision=bf16 --set cluster.nccl_protocols=no_ll128
 says out "512 GPUs: simulated"
 ! grep -q 'readings of the publication' out || fail "one curve has a range: $(<out)"
+
+# What was published is of the run that the file states: not of another cluster, length or optimizer; the value that the file has, a reading that
+# it sweeps and another seed change nothing.
+one=(--gpus 8 --micro-batch 8 --no-noise)
+expect 0 "$FLOPCAST" run t5_scaling "${one[@]}" --topology h100-8x400g --seq-len 256
+says out "(other here: cluster.topology, train.seq_len)" "published figures left out: cluster.topology, train.seq_len differ"
+! grep -qE 'deviation|149.76|assumed, where' out || fail "published of another run: $(<out)"
+expect 0 "$FLOPCAST" run t5_scaling "${one[@]}" --topology h100-8x400g --format csv
+! grep -q '149.76' out || fail "published of another run: $(<out)"
+expect 0 "$FLOPCAST" run t5_scaling "${one[@]}" --seq-len 0.5k --set train.precision=bf16 --seed 3 --strategy FULL_SHARD
+says out "deviation" "149.76" "assumed, where"
+! grep -q 'left out' out || fail "the same run: $(<out)"
