@@ -8,9 +8,11 @@
 #include "cli/table.h"
 #include "cli/vary.h"
 #include "cli/words.h"
+#include "scenario/identity.h"
 #include "store/record.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,6 +141,28 @@ static void simulate(struct variant *variant, struct arena *arena, struct diag *
     variant->comms = ARENA_ARRAY(arena, struct scenario_comm, variant->set.n_points);
     for (int i = 0; i < variant->set.n_points && diag->worst == STATUS_OK; i++)
         scenario_comm(&variant->comms[i], &variant->results[i].exec, arena);
+}
+
+/* All points are what they are as it is. */
+static bool is_same(const struct variant *base, const struct variant *changed)
+{
+    for (int i = 0; i < base->set.n_points; i++) {
+        struct scenario_identity one, other;
+        scenario_identify(&one, &base->set.points[i]);
+        scenario_identify(&other, &changed->set.points[i]);
+        if (strcmp(one.text, other.text) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Whether a table would be one of 1.000. */
+static bool is_all_the_same(const struct whatif *whatif)
+{
+    bool same = true;
+    for (int v = 1; v < whatif->variants.n; v++)
+        same = same && is_same(&whatif->variants.at[0], &whatif->variants.at[v]);
+    return same;
 }
 
 static void release(struct whatif *whatif)
@@ -288,6 +312,23 @@ static void report_evidence(FILE *out, struct whatif *whatif, int point, struct 
     }
 }
 
+/* Both sides fit. */
+static struct scenario_change change_of(const struct variant *base, const struct variant *changed, int point)
+{
+    const struct scenario_result *before = &base->results[point], *after = &changed->results[point];
+    double time = after->exec.step_time_s / before->exec.step_time_s;
+    double before_gpus = (double)base->set.points[point].options.cluster.gpus;
+    double after_gpus = (double)changed->set.points[point].options.cluster.gpus;
+    double tokens = time * after->tokens_per_s_per_gpu * after_gpus / (before->tokens_per_s_per_gpu * before_gpus);
+    bool same = fabs(tokens - 1) < 1e-9; /* but for rounding */
+    return (struct scenario_change){time, same ? 1 : tokens, words_counted(&base->set.points[point].model.shape)};
+}
+
+static bool fits(const struct variant *variant, int point)
+{
+    return variant->results[point].exec.status == EXEC_OK;
+}
+
 /* What binds the collectives of each side, and what that has to do with the change. */
 static void print_comm(FILE *out, struct whatif *whatif, int point)
 {
@@ -323,10 +364,10 @@ static void print_comm(FILE *out, struct whatif *whatif, int point)
         const struct variant *variant = &whatif->variants.at[v];
         if (variant->results[point].exec.status != EXEC_OK)
             continue;
+        struct scenario_change change = change_of(base, variant, point);
         fputc('\n', out);
-        words_paragraph(
-            out, scenario_comm_change(arena, arena_printf(arena, "(%d) %s", v, variant->label), &base->comms[point],
-                     &variant->comms[point], variant->results[point].exec.step_time_s / before_s));
+        words_paragraph(out, scenario_comm_change(arena, arena_printf(arena, "(%d) %s", v, variant->label),
+                                 &base->comms[point], &variant->comms[point], &change));
         const char *laid =
             variant->comms[point].n_items == 0
                 ? NULL
@@ -347,24 +388,39 @@ static int by_change(const void *a, const void *b)
     return x->more != y->more ? (x->more < y->more ? -1 : 1) : x->point - y->point;
 }
 
-/* Of a sweep, what becomes of the step over all points that fit on both sides. */
+/* Of a sweep, what becomes of the step over all points that fit on both sides; of tokens/s where steps have other
+ * numbers of tokens. */
 static const char *verdict(struct whatif *whatif, int v)
 {
     const struct variant *base = &whatif->variants.at[0], *changed = &whatif->variants.at[v];
     struct arena *arena = &whatif->arena;
     int n = 0, all = base->set.n_points;
+    bool speeds = false;
     struct point_change *found = ARENA_ARRAY(arena, struct point_change, all);
     for (int i = 0; i < all; i++)
-        if (base->results[i].exec.status == EXEC_OK && changed->results[i].exec.status == EXEC_OK)
-            found[n++] =
-                (struct point_change){changed->results[i].exec.step_time_s / base->results[i].exec.step_time_s - 1, i};
+        speeds = speeds || (fits(base, i) && fits(changed, i) && change_of(base, changed, i).tokens != 1);
+    for (int i = 0; i < all; i++)
+        if (fits(base, i) && fits(changed, i)) {
+            struct scenario_change change = change_of(base, changed, i);
+            found[n++] = (struct point_change){(speeds ? change.tokens / change.time : change.time) - 1, i};
+        }
+    if (is_same(base, changed))
+        return "nothing changed, the scenario has that already";
+    if (n == 0 && all == 1)
+        return fits(base, 0)      ? "out of memory"
+               : fits(changed, 0) ? "fits, which it does not as it is"
+                                  : "out of memory, as it is, too";
     if (n == 0)
         return arena_printf(arena, "none of %d points fits on both sides", all);
+    if (all == 1) {
+        struct scenario_change change = change_of(base, changed, 0);
+        return scenario_change_sentence(arena, &change);
+    }
     qsort(found, (size_t)n, sizeof *found, by_change);
     const struct point_change *least = &found[0], *most = &found[n - 1];
     const char *oom = n < all ? arena_printf(arena, "; of %d others one side is out of memory", all - n) : "";
-    return arena_printf(arena,
-        "the step takes %+.1f %% in the median of %d points, from %+.1f %% (%s) to %+.1f %% (%s)%s",
+    return arena_printf(arena, "%s %+.1f %% in the median of %d points, from %+.1f %% (%s) to %+.1f %% (%s)%s",
+        speeds ? arena_printf(arena, "%s/s change by", words_counted_all(&base->set)) : "the step takes",
         PERCENT * (found[(n - 1) / 2].more + found[n / 2].more) / 2, n, PERCENT * least->more,
         words_point(&base->set.points[least->point], arena), PERCENT * most->more,
         words_point(&base->set.points[most->point], arena), oom);
@@ -374,11 +430,8 @@ static void print_table(FILE *out, struct whatif *whatif, struct diag *diag)
 {
     const struct variant *base = &whatif->variants.at[0];
     for (int v = 1; v < whatif->variants.n; v++)
-        if (base->set.n_points > 1)
-            words_paragraph(
-                out, arena_printf(&whatif->arena, "(%d) %s: %s.", v, whatif->variants.at[v].label, verdict(whatif, v)));
-        else
-            fprintf(out, "(%d) %s\n", v, whatif->variants.at[v].label);
+        words_paragraph(
+            out, arena_printf(&whatif->arena, "(%d) %s: %s.", v, whatif->variants.at[v].label, verdict(whatif, v)));
     for (int i = 0; i < base->set.n_points; i++) {
         struct table table = {0};
         fprintf(out, "\n%s\n\n", words_point(&base->set.points[i], &whatif->arena));
@@ -445,9 +498,14 @@ int cmd_whatif(int argc, char **argv)
     whatif.file = files_find(&whatif.arena, FILES_SCENARIOS, whatif.file);
     for (int v = 0; v < whatif.variants.n; v++)
         load(&whatif, v, &diag);
-    for (int v = 0; v < whatif.variants.n && diag.worst == STATUS_OK; v++)
+    bool nothing = diag.worst == STATUS_OK && whatif.format == RECORDS_TABLE && is_all_the_same(&whatif);
+    if (nothing)
+        puts("nothing changed: the scenario has that already");
+    for (int v = 0; v < whatif.variants.n && diag.worst == STATUS_OK && !nothing; v++)
         simulate(&whatif.variants.at[v], &whatif.arena, &diag);
-    if (diag.worst == STATUS_OK && whatif.format != RECORDS_TABLE)
+    if (nothing)
+        ;
+    else if (diag.worst == STATUS_OK && whatif.format != RECORDS_TABLE)
         print_records(stdout, &whatif, &diag);
     else if (diag.worst == STATUS_OK)
         print_table(stdout, &whatif, &diag);

@@ -288,19 +288,36 @@ static const char *most_of(const double bound_s[COLL_BOUND_COUNT], double wait_s
     return wait_s > bound_s[most] ? "waiting for other ranks" : coll_bound_names[most];
 }
 
-const char *scenario_comm_change(struct arena *arena, const char *label, const struct scenario_comm *before,
-    const struct scenario_comm *after, double step_ratio)
+static const double MATTERS = 1, SHOWN = 0.05; /* per cent */
+
+const char *scenario_change_sentence(struct arena *arena, const struct scenario_change *change)
 {
-    static const double matters = 1, shown = 0.05; /* per cent */
-    double longer = PERCENT * (step_ratio - 1);
-    const char *does = fabs(longer) < matters ? "hardly changes" : longer < 0 ? "shortens" : "lengthens";
-    const char *text = fabs(longer) < shown ? arena_printf(arena, "%s leaves the step as it is", label)
-                                            : arena_printf(arena, "%s %s the step (%+.1f %%)", label, does, longer);
+    double longer = PERCENT * (change->time - 1), more = PERCENT * (change->tokens / change->time - 1);
+    if (change->tokens == 1 && fabs(longer) < SHOWN)
+        return "leaves the step as it is";
+    if (change->tokens == 1)
+        return arena_printf(arena, "%s the step (%+.1f %%)",
+            fabs(longer) < MATTERS ? "hardly changes"
+            : longer < 0           ? "shortens"
+                                   : "lengthens",
+            longer);
+    const char *step = arena_printf(arena, "(a step has %.3g times the %s and takes %.1f %% %s)", change->tokens,
+        change->counted, fabs(longer), longer < 0 ? "less" : "longer");
+    if (fabs(more) < MATTERS)
+        return arena_printf(arena, "hardly changes %s/s, %+.1f %% %s", change->counted, more, step);
+    return arena_printf(
+        arena, "trains %.1f %% %s %s/s %s", fabs(more), more > 0 ? "more" : "fewer", change->counted, step);
+}
+
+const char *scenario_comm_change(struct arena *arena, const char *label, const struct scenario_comm *before,
+    const struct scenario_comm *after, const struct scenario_change *change)
+{
+    const char *text = arena_printf(arena, "%s %s", label, scenario_change_sentence(arena, change));
     if (before->n_items == 0 || after->n_items == 0)
         return arena_printf(arena, "%s.", text);
     double more = PERCENT * (after->moving_s / before->moving_s - 1);
     const char *time =
-        fabs(more) < shown ? "as long" : arena_printf(arena, "%.1f %% %s time", fabs(more), more > 0 ? "more" : "less");
+        fabs(more) < SHOWN ? "as long" : arena_printf(arena, "%.1f %% %s time", fabs(more), more > 0 ? "more" : "less");
     text = arena_printf(arena,
         "%s: its collectives take %s, and %.1f %% of their time was hidden behind compute already. What binds most of "
         "that time is %s",

@@ -62,9 +62,19 @@ const char *scenario_channels_sentence(struct arena *arena, const struct scenari
  * numbers of channels (results/NOTES.md). */
 const char *scenario_channels_change(struct arena *arena, const struct hw *before, const struct hw *after);
 
-/* In plain words: what a change of the step by so much (after / before) has to do with its collectives, with what binds
- * them before and after. label: of the change. */
+/* A step after a change over that before: its time and the tokens that it trains on, of the whole job. Where these
+ * differ, speeds are compared and not steps. counted: "tokens", or "images". */
+struct scenario_change {
+    double time, tokens;
+    const char *counted;
+};
+/* "shortens the step (-5.0 %)"; "trains 6.2 % more tokens/s (a step has 2 times the tokens and takes 88.3 % longer)".
+ */
+const char *scenario_change_sentence(struct arena *arena, const struct scenario_change *change);
+
+/* In plain words: what a change of the step has to do with its collectives, with what binds them before and after.
+ * label: of the change. */
 const char *scenario_comm_change(struct arena *arena, const char *label, const struct scenario_comm *before,
-    const struct scenario_comm *after, double step_ratio);
+    const struct scenario_comm *after, const struct scenario_change *change);
 
 #endif

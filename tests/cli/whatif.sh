@@ -80,8 +80,21 @@ expect 0 "$FLOPCAST" whatif swept.yaml --set train.micro_batch=4 --or --set trai
 says out "(1) train.micro_batch=4" "(2) train.micro_batch=8" "batch 2, 8 GPUs" "batch 2, 16 GPUs" "exposed comm" "HBM peak"
 # Its first lines are a verdict over all points.
 tr '\n' ' ' <out | tr -s ' ' >line
-grep -qE '^\(1\) train.micro_batch=4: the step takes [-+][0-9.]+ % in the median of 2 points, from [-+][0-9.]+ % \([^)]*\) to [-+][0-9.]+ % \([^)]*\)\. \(2\) train' line ||
+grep -qE '^\(1\) train.micro_batch=4: tokens/s change by [-+][0-9.]+ % in the median of 2 points, from [-+][0-9.]+ % \([^)]*\) to [-+][0-9.]+ % \([^)]*\)\. \(2\) train' line ||
     fail "no verdict first: $(head -n 6 out)"
+expect 0 "$FLOPCAST" whatif swept.yaml --set cluster.node.nic_bandwidth=10Gb/s
+says out "(1) cluster.node.nic_bandwidth=10Gb/s: the step takes +"
+# Steps with more tokens are compared by speed, on top and in words; what changes nothing is one line.
+expect 0 "$FLOPCAST" whatif a.yaml --set train.micro_batch=4
+tr '\n' ' ' <out | tr -s ' ' >line
+grep -qE '^\(1\) train.micro_batch=4: trains [0-9.]+ % more tokens/s \(a step has 2 times the tokens and takes [0-9.]+ % longer\)\.' line ||
+    fail "no speed on top: $(head -n 3 out)"
+says line "(1) train.micro_batch=4 trains "
+! grep -q 'lengthens the step' out || fail "a longer step of more tokens: $(<out)"
+expect 0 "$FLOPCAST" whatif a.yaml --set train.micro_batch=2
+[[ $(<out) == "nothing changed: the scenario has that already" ]] || fail "nothing changed: $(<out)"
+expect 0 "$FLOPCAST" whatif a.yaml --set train.micro_batch=2 --or --set train.micro_batch=4
+says out "(1) train.micro_batch=2: nothing changed, the scenario has that already." "(2) train.micro_batch=4: trains "
 # Out of memory has no speed, but says what it would need.
 expect 0 "$FLOPCAST" whatif a.yaml --set train.micro_batch=16384
 says out OOM "out of memory with train.micro_batch=16384:" "GiB short; first at" "  needed: parameters"

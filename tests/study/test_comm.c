@@ -116,12 +116,15 @@ static void it_is_said_in_words(void **state)
     faster.bound_s[COLL_BOUND_CHANNELS] = 10e-3;
     faster.exposed_s = 6e-3;
     faster.exposed_bound_s[COLL_BOUND_NIC] = 1e-3;
-    assert_string_equal(scenario_comm_change(&arena, "(1)", &comm, &faster, 0.95),
+    assert_string_equal(
+        scenario_comm_change(&arena, "(1)", &comm, &faster, &(struct scenario_change){0.95, 1, "tokens"}),
         "(1) shortens the step (-5.0 %): its collectives take 20.0 % less time, and 53.3 % of their time was hidden "
         "behind compute already. What binds most of that time is NIC before, channels after. Of what is exposed (9.0 "
         "ms "
         "before, 6.0 ms after) it is NIC before, latency after.");
-    assert_string_equal(scenario_comm_change(&arena, "(1)", &none, &comm, 1.0001), "(1) leaves the step as it is.");
+    assert_string_equal(
+        scenario_comm_change(&arena, "(1)", &none, &comm, &(struct scenario_change){1.0001, 1, "tokens"}),
+        "(1) leaves the step as it is.");
     assert_string_equal(scenario_channels_sentence(&arena, &faster, &hw),
         "Across nodes NCCL lays 16 channels, as nccl_channels says. Each carries at most 20 GB/s, assumed: what is "
         "said "
@@ -132,7 +135,17 @@ static void it_is_said_in_words(void **state)
     assert_null(scenario_channels_sentence(&arena, &faster, &hw));
     assert_string_equal(scenario_comm_sentence(&arena, "as it is", &none, &hw), "as it is: no collectives.");
     assert_string_equal(
-        scenario_comm_change(&arena, "(1)", &none, &comm, 1.001), "(1) hardly changes the step (+0.1 %).");
+        scenario_comm_change(&arena, "(1)", &none, &comm, &(struct scenario_change){1.001, 1, "tokens"}),
+        "(1) hardly changes the step (+0.1 %).");
+    /* Twice the tokens in 1.883 times the time are more tokens/s, whatever becomes of the step. */
+    assert_string_equal(
+        scenario_comm_change(&arena, "(1)", &none, &comm, &(struct scenario_change){1.883, 2, "tokens"}),
+        "(1) trains 6.2 % more tokens/s (a step has 2 times the tokens and takes 88.3 % longer).");
+    assert_string_equal(
+        scenario_comm_change(&arena, "(1)", &none, &comm, &(struct scenario_change){0.6, 0.5, "images"}),
+        "(1) trains 16.7 % fewer images/s (a step has 0.5 times the images and takes 40.0 % less).");
+    assert_string_equal(scenario_comm_change(&arena, "(1)", &none, &comm, &(struct scenario_change){2.01, 2, "tokens"}),
+        "(1) hardly changes tokens/s, -0.5 % (a step has 2 times the tokens and takes 101.0 % longer).");
     arena_release(&arena);
 }
 
