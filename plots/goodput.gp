@@ -4,7 +4,7 @@ curves = |$curves| - 1
 single = curves == 1 && !plain
 height = canvas(single ? 940 : 620 + 26 * curves)
 eval terminal(height)
-array names = ['checkpoints', 'lost work', 'detection', 'waiting for nodes', 'restart', 'fewer nodes', 'slow nodes']
+array names = ['checkpoints', 'lost work', 'detection', 'waiting for hosts', 'restart', 'fewer hosts', 'slow hosts']
 array parts = ['checkpoint', 'lost_work', 'detection', 'waiting', 'restart', 'shrunk', 'slowed']
 of(c, name) = column("curve") == c ? column(name) : NaN
 below(i) = i == 0 ? 0 : below(i - 1) + column(parts[i])
@@ -13,7 +13,7 @@ stats $points using "high" name 'high' nooutput
 stats $points using "x" name 'x' nooutput
 stats $points using "shrunk" name 'shrunk' nooutput
 stats $points using "slowed" name 'slowed' nooutput
-n_parts = slowed_max > 0 ? 7 : shrunk_max > 0 ? 6 : 5 # only elastic jobs shrink, and slow nodes are off by default
+n_parts = slowed_max > 0 ? 7 : shrunk_max > 0 ? 6 : 5 # only elastic jobs shrink, and slow hosts are off by default
 unit = low_min > 98 ? 0.1 : 1 # of the axis
 least = unit * floor((low_min - 0.15 * (100 - low_min)) / unit)
 

@@ -46,7 +46,9 @@ struct goodput_point {
 static const double PERCENT = 100, S_PER_DAY = 86400, S_PER_HOUR = 3600, HOURS_PER_DAY = 24;
 static const double W_PER_KW = 1e3, KWH_PER_MWH = 1e3;
 static const char *const time_heads[GOODPUT_TIMES] = {
-    "training", "checkpoints", "lost work", "detection", "waiting for nodes", "restart", "fewer nodes", "slow nodes"};
+    "training", "checkpoints", "lost work", "detection", "waiting for hosts", "restart", "fewer hosts", "slow hosts"};
+static const char *const cause_heads[GOODPUT_CAUSES] = {
+    "GPU", "host", "link", "switch", "software", "maintenance", "slow host"};
 
 /* A share of the time (enum goodput_time), of all causes. */
 static double time_share_of(const struct goodput_point *point, int time)
@@ -207,7 +209,7 @@ static void print_waterfall(FILE *out, const struct goodput_point *point)
         if (!all && of_cause(point, cause) == 0)
             continue;
         table_row(&table);
-        table_text(&table, "cause", "", all ? "all" : cause == GOODPUT_NO_CAUSE ? "none" : goodput_cause_names[cause]);
+        table_text(&table, "cause", "", all ? "all" : cause == GOODPUT_NO_CAUSE ? "none" : cause_heads[cause]);
         table_number(&table, "interruptions", "", 1,
             all                         ? all_interruptions(point)
             : cause == GOODPUT_NO_CAUSE ? TABLE_UNKNOWN
@@ -434,16 +436,18 @@ static double state_bytes(const struct scenario_point *point)
 
 static struct goodput_job job_of(const struct scenario_point *point, const struct scenario_result *result)
 {
-    int64_t gpus = point->options.cluster.gpus, in_node = (int64_t)point->hw.node.gpus.value;
-    int64_t nodes = (gpus + in_node - 1) / in_node, ports = (int64_t)point->hw.cluster.network.leaf_ports.value;
+    int64_t gpus = point->options.cluster.gpus, hosts = hw_hosts(&point->hw, gpus),
+            in_rack = hw_hosts_per_node(&point->hw);
+    int64_t nodes = (hosts + in_rack - 1) / in_rack, ports = (int64_t)point->hw.cluster.network.leaf_ports.value;
     int64_t links = nodes > 1 ? nodes * (int64_t)point->hw.node.nics.value : 0;
     return (struct goodput_job){
         .options = point->options.goodput,
         .parts = {[GOODPUT_GPU] = gpus,
-            [GOODPUT_NODE] = nodes,
+            [GOODPUT_NODE] = hosts,
             [GOODPUT_LINK] = links,
             [GOODPUT_SWITCH] = ports > 0 ? (links + ports - 1) / ports : 0,
-            [GOODPUT_SOFTWARE] = nodes},
+            [GOODPUT_SOFTWARE] = hosts},
+        .in_rack = in_rack,
         .step_s = result->exec.step_time_s,
         .state_bytes = state_bytes(point),
     };
@@ -453,18 +457,18 @@ static struct goodput_job job_of(const struct scenario_point *point, const struc
 static enum status check(const struct goodput_point *out, const struct scenario_point *point, struct diag *diag)
 {
     const struct goodput_options *o = &out->job.options;
-    int64_t nodes = out->job.parts[GOODPUT_NODE];
+    int64_t hosts = out->job.parts[GOODPUT_NODE];
     double seconds = out->days * S_PER_DAY, interval_s = fmax(o->checkpoint_interval_s, out->job.step_s);
     if (o->mtbf_s[GOODPUT_SWITCH] > 0 && out->job.parts[GOODPUT_LINK] > 0 && out->job.parts[GOODPUT_SWITCH] == 0)
         diag_input(diag, place(point, "goodput.switch_mtbf"),
             "the cluster's file does not say how many switches there are; give cluster.network.leaf_ports, or count "
             "them "
             "in goodput.link_mtbf");
-    if (o->elastic_nodes > 0 && (o->elastic_nodes >= nodes || nodes % o->elastic_nodes != 0))
+    if (o->elastic_nodes > 0 && (o->elastic_nodes >= hosts || hosts % o->elastic_nodes != 0))
         diag_input(diag, place(point, "goodput.elastic_nodes"),
-            "replicas of %lld nodes do not divide the job's %lld into two or more; give nodes of a data-parallel "
+            "replicas of %lld hosts do not divide the job's %lld into two or more; give hosts of a data-parallel "
             "replica",
-            (long long)o->elastic_nodes, (long long)nodes);
+            (long long)o->elastic_nodes, (long long)hosts);
     if (seconds / out->costs.mtbf_s > MOST_EVENTS)
         diag_input(diag, place(point, "goodput.gpu_mtbf"),
             "the job would fail every %.3g s, which in %g days is more often than %d times; give longer goodput.*_mtbf "
@@ -514,8 +518,8 @@ static void simulate_point(struct goodput_point *out, const struct goodput_comma
     out->costs = goodput_costs(&out->job);
     out->tflops_per_gpu = result->tflops_per_gpu;
     out->tokens_per_s = result->tokens_per_s_per_gpu * gpus;
-    double spares = (double)goodput_hot_spares(&out->job.options, out->job.parts[GOODPUT_NODE]);
-    out->spare_gpus = spares *= point->hw.node.gpus.value;
+    double spares = (double)goodput_hot_spares(&out->job) * hw_gpus_per_host(&point->hw);
+    out->spare_gpus = spares;
     double price = kinds_mean(point, point->hw.gpu.price.value, point->hw.second_gpu.price.value);
     out->usd_per_day = (gpus + spares) * price * HOURS_PER_DAY;
     double without_failures = command->tokens.n / out->tokens_per_s / S_PER_DAY;

@@ -1,5 +1,7 @@
 /* Months of training: what failures, checkpoints and restarts leave of the speed of a step.
  *
+ * A node here is a host, a machine that fails and is replaced as one (hw/hw.h): of a rack a tray.
+ *
  * Modelled: GPUs, nodes, links, switches and the software of each node fail at exponential times, a random stream each.
  * A failure ends the processes, which is noticed after detection_time; or it hangs them (hang_share), and the other
  * ranks wait in a collective until nccl_timeout. All work since the last checkpoint that was written is lost. A node in
@@ -25,8 +27,8 @@
  * passing.
  *
  * Ignored: a slow node that fails before it is found (it leaves the job only when it is found), failures that come
- * together (of a rack, of power), infant mortality and ageing, other costs of a step on fewer nodes, steps that are
- * slower after a restart, the first start of the job.
+ * together (of a rack, of power), which rack a spare tray is in, infant mortality and ageing, other costs of a step on
+ * fewer nodes, steps that are slower after a restart, the first start of the job.
  *
  * Time in the engine is in nanoseconds here, not picoseconds: its horizon of 46 days is then 126 years. */
 #ifndef FLOPCAST_GOODPUT_GOODPUT_H
@@ -96,11 +98,7 @@ struct goodput_number {
 };
 extern const struct goodput_number goodput_numbers[];
 
-/* How many nodes stand by for a job of that size: as options.hot_spares says, or by its size. ByteRobust counts what is
- * enough in 99 % of the time: 2 for 128 nodes, 4 for 1,024. In between and above linear in the logarithm, to the
- * nearest; below in proportion, whole nodes only, so that a job of fewer than 64 nodes has none. */
 enum { GOODPUT_BY_SIZE = -1 };
-int64_t goodput_hot_spares(const struct goodput_options *options, int64_t nodes);
 
 /* Time of a restart by the number of GPUs: measured times, in between linear in its logarithm; below the smallest
  * measured job as that one, above the largest along the last two. */
@@ -109,9 +107,18 @@ double goodput_restart_s(int64_t gpus);
 struct goodput_job {
     struct goodput_options options;
     int64_t parts[GOODPUT_PARTS]; /* how many there are of each */
+    int64_t in_rack;              /* nodes in a rack that NVLink joins; 0 or 1: none are in one */
     double step_s;
     double state_bytes; /* parameters and optimizer state; read where options.checkpoint_bytes is 0 */
 };
+
+/* How many nodes stand by for a job: as options.hot_spares says, or by its size. ByteRobust counts what is enough in
+ * 99 % of the time: 2 for 128 nodes, 4 for 1,024. In between and above linear in the logarithm, to the nearest; below
+ * in proportion, whole nodes only, so that a job of fewer than 64 nodes has none.
+ *
+ * In a rack only a tray of the same rack can take another's place at NVLink, so each has its own: 2 for 16, in
+ * proportion, whole ones only. Assumed: NVIDIA's recipes run 64 of the 72 GPUs of a rack of 18 trays. */
+int64_t goodput_hot_spares(const struct goodput_job *job);
 
 /* What follows from the options, without chance. */
 struct goodput_costs {

@@ -353,7 +353,7 @@ void goodput_simulate(
         .cause = GOODPUT_NO_CAUSE,
         .away_cause = GOODPUT_NO_CAUSE,
         .size = 1,
-        .spares = goodput_hot_spares(&job->options, job->parts[GOODPUT_NODE])};
+        .spares = goodput_hot_spares(job)};
     engine_init(&history.engine);
     history.on_phase = engine_register(&history.engine, phase_ends, &history);
     history.on_written = engine_register(&history.engine, is_written, &history);

@@ -19,6 +19,7 @@ enum { MAX_SPARES = 1 << 20 };
 #define LLAMA3                                                                                                         \
     "Llama 3 (arXiv 2407.21783, table 5): 54 days of 16,384 H100, 2,048 nodes; results/measured/reliability.csv"
 #define BYTEROBUST "ByteRobust (arXiv 2509.16293)"
+#define TRAYS "assumed: 2 of 18, as NVIDIA's recipes run 64 of the 72 GPUs of GB200 NVL72 (dgxc-benchmarking v25.05)"
 /* days x hours x parts / interruptions */
 #define LLAMA3_MTBF(parts, interruptions) (54.0 * 24 * HOUR * (parts) / (interruptions))
 
@@ -42,7 +43,7 @@ const struct goodput_number goodput_numbers[] = {
     {"hot_spares",
         {GOODPUT_BY_SIZE, 0, QUANTITY_MEASURED,
             BYTEROBUST ": 99 % of the time 2 are enough for 128 nodes, 4 for 1,024; in proportion below, none "
-                       "below 64 nodes",
+                       "below 64 nodes. In each rack of trays " TRAYS,
             NULL}},
     {"replacement_time",
         {1800, 0, QUANTITY_ASSUMED, "no source: half an hour until a scheduler has another node", NULL}},
@@ -50,7 +51,7 @@ const struct goodput_number goodput_numbers[] = {
         {405.85e9 * 14 / 51.06, 0, QUANTITY_MEASURED,
             "ByteCheckpoint (arXiv 2407.20143, table 8): 405B, 14 B a parameter, in 51.06 s from 8,960 GPUs", NULL}},
     {"checkpoint_node_bandwidth",
-        {25e9 / 8, 0, QUANTITY_ASSUMED, "no source: 25 Gb/s of a node's front-end NIC", NULL}},
+        {25e9 / 8, 0, QUANTITY_ASSUMED, "no source: 25 Gb/s of a host's front-end NIC", NULL}},
     {"checkpoint_copy_bandwidth",
         {405.85e9 * 14 / 8960 / 0.59, 0, QUANTITY_MEASURED,
             "ByteCheckpoint, the same run: blocked for 0.59 s, each GPU with its share", NULL}},
@@ -116,13 +117,18 @@ double goodput_restart_s(int64_t gpus)
     return requeues[i - 1].s + share * (requeues[i].s - requeues[i - 1].s);
 }
 
-int64_t goodput_hot_spares(const struct goodput_options *options, int64_t nodes)
+int64_t goodput_hot_spares(const struct goodput_job *job)
 {
     static const struct {
         double nodes, spares;
-    } small = {128, 2}, large = {1024, 4}; /* BYTEROBUST */
-    if (options->hot_spares != GOODPUT_BY_SIZE)
-        return options->hot_spares;
+    } small = {128, 2}, large = {1024, 4} /* BYTEROBUST */, rack = {16, 2} /* TRAYS */;
+    if (job->options.hot_spares != GOODPUT_BY_SIZE)
+        return job->options.hot_spares;
+    int64_t nodes = job->parts[GOODPUT_NODE];
+    if (job->in_rack > 1) {
+        int64_t racks = (nodes + job->in_rack - 1) / job->in_rack;
+        return racks * (int64_t)floor(rack.spares * fmin((double)nodes, (double)job->in_rack) / rack.nodes);
+    }
     double n = (double)nodes, share = log2(n / small.nodes) / log2(large.nodes / small.nodes);
     return (int64_t)(n < small.nodes ? floor(small.spares * n / small.nodes)
                                      : floor(small.spares + share * (large.spares - small.spares) + 0.5));
@@ -140,10 +146,11 @@ int64_t goodput_hot_spares(const struct goodput_options *options, int64_t nodes)
     }
 static const struct config_field fields[] = {
     TIME("gpu_mtbf", mtbf_s[GOODPUT_GPU], "mean time between failures of a GPU, as in 80000 h; 0 s: it never fails"),
-    TIME("node_mtbf", mtbf_s[GOODPUT_NODE], "of a node's host"),
+    TIME("node_mtbf", mtbf_s[GOODPUT_NODE],
+        "of a host: a node, of a rack a tray, with CPUs, memory, disk, power supply"),
     TIME("link_mtbf", mtbf_s[GOODPUT_LINK], "of a NIC with its cable"),
     TIME("switch_mtbf", mtbf_s[GOODPUT_SWITCH], "of a leaf switch; 0 s: counted with the links"),
-    TIME("software_mtbf", mtbf_s[GOODPUT_SOFTWARE], "of the software of a node"),
+    TIME("software_mtbf", mtbf_s[GOODPUT_SOFTWARE], "of the software of a host"),
     TIME("gpu_detection_time", detection_s[GOODPUT_GPU], "until a failed GPU that hangs nothing is noticed"),
     TIME("node_detection_time", detection_s[GOODPUT_NODE], "of a host"),
     TIME("link_detection_time", detection_s[GOODPUT_LINK], "of a link"),
@@ -153,28 +160,28 @@ static const struct config_field fields[] = {
         .dimension = DIM_FRACTION, .min = 0, .max = 1},
     TIME("nccl_timeout", nccl_timeout_s, "of the watchdog of PyTorch's ProcessGroupNCCL"),
     {GOODPUT("hot_spares", FIELD_INT, hot_spares,
-         "nodes that stand by to take the place of one that failed; -1: by the job's size"),
+         "hosts that stand by to take the place of one that failed; -1: by the job's size"),
         .min = GOODPUT_BY_SIZE, .max = MAX_SPARES},
     {GOODPUT("elastic_nodes", FIELD_INT, elastic_nodes,
-         "nodes of a data-parallel replica, without which the job goes on where no spare is free; 0: it waits"),
+         "hosts of a data-parallel replica, without which the job goes on where no spare is free; 0: it waits"),
         .min = 0, .max = MAX_SPARES},
     {GOODPUT("days", FIELD_NUMBER, days, "that a history lasts, which --days overrides; 0: 30 days"),
         .dimension = DIM_NONE, .min = 0, .max = GOODPUT_MAX_DAYS},
-    TIME("replacement_time", replacement_s, "until another node has come where no spare is free"),
-    TIME("restart_time", restart_s, "from a whole set of nodes to loading the checkpoint; 0 s: by the job's size"),
-    TIME("slow_node_mtbf", slow_node_mtbf_s, "mean time until a node gets slow, as in 50000 h; 0 s: none does"),
+    TIME("replacement_time", replacement_s, "until another host has come where no spare is free"),
+    TIME("restart_time", restart_s, "from a whole set of hosts to loading the checkpoint; 0 s: by the job's size"),
+    TIME("slow_node_mtbf", slow_node_mtbf_s, "mean time until a host gets slow, as in 50000 h; 0 s: none does"),
     {GOODPUT(
-         "slow_node_slowdown", FIELD_NUMBER, slow_node_slowdown, "by how much longer steps take beside a slow node"),
+         "slow_node_slowdown", FIELD_NUMBER, slow_node_slowdown, "by how much longer steps take beside a slow host"),
         .dimension = DIM_FRACTION, .min = 0, .max = 100},
     TIME("slow_node_detection_time", slow_node_detection_s,
-        "until a slow node is found and replaced after a checkpoint; 0 s: it never is"),
+        "until a slow host is found and replaced after a checkpoint; 0 s: it never is"),
     TIME("maintenance_interval", maintenance_interval_s, "mean time between planned interruptions; 0 s: none"),
     TIME("checkpoint_interval", checkpoint_interval_s, "of training between two checkpoints; 0 s: the best one"),
     {GOODPUT("checkpoint_size", FIELD_NUMBER, checkpoint_bytes,
          "of one checkpoint; 0 B: parameters and optimizer state of the model"),
         .dimension = DIM_BYTES, .min = 0, .max = MAX_BYTES},
-    BANDWIDTH("checkpoint_bandwidth", checkpoint_bandwidth_Bps, "of the storage, for all nodes together"),
-    BANDWIDTH("checkpoint_node_bandwidth", checkpoint_node_bandwidth_Bps, "of one node to the storage"),
+    BANDWIDTH("checkpoint_bandwidth", checkpoint_bandwidth_Bps, "of the storage, for all hosts together"),
+    BANDWIDTH("checkpoint_node_bandwidth", checkpoint_node_bandwidth_Bps, "of one host to the storage"),
     BANDWIDTH("checkpoint_copy_bandwidth", checkpoint_copy_bandwidth_Bps,
         "asynchronous checkpoints: of one GPU to host memory"),
     {GOODPUT("async_checkpoint", FIELD_BOOL, async_checkpoint,

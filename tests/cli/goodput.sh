@@ -16,7 +16,7 @@ holds() {
 }
 
 expect 0 "$FLOPCAST" goodput a.yaml
-says out "20 histories" "goodput" "lost work" "node" "training waits 100 s" "Young" "Daly" "in 30 days"
+says out "20 histories" "goodput" "lost work" "host" "training waits 100 s" "Young" "Daly" "in 30 days"
 cp out first
 expect 0 "$FLOPCAST" goodput a.yaml --jobs 1
 cmp out first || fail "the number of threads changes the result"
@@ -96,6 +96,28 @@ cut -d, -f2-20 out >plain.out
 expect 0 "$FLOPCAST" run a.yaml --format csv
 cut -d, -f2-20 out | cmp - plain.out || fail "the section changes a step"
 
+# A node of two hosts fails as two nodes of one: as many failures of hosts and software, checkpoints as fast, as many spares paid for.
+cluster() {
+    printf '%s\n' "extends: $FLOPCAST_SOURCE_DIR/topologies/nodes/dgx-1v-like.yaml" "gpus: {value: $2, kind: assumed, source: test}" \
+        "nics: {value: $3, kind: assumed, source: test}" "hosts: {value: $4, kind: assumed, source: test}" >"$1_node.yaml"
+    printf '%s\n' "extends: $FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml" "node: $1_node.yaml" >"$1.yaml"
+}
+cluster flat 8 4 1
+cluster rack 32 16 4
+same="checkpoint_stall_s node_interruptions software_interruptions gpu_interruptions link_interruptions mtbf_s spare_gpus"
+for of in flat rack; do
+    expect 0 "$FLOPCAST" goodput plain.yaml --set cluster.topology=$of.yaml --set cluster.gpus=64 --set goodput.hot_spares=3 --set goodput.node_mtbf=900h \
+        --set goodput.checkpoint_size=1TB --set goodput.checkpoint_interval=1h --format csv
+    cp out $of.csv
+done
+for column in $same; do
+    [[ $(cell flat.csv "$column") == "$(cell rack.csv "$column")" ]] || fail "$column: $(cell flat.csv "$column") of nodes, $(cell rack.csv "$column") of hosts"
+done
+holds "$(cell rack.csv node_interruptions) > 3 and $(cell rack.csv spare_gpus) == 24"
+# Of a rack that the job has a part of, the hosts that it is on.
+expect 0 "$FLOPCAST" goodput plain.yaml --set cluster.topology=rack.yaml --set cluster.gpus=12 --set=goodput.{gpu,link,software}_mtbf="0 s" --set goodput.node_mtbf=900h --format csv
+holds "abs($(cell out mtbf_s) / (900 * 3600 / 2) - 1) < 1e-9"
+
 expect 0 "$FLOPCAST" goodput --sources
 says out "goodput.gpu_mtbf" "measured" "assumed" "Llama 3" "gpu.power.busy" "cluster.pue"
 
@@ -127,7 +149,7 @@ expect 0 "$FLOPCAST" goodput months.yaml --set cluster.gpus=32 --set goodput.ela
 [[ $(ask "SELECT max(abs(goodput + checkpoint + lost_work + detection + waiting + restart + shrunk + slowed - 1)) < 1e-9, min(shrunk) > 0 FROM goodput_point WHERE goodput_id = 2" m.db) == "1 1" ]] ||
     fail "an elastic job in the database: $(ask "SELECT * FROM goodput_point" m.db)"
 expect 0 "$FLOPCAST" goodput months.yaml --set cluster.gpus=32 --set goodput.slow_node_mtbf=200h --days 20 --seeds 3 --db m.db
-says out "slow nodes" "slow_node"
+says out "slow hosts" "slow host"
 [[ $(ask "SELECT max(abs(goodput + checkpoint + lost_work + detection + waiting + restart + shrunk + slowed - 1)) < 1e-9, min(slowed) > 0 FROM goodput_point WHERE goodput_id = 3" m.db) == "1 1" ]] ||
     fail "slow nodes in the database: $(ask "SELECT * FROM goodput_point" m.db)"
 if command -v gnuplot >/dev/null; then

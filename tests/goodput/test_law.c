@@ -25,7 +25,7 @@ static struct goodput_job plain(double mtbf_s, double stall_s, double recovery_s
     options.checkpoint_bytes = 1e12;
     options.checkpoint_bandwidth_Bps = options.checkpoint_bytes / stall_s;
     options.checkpoint_node_bandwidth_Bps = options.checkpoint_bandwidth_Bps;
-    return (struct goodput_job){options, {8 * nodes, nodes, 8 * nodes, 0, nodes}, 1, 0};
+    return (struct goodput_job){options, {8 * nodes, nodes, 8 * nodes, 0, nodes}, 1, 1, 0};
 }
 
 static double mean_share(const struct goodput_job *job, double interval_s, double days)
@@ -256,6 +256,12 @@ static void a_planned_stop_waits_for_its_checkpoint(void **state)
     assert_near(waited_s, (double)stops * 999, (double)stops * 5);
 }
 
+static int64_t spares_of(struct goodput_job *job, int64_t nodes)
+{
+    job->parts[GOODPUT_NODE] = nodes;
+    return goodput_hot_spares(job);
+}
+
 /* By the job's size: what ByteRobust counts, nothing for small jobs, never fewer for a larger one. */
 static void spares_are_in_proportion(void **state)
 {
@@ -263,13 +269,29 @@ static void spares_are_in_proportion(void **state)
     static const struct {
         int64_t nodes, spares;
     } cases[] = {{1, 0}, {8, 0}, {63, 0}, {64, 1}, {127, 1}, {128, 2}, {512, 3}, {1024, 4}, {2048, 5}};
-    struct goodput_options options = goodput_default_options();
+    struct goodput_job job = {.options = goodput_default_options()};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        assert_int_equal(goodput_hot_spares(&options, cases[i].nodes), cases[i].spares);
+        assert_int_equal(spares_of(&job, cases[i].nodes), cases[i].spares);
     for (int64_t nodes = 1; nodes < 4096; nodes++)
-        assert_true(goodput_hot_spares(&options, nodes) <= goodput_hot_spares(&options, nodes + 1));
-    options.hot_spares = 7;
-    assert_int_equal(goodput_hot_spares(&options, 1), 7);
+        assert_true(spares_of(&job, nodes) <= spares_of(&job, nodes + 1));
+    job.options.hot_spares = 7;
+    assert_int_equal(spares_of(&job, 1), 7);
+}
+
+/* Each rack of trays has its own: 2 for 16 or 18 of them, none for two. */
+static void racks_have_their_own_spares(void **state)
+{
+    (void)state;
+    struct goodput_job job = {.options = goodput_default_options(), .in_rack = 18};
+    static const struct {
+        int64_t in_rack, nodes, spares;
+    } cases[] = {{18, 18, 2}, {18, 144, 16}, {16, 144, 18}, {18, 9, 1}, {18, 2, 0}, {1, 144, 2}, {0, 144, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        job.in_rack = cases[i].in_rack;
+        assert_int_equal(spares_of(&job, cases[i].nodes), cases[i].spares);
+    }
+    job.options.hot_spares = 3;
+    assert_int_equal(spares_of(&job, 144), 3);
 }
 
 static void more_than_expected_failures_are_not_drawn(void **state)
@@ -314,6 +336,7 @@ int main(void)
         cmocka_unit_test(an_asynchronous_checkpoint_saves_what_was_captured),
         cmocka_unit_test(one_writer_has_the_bandwidth_of_one),
         cmocka_unit_test(a_planned_stop_waits_for_its_checkpoint),
+        cmocka_unit_test(racks_have_their_own_spares),
         cmocka_unit_test(spares_are_in_proportion),
         cmocka_unit_test(more_than_expected_failures_are_not_drawn),
         cmocka_unit_test(histories_are_reproducible),

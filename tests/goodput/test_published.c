@@ -29,7 +29,7 @@ static double mean_share(const struct goodput_job *job, double interval_s, doubl
 static struct goodput_job job_of(int64_t gpus)
 {
     int64_t nodes = gpus / GPUS_PER_NODE;
-    return (struct goodput_job){goodput_default_options(), {gpus, nodes, gpus, 0, nodes}, 1, 0};
+    return (struct goodput_job){goodput_default_options(), {gpus, nodes, gpus, 0, nodes}, 1, 1, 0};
 }
 
 /* Kokolis et al. (arXiv 2410.21680): (1 - N r_f (u0 + dt / 2)) / (1 + w_cp / dt) at 6.50 failures per 1000 node-days,
