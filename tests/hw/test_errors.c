@@ -179,6 +179,19 @@ static void test_bad_nvls(void **state)
     expect(load(folder, gpu, mesh, cluster, STATUS_INPUT), "node.yaml", "only a switch reduces");
 }
 
+/* A bridge joins two cards on PCIe. */
+static void test_bad_bridge(void **state)
+{
+    struct folder *folder = *state;
+    struct arena *arena = &folder->arena;
+    const char *gpu = gpu_text(arena, MEMORY_SMS, bf16), *cluster = cluster_text(arena, SOURCED("4"));
+    const char *bridged = node_text(arena, SOURCED("8") "nvlink_bridge: " SOURCED("300 GB/s"));
+    expect(load(folder, gpu, bridged, cluster, STATUS_INPUT), "node.yaml", "whose NVLinks join all GPUs");
+    const char *fabric = strstr(bridged, "nvswitch");
+    const char *pcie = arena_printf(arena, "%.*spcie%s", (int)(fabric - bridged), bridged, fabric + strlen("nvswitch"));
+    load(folder, gpu, pcie, cluster, STATUS_OK);
+}
+
 #define PORTS "  leaf_ports: " SOURCED("16")
 
 static void test_bad_network(void **state)
@@ -233,6 +246,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_bad_gpu, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bad_node_and_cluster, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bad_nvls, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_bad_bridge, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bad_network, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_missing_file, set_up, tear_down),
     };
