@@ -156,6 +156,7 @@ void scenario_check(const struct scenario_point *point, struct diag *diag)
     check_adapters(point, diag);
     strategy_check(
         &point->options.strategy, &point->model, &point->hw, (int)point->options.cluster.gpus, &places, diag);
+    needs_check(point, diag);
     check_steps(point, diag);
     check_pauses(point, diag);
     check_allocator(point, diag);

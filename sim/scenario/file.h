@@ -150,6 +150,13 @@ struct source_pos check_place_of(const void *self, const char *path);
 /* What the texts of degraded links and slow GPUs mean for this job, into its exec options. */
 void load_events(struct scenario_point *point, struct arena *arena, struct diag *diag);
 
+/* ---- needs.c ---- */
+
+/* Settings of the stack profile that the point's GPUs cannot do become what they can, each with a warning. */
+void needs_fall_back(struct scenario_point *point, struct diag *diag);
+/* Those of the user are errors. */
+void needs_check(const struct scenario_point *point, struct diag *diag);
+
 /* ---- unread.c ---- */
 
 /* Warn of settings that no point reads though a --set, a cell, or the file that names the strategy gives them: those of

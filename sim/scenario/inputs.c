@@ -106,26 +106,6 @@ static void default_noise(struct scenario_point *point, struct arena *arena)
     }
 }
 
-static bool fuses_attention(const struct scenario_point *point, const struct hw_gpu *gpu)
-{
-    enum { AMPERE = 2 }; /* of hw_archs */
-    int precision = point->options.strategy.train.precision;
-    bool old = false, sixteen_bits = precision != PRECISION_FP32 && precision != PRECISION_TF32;
-    for (int a = 0; a < AMPERE && gpu->arch; a++)
-        old |= strcmp(gpu->arch, hw_archs[a]) == 0;
-    return sixteen_bits && !old && point->model.shape.n_heads > 0 && model_takes_flash(&point->model.shape);
-}
-
-void scenario_default_attention(struct scenario_point *point)
-{
-    int *attention = &point->options.strategy.train.attention;
-    if (*attention >= 0)
-        return;
-    bool all = fuses_attention(point, &point->hw.gpu) &&
-               (point->hw.second_from == 0 || fuses_attention(point, &point->hw.second_gpu));
-    *attention = all ? ATTENTION_FLASH : ATTENTION_NAIVE;
-}
-
 /* Numbers of the hardware that the scenario gives itself. They outrank the stack's. False: they cannot be. */
 static bool use_given(struct scenario_point *point, const struct hw_sources *sources, struct diag *diag)
 {
@@ -191,6 +171,7 @@ bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct are
     if (!complete || !use_given(point, &sources, diag))
         return false;
     default_noise(point, arena);
+    needs_fall_back(point, diag);
     scenario_default_attention(point);
     if (published)
         published_find(&point->published, input->csv, point, figure_at, arena, diag);

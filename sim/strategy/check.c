@@ -335,10 +335,9 @@ static void check_precision(const struct job_check *job)
             "%s is a recipe of torchao, transformer_engine scales by earlier steps or by block; take delayed or mxfp8, "
             "or another train.fusion",
             fp8_recipe_names[train->fp8_recipe]);
-    if (mxfp8 && (!by_engine || strcmp(job->hw->gpu.arch, "Blackwell") != 0))
+    if (mxfp8 && !by_engine)
         diag_input(job->diag, job_at(job, "train.fp8_recipe"),
-            "mxfp8 is TransformerEngine's on Blackwell; take train.fusion: transformer_engine and such GPUs, or "
-            "another recipe");
+            "mxfp8 is TransformerEngine's; take train.fusion: transformer_engine, or another recipe");
     if (train->fp8_recipe != FP8_DELAYED && !fp8)
         diag_input(job->diag, job_at(job, "train.fp8_recipe"), "%s is a recipe of FP8; take train.precision: fp8_mixed",
             fp8_recipe_names[train->fp8_recipe]);

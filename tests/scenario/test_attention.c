@@ -41,8 +41,55 @@ static void what_is_said_holds(void **state)
     (void)state;
     assert_int_equal(attention_of(JOB("h100", "8", ""), "train.attention", "naive"), ATTENTION_NAIVE);
     assert_int_equal(attention_of(JOB("h100", "8", ""), "stack", "megatron-deepspeed-2022"), ATTENTION_NAIVE);
+}
+
+/* Loads a job with a setting; returns its attention. says: part of what is said of it, at this place. */
+static int attention_beside(const char *job, const char *key, const char *value, const char *place, const char *says)
+{
+    struct scenario_override set = {key, value};
+    struct loaded *loaded = load_text(job, &set, 1);
+    int attention = loaded->set.n_points ? loaded->set.points[0].options.strategy.train.attention : -1;
+    if (!strstr(loaded->diag.text, place) || !strstr(loaded->diag.text, says))
+        fail_msg("'%s' and '%s' are not in: %s", place, says, loaded->diag.text);
+    assert_int_equal(loaded->diag.n_errors > 0, strstr(place, "error") != NULL);
+    unload(loaded);
+    return attention;
+}
+
+/* A stack profile is of newer GPUs: what an older one lacks falls back. What the user says is refused. */
+static void what_a_gpu_lacks_falls_back_or_is_refused(void **state)
+{
+    (void)state;
+    static const char volta[] = JOB("dgx-1v-ib", "8", ", precision: fp16_mixed"), ampere[] = JOB("a100", "8", "");
+    static const char *const stacks[] = {"megatron-core", "nanotron"};
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(attention_beside(volta, "stack", stacks[i], ".yaml:",
+                             "warning: flash attention needs Ampere or newer, and GPU 'V100-SXM2-32GB' is Volta; the "
+                             "job has naive"),
+            ATTENTION_NAIVE);
+    assert_int_equal(attention_of(ampere, "stack", "megatron-core"), ATTENTION_FLASH);
+    attention_beside(volta, "train.attention", "flash", "--set train.attention:1:1: error: ",
+        "flash attention needs Ampere or newer, and GPU 'V100-SXM2-32GB' is Volta; take naive");
+    attention_beside(ampere, "train.fp8_recipe", "mxfp8", "--set train.fp8_recipe:1:1: error: ",
+        "mxfp8 needs Blackwell or newer, and GPU 'A100-SXM4-80GB' is Ampere; take delayed");
+    attention_beside(volta, "train.moe_token_dispatcher_type", "flex",
+        "--set train.moe_token_dispatcher_type:1:1: error: ",
+        "DeepEP needs Ampere or newer, and GPU 'V100-SXM2-32GB' is Volta; take alltoall");
+    attention_beside(volta, "train.precision", "bf16_mixed", "--set train.precision:1:1: error: ",
+        "bf16_mixed multiplies in bf16, which GPU 'V100-SXM2-32GB' cannot; it can");
+}
+
+static void flash_is_for_sixteen_bits(void **state)
+{
+    (void)state;
+    static const char stack[] = JOB("a100", "8", ", precision: fp32") "stack: megatron-core\n";
     assert_int_equal(
-        attention_of(JOB("dgx-1v-ib", "8", ", precision: fp16_mixed"), "train.attention", "flash"), ATTENTION_FLASH);
+        attention_beside(stack, "run.steps", "1", "megatron-core.yaml:", "no kernels in fp32; the job has naive"),
+        ATTENTION_NAIVE);
+    static const char own[] = JOB("a100", "8", ", precision: tf32");
+    assert_int_equal(attention_beside(own, "train.attention", "flash", "--set train.attention:1:1: warning: ",
+                         "no kernels in tf32; PyTorch's memory-efficient kernel"),
+        ATTENTION_FLASH);
 }
 
 /* One GPU that cannot keeps all from it: they run one program. */
@@ -130,6 +177,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_gpu_decides),
         cmocka_unit_test(what_is_said_holds),
+        cmocka_unit_test(what_a_gpu_lacks_falls_back_or_is_refused),
+        cmocka_unit_test(flash_is_for_sixteen_bits),
         cmocka_unit_test(the_older_of_two_kinds_decides),
         cmocka_unit_test(published_runs_state_theirs),
         cmocka_unit_test(scenarios_state_theirs),

@@ -361,9 +361,12 @@ static void recipes_of_fp8_and_pieces(void **state)
             "x.yaml:7:90: error: Megatron-LM's overlap 'async' gathers dimension 0; take that, or "
             "parallelism.tensor_overlap: none or micro_pipeline, which are DTensor's\n"},
         {BASE, {"train.fp8_recipe", "mxfp8"},
-            "--set train.fp8_recipe:1:1: error: mxfp8 is TransformerEngine's on Blackwell; take train.fusion: "
-            "transformer_engine and such GPUs, or another recipe\n"
-            "--set train.fp8_recipe:1:1: error: mxfp8 is a recipe of FP8; take train.precision: fp8_mixed\n"},
+            "--set train.fp8_recipe:1:1: error: mxfp8 is TransformerEngine's; take train.fusion: transformer_engine, "
+            "or another recipe\n"
+            "--set train.fp8_recipe:1:1: error: mxfp8 is a recipe of FP8; take train.precision: fp8_mixed\n"
+            "--set train.fp8_recipe:1:1: error: mxfp8 needs Blackwell or newer, and GPU 'V100-SXM2-32GB' is Volta; "
+            "take "
+            "delayed\n"},
         {BASE, {"train.fp8_recipe", "blockwise"},
             "--set train.fp8_recipe:1:1: error: 'blockwise' is not one of delayed, tensorwise, rowwise, mxfp8 "
             "(fp8_mixed: TransformerEngine's delayed scaling, or by block on Blackwell (mxfp8), or torchao's by tensor "
