@@ -27,7 +27,7 @@ UNION ALL -- 6: a collective that waits for its last member, over its beginning
 SELECT 1000 * start_s, 1000 * moving_s, lane, 6 FROM shown WHERE is_collective AND moving_s > start_s
 ORDER BY lane, start_ms, kind
 
--- What has room in its box; of a long name its end, which distinguishes it from its neighbours.
+-- What has room in its box; of a long name its end behind two points, which distinguishes it from its neighbours.
 -- name: names
 WITH shown AS (
   SELECT v_timeline.*, dense_rank() OVER (ORDER BY place, rank, stream_place, stream) AS lane
@@ -39,7 +39,8 @@ WITH shown AS (
     coalesce(:to_s, max(end_s) OVER ()) - coalesce(:from_s, min(start_s) OVER ()) AS window_s
   FROM shown
 )
-SELECT 500 * (from_s + to_s) AS middle_ms, lane, substr(name, -CAST(120 * (to_s - from_s) / window_s AS INTEGER)) AS name
+SELECT 500 * (from_s + to_s) AS middle_ms, lane,
+  iif(length(name) <= 120 * (to_s - from_s) / window_s, name, '..' || substr(name, 2 - CAST(120 * (to_s - from_s) / window_s AS INTEGER))) AS name
 FROM seen
 WHERE 120 * (to_s - from_s) / window_s >= 6 -- 120 characters of the small font fill a row
 ORDER BY lane, middle_ms

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double ms = 1e3;           /* a second */
 static const double least_share = 1e-3; /* of the step: a smaller difference is none */
 
 void trace_check_free(struct trace_check *check)
@@ -77,17 +76,33 @@ enum status trace_check_load(
 
 /* ---- differences ---- */
 
+/* "583 ms", "13.1 ms", "0.042 ms". */
+static const char *in_ms(struct arena *arena, double s, bool sign)
+{
+    double ms = 1e3 * s, size = fabs(ms);
+    int digits = size >= 100 ? 0 : size >= 1 ? 1 : 3;
+    return sign ? arena_printf(arena, "%+.*f ms", digits, ms) : arena_printf(arena, "%.*f ms", digits, ms);
+}
+
+static const char *in_count(struct arena *arena, double n)
+{
+    return arena_printf(arena, "%.*f", n >= 100 || n == floor(n) ? 0 : 2, n);
+}
+
 /* what: "gemm kernels take". */
-static void differ(struct trace_check *check, const char *what, double measured_s, double simulated_s, const char *why)
+static void differ(
+    struct trace_check *check, bool part, const char *what, double measured_s, double simulated_s, const char *why)
 {
     struct arena *arena = &check->arena;
-    double by_s = measured_s - simulated_s;
+    double by_s = measured_s - simulated_s, percent = simulated_s > 0 ? 100 * by_s / simulated_s : 0;
     if (fabs(by_s) < least_share * check->measured.step_s)
         return;
-    const char *percent = simulated_s > 0 ? arena_printf(arena, " (%+.0f %%)", 100 * by_s / simulated_s) : "";
-    const char *text = arena_printf(arena, "%s %.3g ms a step %s than simulated: %.4g ms, simulated %.4g ms%s%s", what,
-        fabs(by_s) * ms, by_s < 0 ? "less" : "more", measured_s * ms, simulated_s * ms, percent, why);
-    vec_push(&check->differences, (struct trace_difference){text, by_s});
+    const char *times = fabs(percent) >= 1000 ? arena_printf(arena, " (%.0f times as long)", measured_s / simulated_s)
+                        : percent != 0        ? arena_printf(arena, " (%+.0f %%)", percent)
+                                              : "";
+    const char *text = arena_printf(arena, "%s: %s %s, simulated %s%s%s", in_ms(arena, by_s, true), what,
+        in_ms(arena, measured_s, false), in_ms(arena, simulated_s, false), times, why);
+    vec_push(&check->differences, (struct trace_difference){text, by_s, part});
 }
 
 static void differ_by_class(struct trace_check *check)
@@ -97,17 +112,19 @@ static void differ_by_class(struct trace_check *check)
     for (int c = 0; c < TRACE_COLLECTIVE; c++) {
         const char *why = simulated->class_count[c] == 0  ? "; the simulation has no such kernels"
                           : measured->class_count[c] == 0 ? "; the trace has no such kernels"
-                                                          : arena_printf(arena, "; %.4g kernels, simulated %.4g",
-                                                                measured->class_count[c], simulated->class_count[c]);
+                                                          : arena_printf(arena, "; %s kernels, simulated %s",
+                                                                in_count(arena, measured->class_count[c]),
+                                                                in_count(arena, simulated->class_count[c]));
         if (c == TRACE_OTHER)
             why = "; no class is known for these kernels, so they are missing elsewhere";
-        differ(check, arena_printf(arena, "%s kernels take", trace_class_name(c)), measured->class_s[c],
+        differ(check, false, arena_printf(arena, "%s kernels take", trace_class_name(c)), measured->class_s[c],
             simulated->class_s[c], why);
     }
 }
 
 static void differ_by_collective(struct trace_check *check)
 {
+    struct arena *arena = &check->arena;
     for (int kind = TRACE_UNKNOWN_KIND; kind < COLL_KIND_COUNT; kind++) {
         const struct trace_sum *sides[] = {&check->measured, &check->simulated};
         double time_s[2] = {0}, count[2] = {0};
@@ -120,31 +137,124 @@ static void differ_by_collective(struct trace_check *check)
         if (count[0] + count[1] == 0)
             continue;
         const char *name = kind == TRACE_UNKNOWN_KIND ? "collectives of no known kind" : coll_kind_names[kind];
-        differ(check, arena_printf(&check->arena, "%s kernels take", name), time_s[0], time_s[1],
-            arena_printf(
-                &check->arena, "; %.4g of them, simulated %.4g, waiting for other ranks included", count[0], count[1]));
+        differ(check, false, arena_printf(arena, "%s, hidden or not, takes", name), time_s[0], time_s[1],
+            arena_printf(arena, "; %s of them, simulated %s, waiting for other ranks included",
+                in_count(arena, count[0]), in_count(arena, count[1])));
     }
 }
 
-static int largest_first(const void *a, const void *b)
+static int by_part_and_size(const void *a, const void *b)
 {
     const struct trace_difference *x = a, *y = b;
     double by = fabs(y->by_s) - fabs(x->by_s);
+    if (x->part != y->part)
+        return x->part ? -1 : 1;
     return by > 0 ? 1 : by < 0 ? -1 : strcmp(x->text, y->text);
+}
+
+/* What collectives that both have reach, bytes on the bus a second; 0: none is known. */
+static void rates(const struct trace_check *check, double *measured_Bps, double *simulated_Bps)
+{
+    double bytes[2] = {0}, time_s[2] = {0};
+    for (int i = 0; i < check->pairs.n; i++) {
+        const struct trace_group *sides[] = {check->pairs.at[i].measured, check->pairs.at[i].simulated};
+        for (int side = 0; side < 2 && sides[0] && sides[1]; side++) {
+            bytes[side] += trace_bus_bytes(sides[side]) * sides[side]->count;
+            time_s[side] += trace_bus_bytes(sides[side]) > 0 ? sides[side]->time_s : 0;
+        }
+    }
+    *measured_Bps = time_s[0] > 0 ? bytes[0] / time_s[0] : 0;
+    *simulated_Bps = time_s[1] > 0 ? bytes[1] / time_s[1] : 0;
+}
+
+static const char *why_exposed(const struct trace_check *check, struct arena *arena)
+{
+    static const double GB = 1e-9, alike = 0.1;
+    double measured_Bps, simulated_Bps;
+    rates(check, &measured_Bps, &simulated_Bps);
+    if (measured_Bps == 0 || simulated_Bps == 0)
+        return "; no collective is in both";
+    double ratio = measured_Bps / simulated_Bps;
+    return arena_printf(arena, "; collectives reach %.3g of %.3g GB/s predicted%s", GB * measured_Bps,
+        GB * simulated_Bps,
+        ratio < 1 - alike   ? arena_printf(arena, ": %.0f %%, by the network or by waiting for ranks", 100 * ratio)
+        : ratio > 1 + alike ? ", more than that"
+                            : ", as predicted");
 }
 
 static void find_differences(struct trace_check *check)
 {
+    struct arena *arena = &check->arena;
     const struct trace_sum *measured = &check->measured, *simulated = &check->simulated;
+    double beside_s = measured->hidden_s - simulated->hidden_s;
+    const char *beside =
+        beside_s > least_share * measured->step_s && measured->compute_s > simulated->compute_s
+            ? arena_printf(arena, "; beside collectives, which slow them, for %s longer", in_ms(arena, beside_s, false))
+            : "";
+    differ(check, true, "kernels run for", measured->compute_s, simulated->compute_s, beside);
+    differ(check, true, "exposed communication takes", measured->exposed_s, simulated->exposed_s,
+        why_exposed(check, arena));
+    differ(check, true, "the GPU waits for the host for", measured->host_s, simulated->host_s, "");
+    differ(
+        check, true, "copies from or to the host that nothing hides take", measured->copies_s, simulated->copies_s, "");
+    differ(check, true, "the GPU is idle for other reasons for", measured->idle_s, simulated->idle_s, "");
     differ_by_class(check);
     differ_by_collective(check);
-    differ(check, "exposed communication, where collectives run and no kernel does, takes", measured->exposed_s,
-        simulated->exposed_s, "");
-    differ(check, "copies from or to the host that nothing hides take", measured->copies_s, simulated->copies_s, "");
-    differ(check, "the GPU is idle", measured->idle_s, simulated->idle_s,
-        "; nothing runs, mostly because the host has launched nothing yet");
     if (check->differences.n > 0)
-        qsort(check->differences.at, (size_t)check->differences.n, sizeof *check->differences.at, largest_first);
+        qsort(check->differences.at, (size_t)check->differences.n, sizeof *check->differences.at, by_part_and_size);
+}
+
+/* ---- verdicts ---- */
+
+struct loss {
+    double s;
+    const char *words;
+};
+
+static int longest_first(const void *a, const void *b)
+{
+    const struct loss *x = a, *y = b;
+    return (x->s < y->s) - (x->s > y->s);
+}
+
+const char *trace_check_loss(const struct trace_sum *sum, struct arena *arena)
+{
+    static const double worth = 0.03;
+    struct loss losses[] = {{sum->exposed_s, "waits for collectives, their waiting for other ranks included"},
+        {sum->sync_s, "waits for the host, which goes on after it was blocked by the GPU itself (synchronize(), "
+                      ".item(), a copy that blocks)"},
+        {sum->loader_s, "waits for the host, which is in the data loader"},
+        {sum->host_s - sum->sync_s - sum->loader_s, "waits for the host, which launches too slowly (Python, many small "
+                                                    "kernels)"},
+        {sum->copies_s, "waits for copies from or to the host"},
+        {sum->idle_s, "is idle for what the trace does not show, or between small kernels"}};
+    enum { LOSSES = sizeof losses / sizeof *losses };
+    const char *text = arena_printf(arena, "kernels run for %.1f %% of the step", 100 * sum->compute_s / sum->step_s);
+    qsort(losses, LOSSES, sizeof *losses, longest_first);
+    for (int i = 0; i < LOSSES && losses[i].s > worth * sum->step_s; i++)
+        text =
+            arena_printf(arena, "%s; for %.1f %% the GPU %s", text, 100 * losses[i].s / sum->step_s, losses[i].words);
+    return text;
+}
+
+/* What makes up most of the difference, of the parts that go its way. */
+static void find_verdict(struct trace_check *check)
+{
+    static const double all = 0.9;
+    struct arena *arena = &check->arena;
+    double by_s = check->measured.step_s - check->simulated.step_s, explained_s = 0;
+    const char *text = arena_printf(arena, "the step takes %s, simulated %s: %s (%+.1f %%)",
+        in_ms(arena, check->measured.step_s, false), in_ms(arena, check->simulated.step_s, false),
+        in_ms(arena, by_s, true), 100 * by_s / check->simulated.step_s);
+    int n = 0;
+    for (; n < check->differences.n && check->differences.at[n].part && explained_s < all * fabs(by_s); n++)
+        explained_s += by_s > 0 ? check->differences.at[n].by_s : -check->differences.at[n].by_s;
+    bool differs = fabs(by_s) >= least_share * check->measured.step_s;
+    check->verdict = check->differences.n == 0 ? arena_printf(arena, "%s; no part differs by 0.1 %% of the step", text)
+                     : !differs                ? arena_printf(arena, "%s; its parts differ:", text)
+                     : n == 1 && explained_s >= all * fabs(by_s)
+                         ? arena_printf(arena, "%s; nearly all of it is the first of its parts:", text)
+                         : arena_printf(arena, "%s, which is the sum of:", text);
 }
 
 /* ---- the simulation ---- */
@@ -183,6 +293,7 @@ enum status trace_check_simulate(struct trace_check *check, const char *file, st
     trace_sum(&check->simulated, &check->simulation);
     pair_collectives(check);
     find_differences(check);
+    find_verdict(check);
     check->compared = true;
     return STATUS_OK;
 }
@@ -204,7 +315,8 @@ static enum status put_step(
         cell_real("simulated_exposed_comm_s", true, s->exposed_s), cell_real("hidden_comm_s", true, m->hidden_s),
         cell_real("simulated_hidden_comm_s", true, s->hidden_s), cell_real("host_copy_s", true, m->copies_s),
         cell_real("simulated_host_copy_s", true, s->copies_s), cell_real("idle_s", true, m->idle_s),
-        cell_real("simulated_idle_s", true, s->idle_s)};
+        cell_real("simulated_idle_s", true, s->idle_s), cell_real("host_bound_s", true, m->host_s),
+        cell_real("simulated_host_bound_s", true, s->host_s)};
     return STORE_FIT_PUT(into, "step", cells, diag);
 }
 

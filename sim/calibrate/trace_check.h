@@ -11,10 +11,12 @@ struct trace_pair {
     const struct trace_group *measured, *simulated;
 };
 
-/* One difference. It is a part of the step's, but parts overlap: a longer kernel hides more of a collective. */
+/* One difference. Parts of the step add up to its own; the others lie in them, or are hidden: kernels of a class,
+ * collectives of a kind. */
 struct trace_difference {
     const char *text; /* a sentence, in the arena */
     double by_s;      /* measured - simulated */
+    bool part;
 };
 
 struct trace_check {
@@ -26,7 +28,9 @@ struct trace_check {
     struct scenario_result result;
     struct trace simulation;
     struct trace_sum simulated;
-    VEC(struct trace_difference) differences; /* the largest first; without those below 0.1 % of the step */
+    const char *verdict; /* of the step, in a sentence or two */
+    VEC(struct trace_difference)
+    differences; /* parts, then the others, the largest first; none below 0.1 % of the step */
     struct arena arena;
 };
 
@@ -40,6 +44,9 @@ enum status trace_check_load(
 enum status trace_check_simulate(struct trace_check *check, const char *file, struct diag *diag);
 
 void trace_check_free(struct trace_check *check);
+
+/* What a step loses most by, of a trace alone. */
+const char *trace_check_loss(const struct trace_sum *sum, struct arena *arena);
 
 /* The simulated run, and beside it both sums and the measured step of median length, for `flopcast plot timeline`.
  * compared is true. */

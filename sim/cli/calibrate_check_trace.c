@@ -27,8 +27,11 @@ static const char doc[] =
     "its collectives one by one, and where the two differ most. FILE is a trace of PyTorch's profiler (.json, "
     ".json.gz) or a profile of Nsight Systems (`nsys export --type sqlite`), of one rank.\vSteps are found by the "
     "annotations ProfilerStep#N or by --steps, else by the repetition of the kernels. All times are those of the mean "
-    "step. A collective's time includes that it waits for the last rank. Exposed communication: a collective runs and "
-    "no kernel does. Classes follow from the names of kernels; '-' is not known. A trace of `flopcast run --trace` can "
+    "step. A collective's time includes that it waits for the last rank. Exposed communication: no kernel runs, and "
+    "the "
+    "compute stream, or the host that is blocked, waits for a collective; where the host has launched no next kernel "
+    "for another reason, it is waited for. Classes follow from the names of kernels; '-' is not known. A trace of "
+    "`flopcast run --trace` can "
     "be "
     "checked, too.";
 
@@ -132,7 +135,7 @@ struct part {
     const char *words, *name;
     double measured_s, simulated_s;
 };
-enum { PARTS = 6 };
+enum { PARTS = 9 };
 
 static void find_parts(struct part parts[PARTS], const struct trace_check *check)
 {
@@ -140,8 +143,12 @@ static void find_parts(struct part parts[PARTS], const struct trace_check *check
     const struct part found[PARTS] = {{"step", "step", m->step_s, s->step_s},
         {"  kernels run", "compute", m->compute_s, s->compute_s},
         {"  exposed communication", "exposed_comm", m->exposed_s, s->exposed_s},
+        {"  waiting for the host", "host_bound", m->host_s, s->host_s},
+        {"    after it was blocked by the GPU", "host_blocked", m->sync_s, s->sync_s},
+        {"    while it loads data", "data_loader", m->loader_s, s->loader_s},
         {"  copies from or to the host alone", "host_copy", m->copies_s, s->copies_s},
-        {"  idle", "idle", m->idle_s, s->idle_s}, {"hidden communication", "hidden_comm", m->hidden_s, s->hidden_s}};
+        {"  other idle", "idle", m->idle_s, s->idle_s},
+        {"hidden communication", "hidden_comm", m->hidden_s, s->hidden_s}};
     memcpy(parts, found, sizeof found);
 }
 
@@ -156,6 +163,9 @@ static void print_parts(FILE *out, const struct trace_check *check)
     struct table table = {0};
     find_parts(parts, check);
     for (const struct part *part = parts; part < parts + PARTS; part++) {
+        bool detail = strncmp(part->words, "    ", 4) == 0;
+        if (detail && part->measured_s == 0 && part->simulated_s == 0)
+            continue;
         table_row(&table);
         table_text(&table, "time of a step", "", part->words);
         two_sides(&table, check, "ms", 3, part->measured_s * ms, part->simulated_s * ms);
@@ -258,27 +268,41 @@ static void print_kernels(FILE *out, const struct trace_sum *sum, int top)
     table_finish(out, &table);
 }
 
-static void print_differences(FILE *out, const struct trace_check *check, int top, struct arena *arena)
+static void print_differences(FILE *out, const struct trace_check *check, bool parts, int top)
 {
-    const struct trace_sum *m = &check->measured, *s = &check->simulated;
-    int n = check->differences.n;
-    fprintf(out, "\nthe step takes %.4g ms, simulated %.4g ms (measured / simulated - 1 = %s %%); %s\n", m->step_s * ms,
-        s->step_s * ms, words_number(arena, 100 * (m->step_s / s->step_s - 1), 1, true),
-        n > 0 ? "what differs most:" : "no part differs by 0.1 % of the step");
-    for (int i = 0; i < n && i < top; i++)
-        fprintf(out, "%3d. %s\n", i + 1, check->differences.at[i].text);
+    const char *head = parts ? "" : "\nkernels and collectives that differ most, hidden or not:\n";
+    for (int i = 0, n = 0; i < check->differences.n && n < top; i++) {
+        const struct trace_difference *difference = &check->differences.at[i];
+        if (difference->part != parts)
+            continue;
+        fprintf(out, "%s%3d. %s\n", head, ++n, difference->text);
+        head = "";
+    }
+}
+
+/* What people read first: what the step loses by, and, beside a scenario, what is not as it says. */
+static void print_verdict(FILE *out, const struct trace_check *check, int top, struct arena *arena)
+{
+    fputc('\n', out);
+    if (check->compared) {
+        fprintf(out, "%s\n", check->verdict);
+        print_differences(out, check, true, top);
+    } else if (check->measured.step_s > 0) {
+        words_paragraph(out, trace_check_loss(&check->measured, arena));
+    }
 }
 
 static void print(FILE *out, const struct check_command *command, const struct trace_check *check)
 {
     struct arena arena = ARENA_INIT;
     print_head(out, command, check);
+    print_verdict(out, check, command->top, &arena);
     print_parts(out, check);
     print_classes(out, check);
     print_collectives(out, check, command->top);
     print_kernels(out, &check->measured, command->top);
     if (check->compared)
-        print_differences(out, check, command->top, &arena);
+        print_differences(out, check, false, command->top);
     arena_release(&arena);
 }
 

@@ -31,6 +31,8 @@ struct maker {
     const char *path;
     int rank;
     struct index ids;        /* of nodes, by id */
+    int kernels, comm;       /* nodes of the GPU, of all ranks */
+    bool ordered;            /* some node waits for one of them */
     VEC(int) order;          /* of nodes, each after what it depends on */
     VEC(int32_t) ends;       /* ops that must be done for a node to be: runs of it */
     int *first_end, *n_ends; /* of each node */
@@ -300,6 +302,29 @@ static void make_end(struct maker *m)
     plan_kernel(&m->builder, STREAM_COMPUTE, "end of the step", recorded(0), 0);
 }
 
+static void count_order(struct maker *m)
+{
+    for (int i = 0; i < m->trace->nodes.n; i++) {
+        const struct chakra_node *node = &m->trace->nodes.at[i];
+        m->kernels += !node->on_cpu && node->type == CHAKRA_COMP;
+        m->comm += !node->on_cpu && node->type > CHAKRA_COMP;
+        for (int d = 0; d < node->n_deps; d++) {
+            int dep = find_node(m, m->trace->deps.at[node->first_dep + d]);
+            m->ordered |= dep >= 0 && !m->trace->nodes.at[dep].on_cpu && m->trace->nodes.at[dep].type >= CHAKRA_COMP;
+        }
+    }
+}
+
+/* As chakra_trace_linker leaves them (mlcommons/chakra, issue 215). */
+static void warn_of_order(const struct maker *m, const char *path)
+{
+    if (m->ordered || m->comm == 0 || m->kernels <= m->n)
+        return;
+    diag_warn(m->diag, (struct source_pos){.file = path},
+        "no node waits for a node of the GPU: collectives begin at once, beside the kernels that they should follow. "
+        "chakra_trace_linker leaves GPU nodes without successors; the real step is longer than what follows");
+}
+
 static enum status make_rank(struct maker *m)
 {
     size_t n = (size_t)m->trace->nodes.n + 1;
@@ -307,6 +332,8 @@ static enum status make_rank(struct maker *m)
     m->n_ends = xcalloc(n, sizeof *m->n_ends);
     m->order.n = m->ends.n = m->groups_used.list.n = m->peers_used.list.n = 0;
     enum status status = find_order(m);
+    if (status == STATUS_OK)
+        count_order(m);
     for (int i = 0; i < m->order.n && status == STATUS_OK; i++)
         status = make_node(m, m->order.at[i]);
     make_end(m);
@@ -345,5 +372,7 @@ enum status chakra_plan(struct plan *out, const struct chakra_trace *traces, con
     if (status == STATUS_OK && !plan_check(out, why, sizeof why))
         status =
             diag_input(diag, (struct source_pos){.file = paths[0]}, "the ranks' traces do not fit together: %s", why);
+    if (status == STATUS_OK)
+        warn_of_order(&m, paths[0]);
     return status;
 }

@@ -374,6 +374,8 @@ enum status kineto_scan(
     enum status status = json_read(input, &handler, diag);
     if (status == STATUS_OK && !r.has_events)
         status = diag_input(diag, (struct source_pos){.file = input_name(input)},
-            "no traceEvents; this is no trace of PyTorch's profiler");
+            "no traceEvents; this is no trace of PyTorch's profiler (a log of nccl-tests is for `flopcast calibrate "
+            "check "
+            "FILE`)");
     return status;
 }

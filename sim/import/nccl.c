@@ -212,8 +212,10 @@ enum status nccl_read(struct nccl_log *out, struct input *input, const struct nc
         nccl_read_text(&t);
     if (t.worst == STATUS_OK && t.rows.n == 0)
         t.worst = diag_input(diag, (struct source_pos){.file = input_name(input)},
-            out->empty + out->wrong > 0 ? "no row of figures that can be used"
-                                        : "no figures of nccl-tests in it; a table begins with the column names");
+            out->empty + out->wrong > 0    ? "no row of figures that can be used"
+            : first == '{' || first == '[' ? "no figures of nccl-tests in it; a trace of PyTorch's profiler is for "
+                                             "`flopcast calibrate check trace FILE`"
+                                           : "no figures of nccl-tests in it; a table begins with the column names");
     for (int i = 0; i < t.tables.n && t.worst == STATUS_OK; i++)
         take_table(&t, i);
     vec_free(&t.tables);

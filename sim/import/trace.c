@@ -22,6 +22,7 @@ void trace_free(struct trace *trace)
     vec_free(&trace->messages);
     vec_free(&trace->products);
     vec_free(&trace->waits);
+    vec_free(&trace->loading);
     index_free(&trace->name_index);
 }
 
@@ -50,11 +51,44 @@ int trace_name(struct trace *trace, const char *name, struct arena *arena)
     return trace->names.n - 1;
 }
 
+/* When the host issued each op, and what it was blocked for. */
+static void take_host(struct trace *out, const struct exec_result *exec, int rank, struct trace_interval *issues)
+{
+    for (int i = 0; i < exec->n_host_spans; i++) {
+        const struct exec_host_span *span = &exec->host_spans[i];
+        struct trace_interval at = {span->start - exec->last_step_start, span->end - exec->last_step_start};
+        if (span->rank == rank && span->kind == HOST_ISSUE)
+            issues[span->op] = at;
+        else if (span->rank == rank && span->kind == HOST_WAITS)
+            vec_push(&out->waits, (struct trace_wait){.start = at.start,
+                                      .end = at.end,
+                                      .recorded = PS_NEVER,
+                                      .stream = TRACE_HOST,
+                                      .on = TRACE_ANY_STREAM});
+    }
+}
+
+static int last_op(const struct exec_result *exec)
+{
+    int last = 0;
+    for (int i = 0; i < exec->n_host_spans; i++)
+        last = exec->host_spans[i].op > last ? exec->host_spans[i].op : last;
+    for (int i = 0; i < exec->n_spans; i++)
+        last = exec->spans[i].op > last ? exec->spans[i].op : last;
+    return last;
+}
+
 /* Loading images is the host's, not the GPU's. */
 void trace_of_run(struct trace *out, const struct exec_result *exec, int rank, struct arena *arena)
 {
     *out = (struct trace){.rank = rank, .devices = 1, .found = TRACE_ANNOTATED};
     ps_t origin = exec->last_step_start;
+    int ops = last_op(exec) + 1;
+    struct trace_interval *issues = xcalloc((size_t)ops, sizeof *issues);
+    for (int i = 0; i < ops; i++)
+        issues[i] = (struct trace_interval){PS_NEVER, PS_NEVER};
+    take_host(out, exec, rank, issues);
+    out->has_launches = exec->n_host_spans > 0;
     for (int i = 0; i < exec->n_spans; i++) {
         const struct exec_span *span = &exec->spans[i];
         if (span->stream == STREAM_LOADER)
@@ -66,8 +100,8 @@ void trace_of_run(struct trace *out, const struct exec_result *exec, int rank, s
             .phase = span->phase,
             .group = -1,
             .product = -1,
-            .launched = PS_NEVER,
-            .returned = PS_NEVER,
+            .launched = issues[span->op].start,
+            .returned = issues[span->op].end,
             .class = (uint8_t)(span->is_collective ? TRACE_COLLECTIVE : span->kernel)};
         if (span->is_collective) {
             activity.kind = (int8_t)span->collective;
@@ -76,69 +110,8 @@ void trace_of_run(struct trace *out, const struct exec_result *exec, int rank, s
         }
         vec_push(&out->activities, activity);
     }
+    free(issues);
     vec_push(&out->steps, (struct trace_step){.end = exec->last_step_end - origin});
-}
-
-/* ---- intervals ---- */
-
-enum layer { LAYER_KERNEL, LAYER_COLLECTIVE, LAYER_COPY, LAYERS };
-
-static enum layer layer_of(const struct trace_activity *activity)
-{
-    if (activity->class == TRACE_COLLECTIVE)
-        return LAYER_COLLECTIVE;
-    return activity->class == KERNEL_HOST_COPY ? LAYER_COPY : LAYER_KERNEL;
-}
-
-struct edge {
-    ps_t at;
-    int8_t layer, step; /* step: +1 begins, -1 ends */
-};
-
-static int by_time(const void *a, const void *b)
-{
-    const struct edge *x = a, *y = b;
-    return x->at < y->at ? -1 : x->at > y->at;
-}
-
-/* One sweep over all beginnings and ends inside the steps. */
-static void add_unions(struct trace_sum *out, const struct trace *trace)
-{
-    ps_t from = trace->steps.at[0].start, to = trace->steps.at[trace->steps.n - 1].end;
-    struct edge *edges = xcalloc(2 * (size_t)trace->activities.n + 1, sizeof *edges);
-    size_t n = 0;
-    for (int i = 0; i < trace->activities.n; i++) {
-        const struct trace_activity *activity = &trace->activities.at[i];
-        ps_t start = activity->start > from ? activity->start : from, end = activity->end < to ? activity->end : to;
-        if (start >= end)
-            continue;
-        edges[n++] = (struct edge){start, (int8_t)layer_of(activity), 1};
-        edges[n++] = (struct edge){end, (int8_t)layer_of(activity), -1};
-    }
-    qsort(edges, n, sizeof *edges, by_time);
-    int running[LAYERS] = {0};
-    ps_t at = from, compute = 0, exposed = 0, hidden = 0, copies = 0, idle = 0;
-    for (size_t i = 0; i <= n; i++) {
-        ps_t next = i < n ? edges[i].at : to, passed = next - at;
-        if (running[LAYER_KERNEL] > 0)
-            compute += passed;
-        else if (running[LAYER_COLLECTIVE] > 0)
-            exposed += passed;
-        else if (running[LAYER_COPY] > 0)
-            copies += passed;
-        else
-            idle += passed;
-        hidden += running[LAYER_KERNEL] > 0 && running[LAYER_COLLECTIVE] > 0 ? passed : 0;
-        at = next;
-        if (i < n)
-            running[edges[i].layer] += edges[i].step;
-    }
-    free(edges);
-    out->compute_s = s_from_ps(compute) / out->steps;
-    out->exposed_s = s_from_ps(exposed) / out->steps;
-    out->hidden_s = s_from_ps(hidden) / out->steps;
-    out->copies_s = s_from_ps(copies) / out->steps;
-    out->idle_s = s_from_ps(idle) / out->steps;
 }
 
 /* ---- sums ---- */
@@ -214,7 +187,7 @@ void trace_sum(struct trace_sum *out, const struct trace *trace)
 {
     *out = (struct trace_sum){0};
     add_steps(out, trace);
-    add_unions(out, trace);
+    trace_sum_unions(out, trace);
     add_activities(out, trace);
     for (int c = 0; c < TRACE_CLASS_COUNT; c++) {
         out->class_s[c] /= out->steps;

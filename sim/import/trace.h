@@ -71,6 +71,10 @@ struct trace_wait {
 };
 enum { TRACE_HOST = -1, TRACE_ANY_STREAM = -2, TRACE_ALL_STREAMS = -3, TRACE_LAUNCH_QUEUE = -4, TRACE_SLOW_CALL = -5 };
 
+struct trace_interval {
+    ps_t start, end;
+};
+
 struct trace_step {
     ps_t start, end;           /* on the GPU */
     ps_t host_start, host_end; /* TRACE_ANNOTATED: of the annotation */
@@ -92,9 +96,10 @@ struct trace {
     int devices; /* of how many there are some in the file */
     VEC(struct trace_group_of_ranks) groups;
     VEC(struct trace_message) messages;
-    VEC(struct kernel_work) products; /* by the shapes of the operators that launched them */
-    VEC(struct trace_wait) waits;     /* by start; only what is known of them: see trace_file.h */
-    bool has_launches;                /* of most activities */
+    VEC(struct kernel_work) products;   /* by the shapes of the operators that launched them */
+    VEC(struct trace_wait) waits;       /* by start; only what is known of them: see trace_file.h */
+    VEC(struct trace_interval) loading; /* the host's, in the data loader of the loop */
+    bool has_launches;                  /* of most activities */
     bool says_waits;     /* by cuda_sync events: each wait of a stream is in waits, with all that is said of it */
     bool without_copies; /* memcpy and memset are not read from the source */
     int period;          /* TRACE_REPEATED: kernels of a step */
@@ -113,6 +118,9 @@ enum status trace_load(
 
 /* The last step of a simulated rank. */
 void trace_of_run(struct trace *out, const struct exec_result *exec, int rank, struct arena *arena);
+
+/* The stream that is busiest with kernels. */
+int32_t trace_compute_stream(const struct trace *trace);
 
 /* ---- for those who fill it ---- */
 

@@ -58,12 +58,19 @@ enum status trace_load(
         status = diag_input(diag, (struct source_pos){.file = path},
             "steps by name are of NVTX ranges in a profile of Nsight Systems; of PyTorch's profiler call step() after "
             "each");
+    else if (status == STATUS_OK && !strchr("{[ \t\r\n\xef", first)) /* the last: of a byte order mark; or '\0' */
+        status = diag_input(diag, (struct source_pos){.file = path},
+            "no trace: that is JSON or, of Nsight Systems, SQLite, and this begins with '%c'; a log of nccl-tests is "
+            "for "
+            "`flopcast calibrate check FILE`",
+            first);
     else if (status == STATUS_OK)
         status = trace_read_kineto(out, input, device, arena, diag);
     input_close(input);
     return status;
 }
 
+static const char loader_prefix[] = "enumerate(DataLoader)#";
 static const char step_prefix[] = "ProfilerStep#", nccl_prefix[] = "nccl:", optimizer_prefix[] = "Optimizer.step#";
 
 struct call { /* of the CUDA runtime */
@@ -101,7 +108,7 @@ struct reader {
     VEC(struct call) calls;
     VEC(struct intent) intents;
     VEC(struct step) steps, gpu_steps;
-    VEC(struct interval) optimizer;
+    VEC(struct interval) optimizer, loading;
     struct trace_waits waits;
     struct trace_shapes shapes;
 };
@@ -248,9 +255,18 @@ static void take_op(struct reader *r, const struct kineto_event *event)
     vec_push(&r->intents, intent);
 }
 
+/* An annotation, in older traces an operator. */
+static void take_loading(struct reader *r, const struct kineto_event *event)
+{
+    bool host = event->category == KINETO_ANNOTATION || event->category == KINETO_CPU_OP;
+    if (host && strncmp(event->name, loader_prefix, strlen(loader_prefix)) == 0 && event->duration_ns > 0)
+        vec_push(&r->loading, (struct interval){event->start_ns, event->start_ns + event->duration_ns});
+}
+
 static enum status take_event(void *self, const struct kineto_event *event, struct diag *diag)
 {
     struct reader *r = self;
+    take_loading(r, event);
     switch (event->category) {
     case KINETO_KERNEL:
     case KINETO_MEMCPY:
@@ -596,6 +612,9 @@ static enum status finish(struct reader *r, int64_t device, struct diag *diag)
     }
     trace->has_launches = 2 * launches >= trace->activities.n;
     take_steps(r, &marks, process, origin_ns);
+    for (int i = 0; i < r->loading.n; i++)
+        vec_push(&trace->loading, (struct trace_interval){trace_ps(r->loading.at[i].start_ns, origin_ns),
+                                      trace_ps(r->loading.at[i].end_ns, origin_ns)});
     trace_waits_finish(&r->waits, trace, process, origin_ns);
     trace_find_steps(trace, &marks);
     vec_free(&marks.steps);
@@ -624,6 +643,7 @@ enum status trace_read_kineto(
     vec_free(&r.steps);
     vec_free(&r.gpu_steps);
     vec_free(&r.optimizer);
+    vec_free(&r.loading);
     trace_waits_free(&r.waits);
     trace_shapes_free(&r.shapes);
     return status;

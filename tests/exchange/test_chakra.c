@@ -240,9 +240,37 @@ static void traces_of_t5_are_its_plan(void **state)
     arena_release(&arena);
 }
 
+/* chakra_trace_linker leaves nodes of the GPU without successors: two GEMMs and the all_reduce that should follow them
+ * all begin at once, which is said; with the last one's dependency it is not. */
+static void order_that_is_lost_is_said(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct hw hw = load("dgx-1v-ib", &arena);
+    for (int ordered = 0; ordered < 2; ordered++) {
+        struct diag diag = DIAG_INIT;
+        struct replay replay;
+        const char *folder = make_folder(&arena);
+        for (int r = 0; r < 2; r++) {
+            FILE *out = begin_rank(folder, r, &arena);
+            compute(out, 1, -1, 10000);
+            compute(out, 2, -1, 10000);
+            collective(out, 3, ordered ? 2 : -1, ALL_REDUCE, 1 << 26, NULL);
+            fclose(out);
+        }
+        assert_int_equal(
+            replay_run(&replay, &(struct replay_options){.folder = folder}, &hw, &arena, &diag), STATUS_OK);
+        assert_int_equal(strstr(diag.text, "no node waits for a node of the GPU") != NULL, !ordered);
+        assert_int_equal(replay.exec.breakdown.exposed_comm_s + replay.exec.breakdown.other_idle_s > 1e-4, ordered);
+        remove_folder(folder, 2, &arena);
+    }
+    arena_release(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(order_that_is_lost_is_said),
         cmocka_unit_test(a_collective_takes_its_isolated_time),
         cmocka_unit_test(compute_and_collectives_overlap),
         cmocka_unit_test(messages_and_groups),
