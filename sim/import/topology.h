@@ -12,7 +12,8 @@
  * others are more, they lead to a switch. It does not say what the GPUs are, nor the rate of NICs or PCI links.
  *
  * Ignored: CPUs and NUMA distance (GPUs under several CPUs are noted), PCI switches shared by several GPUs, NIC
- * affinity, NVLink bridges that join some of the GPUs only: rings then cross PCI. NICs that are slower than others
+ * affinity. NVLinks that join pairs of PCIe cards are bridges (nvlink_bridge of the node, 1.25 times what NCCL counts,
+ * as the datasheet has it); those that join some of the GPUs otherwise are refused. NICs that are slower than others
  * (XML), or not behind a GPU's PCI switch while others are (matrix), are for storage or management: they are noted and
  * left out.
  *
@@ -38,6 +39,7 @@ struct topology_dump {
     int gpus;               /* at least 1 */
     int fabric;             /* enum hw_fabric */
     int links;              /* NVLinks of a GPU, of the one with the fewest; 0 on HW_PCIE */
+    int bridge_links;       /* of a bridge between each two neighbours on HW_PCIE; 0: there is none */
     int sm;                 /* compute capability, 90 for 9.0; 0: not said */
     const char *pci_device; /* "0x2330" of a GPU, or NULL */
     double pcie_Bps;        /* a GPU's way to the host, of the GPU with the least; 0: not said */

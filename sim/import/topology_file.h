@@ -38,6 +38,10 @@ enum status topology_read_xml(
 enum status topology_read_matrix(
     struct topology_dump *out, struct input *input, struct arena *arena, struct diag *diag);
 
+/* out->bridge_links of GPUs that NVLinks do not join all together; an error at `at` where they are no pairs either. */
+enum status topology_judge_bridges(
+    struct topology_dump *out, const int *links, struct source_pos at, struct arena *arena, struct diag *diag);
+
 /* Whether links join all of the GPUs; links[a * gpus + b] > 0: a reaches b. */
 bool topology_joined(const int *links, int gpus);
 

@@ -185,7 +185,7 @@ static enum status check(const struct matrix *m)
 }
 
 /* NVLinks of a GPU: of a switch what every cell says, of a mesh the sum of the cells. */
-static void judge_links(struct topology_dump *out, const struct matrix *m)
+static enum status judge_links(struct topology_dump *out, const struct matrix *m)
 {
     int least = -1, most_cell = 0;
     for (int a = 0; a < m->gpus; a++) {
@@ -199,8 +199,10 @@ static void judge_links(struct topology_dump *out, const struct matrix *m)
     bool joined = m->gpus > 1 && topology_joined(m->links, m->gpus);
     out->fabric = !joined ? HW_PCIE : least > TOPOLOGY_MAX_LINKS ? HW_NVSWITCH : HW_NVLINK_MESH;
     out->links = !joined ? 0 : least > TOPOLOGY_MAX_LINKS ? most_cell : least;
-    if (!joined && most_cell > 0)
-        vec_push(&out->remarks, "NVLink does not join all of the GPUs; it is left out, and rings cross PCI.");
+    if (joined)
+        return STATUS_OK;
+    return topology_judge_bridges(
+        out, m->links, (struct source_pos){input_name(m->input), m->header_line, 1}, m->arena, m->diag);
 }
 
 static void judge_nics(struct topology_dump *out, const struct matrix *m)
@@ -231,8 +233,8 @@ enum status topology_read_matrix(struct topology_dump *out, struct input *input,
         status = check(m);
     if (status == STATUS_OK) {
         out->gpus = m->gpus;
-        judge_links(out, m);
         judge_nics(out, m);
+        status = judge_links(out, m);
     }
     free(m);
     return status;

@@ -32,11 +32,11 @@ static int find_gpu(const struct topology_devices *d, const char *busid)
     return -1;
 }
 
-/* Every GPU has a link to a switch: NVSwitch. Every GPU has links, and they join all: a mesh. Else PCI. */
-static int fabric_of(const struct topology_devices *d, int least_links)
+/* Every GPU has a link to a switch: NVSwitch. Every GPU has links, and they join all: a mesh. Else PCI. links: room for
+ * those from each GPU to each. */
+static int fabric_of(const struct topology_devices *d, int least_links, int *links)
 {
     int n = d->gpus.n, n_switched = 0;
-    int *links = xcalloc((size_t)n * (size_t)n, sizeof *links);
     bool *switched = xcalloc((size_t)n, sizeof *switched);
     for (int i = 0; i < d->nvlinks.n; i++) {
         const struct topology_nvlink *nvlink = &d->nvlinks.at[i];
@@ -49,30 +49,29 @@ static int fabric_of(const struct topology_devices *d, int least_links)
     for (int i = 0; i < n; i++)
         n_switched += switched[i];
     bool joined = n > 1 && least_links > 0 && topology_joined(links, n);
-    free(links);
     free(switched);
     return n_switched == n ? HW_NVSWITCH : joined ? HW_NVLINK_MESH : HW_PCIE;
 }
 
-static void judge_links(struct topology_dump *out, const struct topology_devices *d, struct arena *arena)
+static enum status judge_links(struct topology_dump *out, const struct topology_devices *d, struct source_pos at,
+    struct arena *arena, struct diag *diag)
 {
+    int *links = ARENA_ARRAY(arena, int, d->gpus.n * d->gpus.n);
     int least = d->gpus.at[0].links, most = least;
     for (int i = 1; i < d->gpus.n; i++) {
         least = d->gpus.at[i].links < least ? d->gpus.at[i].links : least;
         most = d->gpus.at[i].links > most ? d->gpus.at[i].links : most;
     }
-    out->fabric = fabric_of(d, least);
+    out->fabric = fabric_of(d, least, links);
     out->links = out->fabric == HW_PCIE ? 0 : least;
-    if (out->fabric == HW_PCIE && most > 0)
-        vec_push(&out->remarks, "NVLink does not join all of the GPUs; it is left out, and rings cross PCI.");
     if (out->fabric != HW_PCIE && most > least)
         vec_push(&out->remarks, arena_printf(arena, "GPUs have %d to %d NVLinks; %d are counted.", least, most, least));
+    return out->fabric == HW_PCIE ? topology_judge_bridges(out, links, at, arena, diag) : STATUS_OK;
 }
 
 static void judge_gpus(struct topology_dump *out, const struct topology_devices *d)
 {
     const struct topology_gpu *first = &d->gpus.at[0];
-    out->gpus = d->gpus.n;
     out->sm = first->sm;
     out->pci_device = first->device;
     out->pcie_Bps = first->pcie_Bps;
@@ -117,11 +116,14 @@ static void judge_nics(struct topology_dump *out, const struct topology_devices 
         vec_push(&out->remarks, "NCCL counts on less of the PCI link of a NIC than the NIC's rate.");
 }
 
-static void judge(struct topology_dump *out, const struct topology_devices *devices, struct arena *arena)
+static enum status judge(struct topology_dump *out, const struct topology_devices *devices, struct source_pos at,
+    struct arena *arena, struct diag *diag)
 {
-    judge_links(out, devices, arena);
+    out->gpus = devices->gpus.n;
+    enum status status = judge_links(out, devices, at, arena, diag);
     judge_gpus(out, devices);
     judge_nics(out, devices, arena);
+    return status;
 }
 
 /* NCCL's bandwidth of one NVLink in one direction by compute capability (src/graph/topo.h, 2.30.7). */
@@ -129,6 +131,8 @@ static const struct {
     int sm;
     double Bps;
 } nvlinks[] = {{60, 18e9}, {70, 20e9}, {80, 20e9}, {86, 12e9}, {87, 20e9}, {90, 20.6e9}, {100, 40.1e9}};
+/* A datasheet has 25 GB/s where NCCL counts 20. */
+static const double of_datasheet = 1.25;
 
 /* Nodes by generation of their GPUs: what a dump may leave open. */
 static const struct family {
@@ -166,7 +170,7 @@ enum status topology_read(struct topology_dump *out, struct input *input, struct
     out->how = "nccl topology XML";
     status = topology_read_xml(&found, input, arena, diag);
     if (status == STATUS_OK)
-        judge(out, &found, arena);
+        status = judge(out, &found, (struct source_pos){.file = input_name(input)}, arena, diag);
     vec_free(&found.gpus);
     vec_free(&found.nvlinks);
     vec_free(&found.nics);
@@ -227,7 +231,11 @@ static void set_links(
     if (dump->fabric == HW_PCIE)
         out->gpu_bandwidth = assumed(out->pcie_bandwidth.value,
             arena_printf(arena, "no NVLink between all GPUs: as pcie_bandwidth. %s", pcie_source));
-    else
+    if (dump->bridge_links > 0)
+        out->nvlink_bridge = assumed(dump->bridge_links * nvlink_Bps(sm) * of_datasheet,
+            arena_printf(arena, "%s, NCCL's rule: %d NVLinks x %g GB/s (SM %d), and 1.25 times that on the datasheet",
+                dump->how, dump->bridge_links, nvlink_Bps(sm) * 1e-9, sm));
+    if (dump->fabric != HW_PCIE)
         out->gpu_bandwidth =
             assumed(dump->links * nvlink_Bps(sm), arena_printf(arena, "%s, NCCL's rule: %d NVLinks x %g GB/s (SM %d)",
                                                       dump->how, dump->links, nvlink_Bps(sm) * 1e-9, sm));
@@ -278,9 +286,10 @@ enum status topology_node(struct hw_node *out, const struct topology_dump *dump,
     if (dump->sm > 0 && dump->sm / 10 != family->sm / 10)
         return diag_input(diag, at, "%s is of architecture %s, but the GPUs of the dump have compute capability %d.%d",
             gpu->name, gpu->arch, dump->sm / 10, dump->sm % 10);
-    if (dump->links > family->max_links)
+    int links = dump->links > dump->bridge_links ? dump->links : dump->bridge_links;
+    if (links > family->max_links)
         return diag_input(diag, at, "%s has at most %d NVLinks, but the GPUs of the dump have %d", gpu->name,
-            family->max_links, dump->links);
+            family->max_links, links);
     *out = (struct hw_node){.name = name,
         .gpu_path = gpu_path,
         .gpus = quantity(dump->gpus, QUANTITY_MEASURED, dump->how),

@@ -23,6 +23,7 @@ struct reader {
     enum status status;
     size_t bytes;
     int depth, n_pci, cpus;
+    int version; /* of the file */
     struct pci pci[TOPOLOGY_MAX_DEPTH];
     struct topology_devices *found;
 };
@@ -118,6 +119,14 @@ static void open_gpu(struct reader *r, const char **attributes)
         return;
     }
     struct pci *pci = &r->pci[r->n_pci - 1];
+    if (filled(attributes, "gcn")) { /* what counts before the version, which is RCCL's own */
+        refuse(r,
+            "a GPU of AMD's (%.20s), as RCCL writes it; nodes of Volta to Blackwell are made of such files: copy "
+            "topologies/nodes/8x-mi300x.yaml or 8x-mi355x.yaml and change what differs",
+            filled(attributes, "gcn"));
+        XML_StopParser(r->expat, XML_FALSE);
+        return;
+    }
     if (!filled(attributes, "sm"))
         refuse(r, "a gpu without sm, its compute capability (90 for 9.0)");
     for (int i = 0; i < r->found->gpus.n; i++) /* their NVLinks could not be distinguished */
@@ -189,12 +198,10 @@ static void XMLCALL on_open(void *self, const char *name, const char **attribute
         refuse(r, "nested more than %d levels deep", TOPOLOGY_MAX_DEPTH);
         XML_StopParser(r->expat, XML_FALSE);
     } else if (r->depth == 1) {
-        int version = number(r, attributes, "version", 0, 1000, 1);
+        r->version = number(r, attributes, "version", 0, 1000, 1);
         if (strcmp(name, "system") != 0) {
             refuse(r, "the root is '%.40s'; NCCL writes 'system'", name);
             XML_StopParser(r->expat, XML_FALSE);
-        } else if (version != 1) {
-            refuse(r, "version %d; only 1 is known", version);
         }
     } else if (strcmp(name, "cpu") == 0) {
         r->cpus++;
@@ -262,6 +269,9 @@ enum status topology_read_xml(
     XML_SetElementHandler(r->expat, on_open, on_close);
     XML_SetStartDoctypeDeclHandler(r->expat, on_doctype);
     enum status status = parse(r);
+    if (status == STATUS_OK && r->version != 1)
+        status =
+            diag_input(diag, (struct source_pos){input_name(input), 1, 1}, "version %d; only 1 is known", r->version);
     if (status == STATUS_OK && devices->gpus.n == 0)
         status = diag_input(diag, (struct source_pos){.file = input_name(input)}, "no gpu in it");
     XML_ParserFree(r->expat);

@@ -20,7 +20,7 @@ says out "a,"
 mkdir -p topologies/nodes topologies/gpus
 cp "$FLOPCAST_SOURCE_DIR/topologies/gpus/a100-sxm4-80gb.yaml" topologies/gpus
 expect 0 import "$data/pcie.xml" --gpu topologies/gpus/a100-sxm4-80gb.yaml --out topologies/nodes/pcie.yaml
-says topologies/nodes/pcie.yaml 'gpu: "../gpus/a100-sxm4-80gb.yaml"' "# NVLink does not join all of the GPUs"
+says topologies/nodes/pcie.yaml 'gpu: "../gpus/a100-sxm4-80gb.yaml"' "nvlink_bridge: {value: 60 GB/s"
 expect 0 "$FLOPCAST" topology topologies/nodes/pcie.yaml
 expect 0 import "$data/h100.txt"
 says out 'name: "h100"' "fabric: nvswitch" "# Which GPU it is was inferred"

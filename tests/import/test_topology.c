@@ -75,8 +75,7 @@ static void whole_files(void **state)
             {"less of the PCI link of a NIC"}},
         {"dgx-1v.xml", "v100-sxm2-32gb", false, 8, HW_NVLINK_MESH, 4, 120, 12, 12.5, QUANTITY_DATASHEET,
             {"less of the PCI link of a NIC"}},
-        {"pcie.xml", NULL, false, 4, HW_PCIE, 1, 12, 12, 1.25, QUANTITY_DATASHEET,
-            {"NVLink does not join all", "under several CPUs"}},
+        {"pcie.xml", NULL, false, 4, HW_PCIE, 1, 12, 12, 1.25, QUANTITY_DATASHEET, {"under several CPUs"}},
         {"h100.txt", "h100-sxm5-80gb", false, 8, HW_NVSWITCH, 8, 370.8, 48, 50, QUANTITY_ASSUMED,
             {"are left out: 2, as NIC8"}},
         {"dgx-1v.txt", "v100-sxm2-32gb", false, 8, HW_NVLINK_MESH, 4, 120, 12, 12.5, QUANTITY_ASSUMED, {NULL}},
@@ -157,6 +156,9 @@ static void broken_xml(void **state)
         {"<\x01\xff", "x:1:2: error: no XML: not well-formed"},
         {"<html/>", "x:1:1: error: the root is 'html'; NCCL writes 'system'"},
         {"<system version='2'/>", "x:1:1: error: version 2; only 1 is known"},
+        {"<system version='2'><pci busid='0'><gpu gcn='gfx942' sm='304'/></pci></system>",
+            "x:1:36: error: a GPU of AMD's (gfx942), as RCCL writes it; nodes of Volta to Blackwell are made of such "
+            "files: copy topologies/nodes/8x-mi300x.yaml"},
         {SYSTEM(""), "x: error: no gpu in it"},
         {SYSTEM("  <gpu sm='80'/>"), "x:2:3: error: a gpu that is in no pci element"},
         {SYSTEM(PCI("<gpu/>")), "a gpu without sm"},
@@ -287,8 +289,6 @@ static void links_of_a_matrix(void **state)
             HW_NVLINK_MESH, 12, 0},
         /* three of eight A100 on NVSwitch: 2 x 12 is more than a GPU has */
         {"GPU0 GPU1 GPU2\nGPU0 X NV12 NV12\nGPU1 NV12 X NV12\nGPU2 NV12 NV12 X\n", HW_NVSWITCH, 12, 0},
-        /* bridges on pairs */
-        {"GPU0 GPU1 GPU2\nGPU0 X NV4 SYS\nGPU1 NV4 X SYS\nGPU2 SYS SYS X\n", HW_PCIE, 0, 0},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -303,6 +303,47 @@ static void links_of_a_matrix(void **state)
         vec_free(&dump.remarks);
         arena_release(&arena);
     }
+}
+
+#define PAIRS "GPU0 GPU1 GPU2 GPU3\n"
+/* Bridges join pairs of PCIe cards; neighbours of the node in any case. */
+static void bridges_of_a_matrix(void **state)
+{
+    static const struct {
+        const char *text, *remark;
+    } cases[] = {
+        {PAIRS "GPU0 X NV12 SYS SYS\nGPU1 NV12 X SYS SYS\nGPU2 SYS SYS X NV12\nGPU3 SYS SYS NV12 X\n", NULL},
+        {PAIRS "GPU0 X SYS NV12 SYS\nGPU1 SYS X SYS NV12\nGPU2 NV12 SYS X SYS\nGPU3 SYS NV12 SYS X\n",
+            "start jobs with CUDA_VISIBLE_DEVICES=0,2,1,3"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena = ARENA_INIT;
+        struct diag diag = DIAG_INIT;
+        struct topology_dump dump;
+        assert_int_equal(read_text(&dump, cases[i].text, strlen(cases[i].text), &arena, &diag), STATUS_OK);
+        const char *const remarks[] = {cases[i].remark, NULL};
+        remarks_say(&dump, remarks);
+        struct hw_node node = node_of(&dump, "a100-pcie-80gb", &arena);
+        assert_int_equal(node.fabric, HW_PCIE);
+        assert_near(node.nvlink_bridge.value, 12 * 25e9, 1); /* as datasheets have it */
+        assert_near(node.gpu_bandwidth.value, 24e9, 1);
+        vec_free(&dump.remarks);
+        arena_release(&arena);
+    }
+}
+
+/* Some of the GPUs, a pair with fewer links, or a mesh of some: what no node describes is not dropped. */
+static void other_links_are_refused(void **state)
+{
+    static const char *const texts[] = {
+        "GPU0 GPU1 GPU2\nGPU0 X NV4 SYS\nGPU1 NV4 X SYS\nGPU2 SYS SYS X\n",
+        PAIRS "GPU0 X NV12 SYS SYS\nGPU1 NV12 X SYS SYS\nGPU2 SYS SYS X NV4\nGPU3 SYS SYS NV4 X\n",
+        PAIRS "GPU0 X NV4 NV4 SYS\nGPU1 NV4 X NV4 SYS\nGPU2 NV4 NV4 X SYS\nGPU3 SYS SYS SYS X\n",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        refused(texts[i], strlen(texts[i]), "x:1:1: error: NVLinks join GPU");
 }
 
 /* A link that one end knows nothing of joins nothing. */
@@ -352,6 +393,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(whole_files), cmocka_unit_test(written_and_read),
         cmocka_unit_test(broken_xml), cmocka_unit_test(huge_xml), cmocka_unit_test(all_mistakes),
         cmocka_unit_test(broken_matrix), cmocka_unit_test(links_of_a_matrix), cmocka_unit_test(one_sided_link),
+        cmocka_unit_test(bridges_of_a_matrix), cmocka_unit_test(other_links_are_refused),
         cmocka_unit_test(gpu_that_does_not_fit)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
