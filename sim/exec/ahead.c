@@ -25,7 +25,7 @@ static void find_kernels(struct sim *sim, int rank_index)
         struct ahead_kernel *kernel = &ahead->kernels[ahead->n++];
         kernel->undrawn = queue->noise.counter;
         kernel->draws = queue_draw(sim, rank, queue, number);
-        double start_s = queue_start_s(sim, rank, op->index);
+        double start_s = queue_start_s(sim, rank, op->index, now);
         kernel->end = now += ps_round(queue_kernel_ps(sim, rank, op->index, kernel->draws, start_s));
     }
 }
@@ -60,7 +60,7 @@ static void begin_next(struct sim *sim, struct rank *rank)
     queue->left = 1;
     queue->spent_ps = 0;
     queue->draws = next->draws;
-    queue->start_s = queue_start_s(sim, rank, kernel);
+    queue->start_s = queue_start_s(sim, rank, kernel, queue->started);
     queue->alone_ps =
         rank->slows_starts ? ps_round(queue_isolated_ps(sim, rank, kernel, next->draws)) : queue->end - queue->started;
 }

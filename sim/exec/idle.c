@@ -68,12 +68,12 @@ static void attribute(struct sim *sim, struct rank *rank, const struct queue *la
     rank->spent.exposed_comm_s += s_from_ps(all - bubble);
 }
 
-/* The collective or message that the host was blocked for last, before its present segment; NULL: it was not, or for
- * another op. */
-static const struct queue *blocked_for(const struct rank *rank)
+/* The collective or message that the host was blocked for last, before it issued the queue's op; NULL: it was not, or
+ * for another op. */
+static const struct queue *blocked_for(const struct rank *rank, const struct queue *issued)
 {
     const struct queue *last = NULL;
-    int32_t first = rank->host_first;
+    int32_t first = issued->issue_first;
     if (first == 0 && op_of(rank, first)->kind != OP_HOST_WAIT) /* the step before may have ended with one */
         for (first = rank->tables->n_ops - 1; first > 0 && op_of(rank, first)->kind == OP_HOST;)
             first--;
@@ -102,10 +102,11 @@ void idle_account(struct sim *sim, struct rank *rank, const struct queue *queue,
     ps_t comm = for_comm || in_comm > waited ? waited : in_comm;
     if (comm > 0)
         attribute(sim, rank, awaited_last(rank, op), now - waited, now, comm);
-    const struct queue *comm_queue = host > 0 && rank->host_base > queue->idle_since ? blocked_for(rank) : NULL;
+    const struct queue *comm_queue =
+        host > 0 && queue->issue_base > queue->idle_since ? blocked_for(rank, queue) : NULL;
     if (comm_queue) {
-        ps_t end = rank->host_base < comm_queue->idle_since ? rank->host_base : comm_queue->idle_since;
-        ps_t blocked = (end < now ? end : now) - queue->idle_since;
+        ps_t end = queue->issue_base < comm_queue->idle_since ? queue->issue_base : comm_queue->idle_since;
+        ps_t blocked = end - queue->idle_since;
         blocked = blocked < 0 ? 0 : blocked < host ? blocked : host;
         attribute(sim, rank, comm_queue, queue->idle_since, queue->idle_since + blocked, blocked);
         host -= blocked;

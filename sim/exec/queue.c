@@ -28,7 +28,7 @@ static void start_kernel(struct sim *sim, int rank_index, int queue_index, const
     queue->spent_ps = 0;
     double alone_ps = queue_isolated_ps(sim, rank, op->index, queue->draws);
     queue->alone_ps = ps_round(alone_ps);
-    queue->start_s = queue_start_s(sim, rank, op->index);
+    queue->start_s = queue_start_s(sim, rank, op->index, queue->started);
     queue->end = queue->started + ps_round(rank->sm_state ? running_ps(sim, rank, queue) : alone_ps);
     if (queue_index == STREAM_COMPUTE)
         ahead_look(sim, rank_index);
@@ -69,6 +69,8 @@ static ps_t issue_of_next(const struct rank *rank, struct queue *queue, int32_t 
     ps_t issue = host_issue_time(rank, queue->step, op_index);
     if (issue != PS_NEVER) {
         queue->issue = issue;
+        queue->issue_base = rank->host_base;
+        queue->issue_first = rank->host_first;
         queue->issue_known = true;
     }
     return issue;
@@ -274,6 +276,7 @@ static void set_sm_state(struct sim *sim, struct rank *rank)
     rank->memory_slowdown = slowed ? memory_slowdown(sim, rank, hbm_Bps) : 1;
     rank->traffic = slowed ? kernel_traffic(&program_hw(sim, rank->program)->gpu, hbm_Bps) : 1;
     rank->slows_starts = slowed;
+    rank->held_since = sim->machine->engine.now;
 }
 
 /* The kernels that run have come this far at the speed that they had until now. */
@@ -300,6 +303,8 @@ static void schedule_ends(struct sim *sim, int rank_index)
         EACH_QUEUE(q, rank->running)
         {
             struct queue *queue = &rank->queues[q];
+            if (!(queue->spent_ps > 0)) /* it has begun at this instant */
+                queue->start_s = queue_start_s(sim, rank, queue_op(rank, queue)->index, queue->started);
             queue->end = sim->machine->engine.now + ps_round(queue->left * running_ps(sim, rank, queue));
             queue_arm(sim, rank_index, (int)q, queue->end);
         }

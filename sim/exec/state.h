@@ -65,6 +65,8 @@ struct queue {
     double hbm_Bps;  /* that it takes; 0: it does not move */
     double start_s;  /* running kernel: part of its time, as a collective was resident when it started */
     ps_t issue;      /* of the next op, when known */
+    ps_t issue_base; /* of the host burst that issues it: when it began, and its first op */
+    int32_t issue_first;
     ps_t idle_since; /* end of the last op */
     ps_t idle_comm;  /* compute queue: idle_in_collectives() of then */
     int32_t last_op; /* that ended last; what follows is of it */
@@ -142,7 +144,8 @@ struct rank {
     const double *compute_s; /* of each kernel on the SMs that they leave */
     double memory_slowdown;  /* of memory time */
     double traffic;          /* of both, kernel_traffic() */
-    bool slows_starts;       /* kernels that start now take start_s longer */
+    bool slows_starts;       /* kernels that start take start_s longer: a collective is resident */
+    ps_t held_since;         /* the collectives that are: since this instant these */
     double *pairs;      /* of each micro-batch of this step: those within its documents, of all. NULL: none varies */
     int32_t pairs_step; /* -1: none yet */
     struct ahead ahead;
@@ -418,10 +421,24 @@ static inline struct kernel_draws queue_draw(const struct sim *sim, struct rank 
     return (struct kernel_draws){.jitter = sigma > 0 ? rng_lognormal_mean1(&queue->noise, sigma) : 1,
         .compute = rank->pairs ? documents_longer(sim, rank, queue->step, op) : 1};
 }
-/* What a kernel that starts on the rank as it is now takes longer for that. */
-static inline double queue_start_s(const struct sim *sim, const struct rank *rank, int kernel)
+/* Whether a collective is resident when a kernel starts: it came before that instant, and stays beyond it. So the order
+ * of events at one instant, which differs between a folded run and one of all ranks, changes nothing. */
+static inline bool queue_starts_beside(const struct rank *rank, ps_t at)
 {
-    return rank->slows_starts ? sim->costs.kernels[kernel].start_s : 0;
+    if (!rank->slows_starts || at > rank->held_since)
+        return rank->slows_starts;
+    for
+        EACH_QUEUE(q, rank->holding)
+        {
+            if (rank->queues[q].started < at)
+                return true;
+        }
+    return false;
+}
+/* What a kernel that starts then on the rank as it is now takes longer for that. */
+static inline double queue_start_s(const struct sim *sim, const struct rank *rank, int kernel, ps_t at)
+{
+    return queue_starts_beside(rank, at) ? sim->costs.kernels[kernel].start_s : 0;
 }
 static inline double queue_speed(const struct rank *rank, const struct kernel_cost *cost)
 {

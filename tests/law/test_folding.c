@@ -1,7 +1,8 @@
-/* One rank simulated for all of its program gives the very step that all ranks give, where nothing varies: on jobs of
- * every strategy and layout, drawn at random, and on nodes whose numbers of GPUs and NICs are drawn, too. Few NICs for
- * many GPUs is where ranks of other process groups decide, by the bytes that they have on the same links.
- * FLOPCAST_LAW_DRAWS=3000 in the environment: that many pairs of runs instead of PAIRS. */
+/* One rank simulated for all of its program gives the very step that all ranks give, and all else that is said of it,
+ * where nothing varies: on jobs of every strategy and layout, with CUDA graphs too, of which many ops begin at one
+ * instant, drawn at random, and on nodes whose numbers of GPUs and NICs are drawn, too. Few NICs for many GPUs is where
+ * ranks of other process groups decide, by the bytes that they have on the same links. FLOPCAST_LAW_DRAWS=3000 in the
+ * environment: that many pairs of runs instead of PAIRS. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -10,10 +11,12 @@
 
 #include "../combinations.h"
 #include "exec/exec.h"
+#include "store/record.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { PAIRS = 150 };
 
@@ -130,6 +133,18 @@ static void draw_v(struct pair *pair)
     strategy_share_batch(options, pair->job.gpus);
 }
 
+/* Drawn apart, too. */
+static void draw_graphs(struct pair *pair)
+{
+    struct rng_stream rng = rng_stream(16, 0, (uint64_t)pair->number);
+    struct train_options *train = &pair->job.options.train;
+    train->cuda_graphs = one_in(&rng, 2);
+    if (train->cuda_graphs && pair->shape.moe.experts > 0) {
+        train->moe_expert_capacity_factor = 1;
+        train->moe_pad_expert_input_to_capacity = true;
+    }
+}
+
 /* Layouts of ranks, which combinations.h leaves to others. */
 static void draw_layout(struct pair *pair, struct rng_stream *rng)
 {
@@ -175,6 +190,7 @@ static void draw_pair(struct pair *pair, int number, struct arena *arena)
     if (one_in(&rng, 2))
         draw_layout(pair, &rng);
     draw_width(pair, &rng);
+    draw_graphs(pair);
     pair->job.shape = &pair->shape;
 }
 
@@ -199,28 +215,50 @@ static void describe(const struct pair *pair)
         p->virtual_stages, pipeline_schedule_names[p->schedule], p->order ? p->order : "default");
 }
 
-static bool near(double a, double b, double whole)
+static double *number_of(struct exec_result *exec, int program, const struct record_column *column)
 {
-    return fabs(a - b) <= 1e-9 * whole;
+    if (program >= 0)
+        return record_of_program(&exec->programs[program], column);
+    size_t at = column->offset - offsetof(struct scenario_result, exec);
+    return (double *)(void *)((unsigned char *)exec + at);
 }
 
-/* To the bit; means over ranks are sums of equal numbers, and as near as those can be. */
-static bool same(const struct exec_result *folded, const struct exec_result *all)
+/* A column of a result of exec, which all that it is made of is in. */
+static bool is_of_exec(const struct record_column *column)
 {
-    double step_s = all->step_time_s;
-    return folded->status == all->status && folded->step_time_s == step_s &&
-           folded->memory.peak_allocated_bytes == all->memory.peak_allocated_bytes &&
-           folded->memory.peak_reserved_bytes == all->memory.peak_reserved_bytes &&
-           near(folded->breakdown.compute_s, all->breakdown.compute_s, step_s) &&
-           near(folded->breakdown.exposed_comm_s, all->breakdown.exposed_comm_s, step_s) &&
-           near(folded->breakdown.comm_s, all->breakdown.comm_s, step_s) &&
-           near(folded->breakdown.bubble_s, all->breakdown.bubble_s, step_s) &&
-           near(folded->nic_utilisation, all->nic_utilisation, 1) &&
-           near(folded->nvlink_utilisation, all->nvlink_utilisation, 1);
+    return !column->get && column->offset - offsetof(struct scenario_result, exec) < sizeof(struct exec_result);
+}
+
+/* Means over ranks are sums of equal numbers, and as near as those can be. Of seconds, bytes and shares. */
+static bool near(double a, double b, double step_s)
+{
+    return a == b || fabs(a - b) <= 1e-9 * fmax(step_s, fmax(fabs(a), fabs(b)));
+}
+
+/* The first column that differs, of the job or of a program; NULL: none does. Not compared: how many events it took. */
+static const char *differs(struct exec_result *folded, struct exec_result *all)
+{
+    if (folded->status != all->status)
+        return "status";
+    if (folded->step_time_s != all->step_time_s) /* to the bit */
+        return "step_time_s";
+    for (int p = -1; p < all->n_programs; p++)
+        for (int c = 0; c < n_record_columns; c++) {
+            const struct record_column *column = &record_columns[c];
+            if (!is_of_exec(column) || strcmp(column->name, "events") == 0 || (p >= 0 && !column->program))
+                continue;
+            if (!near(*number_of(folded, p, column), *number_of(all, p, column), all->step_time_s))
+                return column->name;
+        }
+    for (int k = 0; k < PARALLEL_COUNT; k++)
+        if (!near(folded->breakdown.comm[k].moving_s, all->breakdown.comm[k].moving_s, all->step_time_s) ||
+            !near(folded->breakdown.comm[k].exposed_s, all->breakdown.comm[k].exposed_s, all->step_time_s))
+            return "comm of a kind of parallelism";
+    return NULL;
 }
 
 struct counts {
-    int pairs, differ, few_nics, by_kind[STRATEGY_COUNT], by_schedule[SCHEDULE_COUNT];
+    int pairs, differ, few_nics, graphs, by_kind[STRATEGY_COUNT], by_schedule[SCHEDULE_COUNT];
 };
 
 static void try_pair(struct counts *counts, int number)
@@ -234,14 +272,16 @@ static void try_pair(struct counts *counts, int number)
         if (folded.folded && folded.ranks_simulated < pair.job.gpus) {
             struct exec_result all = run(&pair, &plan, FOLD_OFF, &arena);
             counts->pairs++;
+            counts->graphs += pair.job.options.train.cuda_graphs;
             counts->few_nics += pair.hw.node.nics.value < pair.hw.node.gpus.value;
             counts->by_kind[pair.job.options.kind]++;
             counts->by_schedule[pair.job.options.parallelism.schedule]++;
-            if (!same(&folded, &all)) {
+            const char *column = differs(&folded, &all);
+            if (column) {
                 counts->differ++;
                 describe(&pair);
-                print_message("%.12g s folded, %.12g s unfolded (%+.3g %%)\n", folded.step_time_s, all.step_time_s,
-                    100 * (all.step_time_s / folded.step_time_s - 1));
+                print_message("%s differs; %.12g s folded, %.12g s unfolded (%+.3g %%)\n", column, folded.step_time_s,
+                    all.step_time_s, 100 * (all.step_time_s / folded.step_time_s - 1));
             }
         }
     }
@@ -257,7 +297,8 @@ static void one_rank_stands_for_all(void **state)
     struct counts counts = {0};
     for (int number = 0; counts.pairs < wanted; number++)
         try_pair(&counts, number);
-    print_message("%d pairs, %d with fewer NICs than GPUs: %d differ\n", counts.pairs, counts.few_nics, counts.differ);
+    print_message("%d pairs, %d with fewer NICs than GPUs, %d with CUDA graphs: %d differ\n", counts.pairs,
+        counts.few_nics, counts.graphs, counts.differ);
     for (int kind = 0; kind < STRATEGY_COUNT; kind++) {
         print_message("%s %d\n", strategy_kind_names[kind], counts.by_kind[kind]);
         assert_true(kind == STRATEGY_SINGLE_DEVICE || counts.by_kind[kind] > wanted / 50);
@@ -266,7 +307,7 @@ static void one_rank_stands_for_all(void **state)
         print_message("%s %d\n", pipeline_schedule_names[schedule], counts.by_schedule[schedule]);
         assert_true(counts.by_schedule[schedule] > wanted / 100);
     }
-    assert_true(counts.few_nics > wanted / 4);
+    assert_true(counts.few_nics > wanted / 4 && counts.graphs > wanted / 4);
     assert_int_equal(counts.differ, 0);
 }
 
