@@ -46,7 +46,7 @@ static void setup_links(struct sim *sim)
         net_add_link(&sim->machine->net, sim->fabric.capacity_Bps[l]); /* the first job's are those of all */
     sim->fold.uneven = degrade_uneven(&sim->options->gpu_events, sim->plan->mesh.ranks);
     sim->meetings.uses = ARENA_ARRAY(sim->arena, struct link_weight, sim->fabric.n_links);
-    sim->measure.carried_before = ARENA_ARRAY(sim->arena, double, sim->fabric.n_links);
+    sim->measure.carried = ARENA_ARRAY(sim->arena, double, sim->fabric.n_links);
 }
 
 /* Of each process group all instances have ranks of both kinds of node, or none has: one rank of each does for all. */

@@ -141,18 +141,29 @@ static void end_measuring(struct sim *sim)
         engine_stop(&sim->machine->engine);
 }
 
+/* What links carry outside the measured time counts neither at its beginning nor at its end. */
+static void count_carried(struct sim *sim, double sign)
+{
+    for (int l = 0; l < sim->machine->net.capacity.n; l++)
+        sim->measure.carried[l] += sign * net_carried(&sim->machine->net, l);
+}
+
 static void end_step(struct sim *sim, int32_t step)
 {
     if (step >= sim->total_steps)
         return;
     sim->measure.step_end[step] = sim->machine->engine.now; /* the last rank to come here leaves the latest time */
     sim->measure.step_ranks[step]++;
-    if (step + 1 == sim->options->warmup_steps && sim->measure.step_ranks[step] == sim->n_ranks) {
+    if (sim->measure.step_ranks[step] < sim->n_ranks)
+        return;
+    if (step + 1 == sim->options->warmup_steps) {
         sim->measure.from = sim->machine->engine.now;
-        for (int l = 0; l < sim->machine->net.capacity.n; l++)
-            sim->measure.carried_before[l] = net_carried(&sim->machine->net, l);
+        count_carried(sim, -1);
     }
-    if (sim->place && step + 1 == sim->total_steps && sim->measure.step_ranks[step] == sim->n_ranks)
+    if (step + 1 < sim->total_steps)
+        return;
+    count_carried(sim, 1);
+    if (sim->place)
         end_measuring(sim);
 }
 

@@ -268,7 +268,7 @@ struct measure {
     ps_t *step_end;  /* latest over ranks */
     int *step_ranks; /* how many have ended it */
     ps_t from;
-    double *carried_before; /* by link */
+    double *carried; /* by link, bytes: from then on, to the end of the last step on the last rank */
     bool *traced;           /* by rank; NULL: none */
     VEC(struct exec_span) spans;
     VEC(struct exec_host_span) host_spans;

@@ -43,7 +43,7 @@ static double utilisation(struct sim *sim, const bool *nodes, int first, int end
     for (int l = first; l < end; l++) {
         if (nodes && !nodes[(l - first) / of_node])
             continue;
-        carried += net_carried(&sim->machine->net, l) - sim->measure.carried_before[l];
+        carried += sim->measure.carried[l];
         capacity += sim->machine->net.capacity.at[l];
     }
     return capacity > 0 && span_s > 0 ? carried / (capacity * span_s) : 0;

@@ -51,12 +51,17 @@ static void move(struct net *net, struct net_flow *flow, double bytes)
         net->carried.at[flow->weights[w].link] += flow->weights[w].weight * bytes;
 }
 
+/* Since it was settled last, up to now. */
+static double moved(const struct net *net, const struct net_flow *flow)
+{
+    return fmin(flow->rate * s_from_ps(net->engine->now - flow->settled_at), flow->bytes_left);
+}
+
 /* Move the flow's bytes up to now. */
 static void settle(struct net *net, struct net_flow *flow)
 {
-    double elapsed_s = s_from_ps(net->engine->now - flow->settled_at);
-    if (elapsed_s > 0)
-        move(net, flow, fmin(flow->rate * elapsed_s, flow->bytes_left));
+    if (net->engine->now > flow->settled_at)
+        move(net, flow, moved(net, flow));
 }
 
 static void solve_soon(struct net *net)
@@ -216,9 +221,13 @@ static void on_end(void *self, const struct event *event)
     engine_at(net->engine, net->engine->now, flow->listener.kind, flow->listener.target, 0);
 }
 
-double net_carried(struct net *net, int link)
+double net_carried(const struct net *net, int link)
 {
-    for (int k = 0; k < net->links.at[link].flows.n; k++)
-        settle(net, &net->flows.at[net->links.at[link].flows.at[k].flow]);
-    return net->carried.at[link];
+    double bytes = net->carried.at[link];
+    for (int k = 0; k < net->links.at[link].flows.n; k++) {
+        const struct net_flow *flow = &net->flows.at[net->links.at[link].flows.at[k].flow];
+        for (int w = 0; w < flow->n_weights; w++)
+            bytes += flow->weights[w].link == link ? flow->weights[w].weight * moved(net, flow) : 0;
+    }
+    return bytes;
 }

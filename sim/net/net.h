@@ -75,6 +75,6 @@ void net_start(struct net *net, int id, double bytes, double rate_cap_Bps, const
     int n_weights, struct net_listener listener);
 
 /* Bytes that have crossed a link until now. */
-double net_carried(struct net *net, int link);
+double net_carried(const struct net *net, int link);
 
 #endif

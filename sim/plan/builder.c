@@ -383,6 +383,14 @@ double plan_hardware_flop(const struct plan *plan, enum attention_flop counts)
     return sum / plan->n_programs;
 }
 
+double plan_math_flop(const struct plan *plan, enum dtype math)
+{
+    double sum = 0;
+    for (int p = 0; p < plan->n_programs; p++)
+        sum += weight_of(plan, p) * plan->programs[p].math_flop[math];
+    return sum / plan->n_programs;
+}
+
 static void release_program(struct plan_program *program)
 {
     vec_free(&program->ops);

@@ -181,13 +181,14 @@ struct plan_program {
     VEC(struct plan_buffer) buffers;
     plan_numbers setup; /* buffers that live for the whole run, allocated before the first step, in order */
     struct plan_packing packing;
-    VEC(struct plan_cell) cells; /* in the order of ops; none: it is not known which op is of which */
-    VEC(plan_numbers) queue_ops; /* ops of each queue in order, set by plan_end */
-    double model_flop;           /* a rank and step: forward and backward, 3 x forward where all is trained */
-    double masked_flop;          /* what of model_flop masks hide */
-    double hardware_flop;        /* a rank and step: what GEMM and attention kernels execute, recomputation counted */
-    double skipped_flop;         /* what causal attention kernels skip of all pairs */
-    double host_bytes;           /* pinned host memory of a rank, for the whole run */
+    VEC(struct plan_cell) cells;   /* in the order of ops; none: it is not known which op is of which */
+    VEC(plan_numbers) queue_ops;   /* ops of each queue in order, set by plan_end */
+    double model_flop;             /* a rank and step: forward and backward, 3 x forward where all is trained */
+    double masked_flop;            /* what of model_flop masks hide */
+    double hardware_flop;          /* a rank and step: what GEMM and attention kernels execute, recomputation counted */
+    double math_flop[DTYPE_COUNT]; /* the same by what they multiply in */
+    double skipped_flop;           /* what causal attention kernels skip of all pairs */
+    double host_bytes;             /* pinned host memory of a rank, for the whole run */
 };
 
 struct plan {
@@ -253,6 +254,7 @@ int plan_ops(const struct plan *plan);
 /* A GPU and step, in the mean over the job. */
 double plan_model_flop(const struct plan *plan, enum attention_flop counts);
 double plan_hardware_flop(const struct plan *plan, enum attention_flop counts);
+double plan_math_flop(const struct plan *plan, enum dtype math); /* of ATTENTION_FLOP_CAUSAL what is in this format */
 
 /* ---- builder ---- */
 

@@ -155,7 +155,9 @@ struct scenario_result {
     double tflops_per_gpu;       /* by options.flops_formula */
     double model_tflops_per_gpu; /* 3 x forward / step time, options.attention_flop */
     double hw_tflops_per_gpu;    /* with recomputation, the same */
-    double mfu, hfu;             /* of the dense peak of the precision, ATTENTION_FLOP_CAUSAL; fractions, hfu <= 1 */
+    double mfu; /* model FLOP of the dense peak of the precision, ATTENTION_FLOP_CAUSAL; a fraction, <= hfu */
+    double hfu; /* what GEMM and attention kernels execute, of the dense peak of what each multiplies in (an optimizer
+                   may differ from the precision), ATTENTION_FLOP_CAUSAL; a fraction, <= 1 */
     double tokens_per_s_per_gpu; /* encoder + decoder tokens */
     double samples_per_s;        /* of the whole job */
     double plan_ops;

@@ -54,16 +54,31 @@ static double formula_flop(const struct plan *plan, const struct scenario_point 
     return plan_model_flop(plan, counts);
 }
 
+static double peak_of(const struct scenario_point *point, enum dtype math)
+{
+    return kinds_mean(point, point->hw.gpu.gemm[math].peak.value, point->hw.second_gpu.gemm[math].peak.value);
+}
+
+/* How long a GPU would need at the peaks of what it multiplies in, in the mean over the job. */
+static double at_peaks_s(const struct plan *plan, const struct scenario_point *point)
+{
+    double sum = 0;
+    for (enum dtype math = 0; math < DTYPE_COUNT; math++) {
+        double flop = plan_math_flop(plan, math);
+        sum += flop > 0 ? flop / peak_of(point, math) : 0;
+    }
+    return sum;
+}
+
 void scenario_rates(struct scenario_result *out, const struct plan *plan, const struct scenario_point *point)
 {
     double step_s = out->exec.step_time_s;
     if (out->exec.status != EXEC_OK || step_s <= 0)
         return;
     enum attention_flop counts = (enum attention_flop)point->options.attention_flop;
-    enum dtype math = strategy_math(&point->options.strategy.train);
-    double peak = kinds_mean(point, point->hw.gpu.gemm[math].peak.value, point->hw.second_gpu.gemm[math].peak.value);
+    double peak = peak_of(point, strategy_math(&point->options.strategy.train));
     out->mfu = plan_model_flop(plan, ATTENTION_FLOP_CAUSAL) / step_s / peak;
-    out->hfu = plan_hardware_flop(plan, ATTENTION_FLOP_CAUSAL) / step_s / peak;
+    out->hfu = at_peaks_s(plan, point) / step_s;
     out->model_tflops_per_gpu = plan_model_flop(plan, counts) / step_s * 1e-12;
     out->hw_tflops_per_gpu = plan_hardware_flop(plan, counts) / step_s * 1e-12;
     out->tflops_per_gpu = formula_flop(plan, point) / step_s * 1e-12;

@@ -64,8 +64,10 @@ static void stage_ends(struct emit *emit)
         if (program->ops.at[i].kind != OP_KERNEL)
             continue;
         const struct kernel_work *work = &plan->kernels.at[program->ops.at[i].index];
-        if (work->kind == KERNEL_GEMM || work->kind == KERNEL_ATTENTION)
+        if (work->kind == KERNEL_GEMM || work->kind == KERNEL_ATTENTION) {
             program->hardware_flop += work->flop;
+            program->math_flop[work->math] += work->flop;
+        }
     }
     if (emit->pairs.n > 0)
         plan_weave(&emit->builder, emit->pairs.at, emit->pairs.n);
