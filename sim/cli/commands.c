@@ -1,7 +1,10 @@
+#include "base/files.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/describe.h"
+#include "cli/dictionary.h"
 #include "cli/table.h"
+#include "cli/words.h"
 #include "crew/crew.h"
 #include "scenario/scenario.h"
 #include "scenario/stack.h"
@@ -158,6 +161,13 @@ static const struct command *command_of(const char *name)
     return NULL;
 }
 
+/* A scenario, or a model, by its name or path. */
+static bool is_scenario(const char *name, struct arena *arena)
+{
+    return files_holder(arena, files_find(arena, FILES_SCENARIOS, name)) ||
+           files_holder(arena, files_find(arena, FILES_MODELS, name));
+}
+
 static const struct command *find(const char *name, struct argp_state *state)
 {
     const char *names[N_COMMANDS];
@@ -166,7 +176,10 @@ static const struct command *find(const char *name, struct argp_state *state)
         return found;
     for (int i = 0; i < N_COMMANDS; i++)
         names[i] = commands[i].name;
+    struct arena arena = ARENA_INIT;
     const char *near = nearest_name(name, names, N_COMMANDS);
+    if (is_scenario(name, &arena))
+        argp_error(state, "'%s' is no command but a file; flopcast run %s", name, words_shell(name, &arena));
     if (near)
         argp_error(state, "there is no command '%s'; did you mean '%s'?", name, near);
     else
@@ -226,10 +239,13 @@ static void print_settings(void)
 static const struct reference {
     const char *name, *folder;
     const struct config_table *table;
-    const char *setting; /* what its numbers are called in a scenario; NULL: they are not */
-} references[] = {{"clusters", "topologies/clusters", &hw_cluster_table, "cluster"},
-    {"nodes", "topologies/nodes", &hw_node_table, "cluster.node"}, {"gpus", "topologies/gpus", &hw_gpu_table, "gpu"},
-    {"stacks", "scenarios/stacks", &stack_table, NULL}};
+    const char *setting;          /* what its numbers are called in a scenario; NULL: they are not */
+    const char *prefix, *heading; /* of these settings, for people */
+} references[] = {
+    {"clusters", "topologies/clusters", &hw_cluster_table, "cluster", "cluster.", "numbers of a cluster's file:"},
+    {"nodes", "topologies/nodes", &hw_node_table, "cluster.node", "cluster.node.", "numbers of a node's file:"},
+    {"gpus", "topologies/gpus", &hw_gpu_table, "gpu", "gpu.", "numbers of a GPU's file:"},
+    {"stacks", "scenarios/stacks", &stack_table, NULL, NULL, NULL}};
 enum { N_REFERENCES = sizeof references / sizeof *references };
 
 static void print_reference(const struct reference *reference)
@@ -261,8 +277,28 @@ enum { N_TOPICS = sizeof topics / sizeof *topics };
 
 struct help {
     const struct command *command;
-    const char *topic;
+    const char *topic, *word; /* of the topic settings, or alone */
 };
+
+/* What is said of a word; in settings alone, or everywhere. */
+static bool look_up(const char *word, bool settings)
+{
+    struct scenario defaults = scenario_default();
+    bool any = !settings && dictionary_terms(stdout, word), named = false;
+    for (int i = 0; i < N_COMMANDS && !settings; i++)
+        if (dictionary_has(commands[i].summary, word)) {
+            printf("%sflopcast %s: %s\n", named ? "" : "commands:\n\n", commands[i].name, commands[i].summary);
+            named = true;
+        }
+    fputs(named ? "\n" : "", stdout);
+    any |= named;
+    any |= dictionary_settings(stdout, "settings of a scenario, and of --set:", "", &scenario_table, &defaults, word);
+    for (int i = 0; i < N_REFERENCES; i++)
+        if (references[i].setting)
+            any |= dictionary_settings(
+                stdout, references[i].heading, references[i].prefix, references[i].table, NULL, word);
+    return any | (!settings && dictionary_columns(stdout, word));
+}
 
 static error_t parse_help(int key, char *arg, struct argp_state *state)
 {
@@ -272,9 +308,19 @@ static error_t parse_help(int key, char *arg, struct argp_state *state)
     if (help->command)
         argp_error(
             state, "one command at a time, not '%s' too; see 'flopcast %s %s --help'", arg, help->command->name, arg);
-    if (help->topic)
-        argp_error(state, "'%s' stands alone, without '%s'", help->topic, arg);
+    if (help->topic && strcmp(help->topic, "settings") == 0 && !help->word) {
+        help->word = arg;
+        if (!look_up(arg, true))
+            argp_error(state, "no setting says anything of '%s'", arg);
+        return 0;
+    }
+    if (help->topic || help->word)
+        argp_error(state, "'%s' stands alone, without '%s'", help->topic ? help->topic : help->word, arg);
     const char *near = command_of(arg) ? NULL : nearest_name(arg, topics, N_TOPICS);
+    if (!command_of(arg) && !near && look_up(arg, false)) {
+        help->word = arg;
+        return 0;
+    }
     if (near && strcmp(near, arg) != 0)
         argp_error(state, "there is no '%s' to explain; did you mean '%s'?", arg, near);
     help->topic = near;
@@ -287,11 +333,16 @@ static error_t parse_help(int key, char *arg, struct argp_state *state)
 static int cmd_help(int argc, char **argv)
 {
     const struct argp argp = {.parser = parse_help,
-        .args_doc = "[COMMAND|settings|models|clusters|nodes|gpus|stacks]",
-        .doc = "Explain a command, list the commands, all settings of a scenario with their defaults, the models that "
-               "come along, or what files of models, clusters, nodes, GPUs and stack profiles hold."};
+        .args_doc = "[COMMAND|settings|models|clusters|nodes|gpus|stacks|WORD]",
+        .doc =
+            "Explain a command, list the commands, all settings of a scenario with their defaults, the models that "
+            "come along, or what files of models, clusters, nodes, GPUs and stack profiles hold. Of any other WORD, as "
+            "mfu, kv or checkpointing: what terms, commands, settings and columns say of it; 'settings WORD' looks in "
+            "settings alone."};
     struct help help = {0};
     arguments_parse(&argp, argc, argv, 0, &help);
+    if (help.word)
+        return CLI_OK;
     if (help.topic && strcmp(help.topic, "models") == 0)
         return models_help();
     if (help.topic && strcmp(help.topic, "settings") == 0)

@@ -85,7 +85,8 @@ static void take_group(void *self, const struct argument *argument)
     if (*group < FILES_GROUPS)
         argp_error(argument->state, "one group at a time; '%s' is a second one", argument->text);
     for (*group = 0; *group < FILES_GROUPS; ++*group)
-        if (strcmp(files_groups[*group].name, argument->text) == 0)
+        if (strncmp(files_groups[*group].name, argument->text, strlen(files_groups[*group].name) - 1) == 0 &&
+            strcmp(argument->text + strlen(files_groups[*group].name) - 1, "s") <= 0) /* the plural, or not */
             return;
     argp_error(argument->state, "there is no group '%s'; there are: scenarios, models, stacks, clusters, nodes, gpus",
         argument->text);

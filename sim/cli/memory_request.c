@@ -488,7 +488,13 @@ static enum status load_shape(struct memory_request *request, struct arena *aren
 {
     struct model_shape shape = {0};
     struct source_pos at = {.file = request->name};
+    int64_t params = 0;
+    enum count_text count = count_parse(&params, request->name, 1000);
     request->name = files_find(arena, FILES_MODELS, request->name);
+    if (count != COUNT_NO_NUMBER && !request->model && !files_holder(arena, request->name))
+        return diag_input(diag, at,
+            "a number of parameters is whole, from 1000 to 10^15, as in 11.3B; MODEL may also be a model file, or its "
+            "name");
     if (!request->model && !files_holder(arena, request->name)) {
         int reason = errno;
         return diag_input(diag, at,

@@ -20,6 +20,19 @@
             .member = offsetof(type, path)                                                                             \
     }
 
+/* Where no --db is given: of the working folder, or flopcast's own as files are. */
+static enum status default_db(const char **db, struct arena *arena, struct diag *diag)
+{
+    const char *own = files_own(arena, FIGURES_DB);
+    if (*db)
+        return STATUS_OK;
+    *db = access(FIGURES_DB, F_OK) == 0 ? FIGURES_DB : own;
+    if (access(*db, F_OK) == 0)
+        return STATUS_OK;
+    return diag_io(diag, (struct source_pos){.file = FIGURES_DB},
+        "there is no such database here; name one by --db, or make one: flopcast run SCENARIO --db " FIGURES_DB);
+}
+
 /* The folders of figures: $FLOPCAST_PLOTS, then flopcast's own. */
 static void find_figures(const char **folder, const char **others, struct arena *arena)
 {
@@ -148,7 +161,7 @@ int cmd_plot(int argc, char **argv)
                "FIGURE.gp what gnuplot does with it, as in `plot $SERIES using \"gpus\":\"step_time_s\"`. `sqlite3 DB "
                ".schema` prints tables and views with units; begin with v_scaling, v_memory and v_breakdown."};
     struct arena arena = ARENA_INIT;
-    struct command command = {.plot.db = FIGURES_DB};
+    struct command command = {0};
     find_figures(&command.plot.folder, &command.plot.others, &arena);
     command_line_parse(&line, argc, argv, &command);
     struct report_plot plot = command.plot;
@@ -162,7 +175,7 @@ int cmd_plot(int argc, char **argv)
     if (strcmp(plot.out, "-") == 0 && plot.size.width == 0)
         plot.size.width = columns();
     struct diag diag = DIAG_INIT;
-    if (report_plot(&plot, &diag) == STATUS_OK && !named)
+    if (default_db(&plot.db, &arena, &diag) == STATUS_OK && report_plot(&plot, &diag) == STATUS_OK && !named)
         printf("wrote %s\n", out);
     vec_free(&command.choices);
     arena_release(&arena);
@@ -204,7 +217,7 @@ int cmd_report(int argc, char **argv)
             "adds a part of its timeline; `flopcast sensitivity --db PATH` and `flopcast goodput --db PATH` add what "
             "it depends on, and months of training."};
     struct arena arena = ARENA_INIT;
-    struct page_command command = {.page.db = FIGURES_DB};
+    struct page_command command = {0};
     find_figures(&command.page.folder, &command.page.others, &arena);
     command_line_parse(&line, argc, argv, &command);
     struct report_page page = command.page;
@@ -215,7 +228,7 @@ int cmd_report(int argc, char **argv)
     if (!named)
         page.out = "report.html";
     struct diag diag = DIAG_INIT;
-    if (report_page(&page, &diag) == STATUS_OK && !named)
+    if (default_db(&page.db, &arena, &diag) == STATUS_OK && report_page(&page, &diag) == STATUS_OK && !named)
         printf("wrote %s\n", page.out);
     vec_free(&command.runs);
     arena_release(&arena);

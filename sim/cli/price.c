@@ -69,7 +69,7 @@ enum status prices_set(const struct prices *prices, struct scenario_set *set, st
         const char *called = gpus_called(set, price->name, &n, arena);
         const char *known = gpus_called(set, NULL, &all, arena);
         if (n == 0)
-            diag_input(diag, at, "no GPU of this search is called so; there %s %s", all == 1 ? "is" : "are", known);
+            diag_warn(diag, at, "no GPU here is called so; there %s %s", all == 1 ? "is" : "are", known);
         if (n > 1)
             diag_input(diag, at, "several GPUs of this search are called so: %s; give more of the name", called);
         for (int i = 0; i < SCENARIO_KINDS * set->n_points && n == 1; i++) {

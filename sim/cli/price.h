@@ -25,7 +25,8 @@ void prices_free(struct prices *prices);
     }
 void argument_price(void *self, const struct argument *argument);
 
-/* These prices in place of the files'. A name that none, or several, of the GPUs are called is an error. */
+/* These prices in place of the files'. A name that several of the GPUs are called is an error, one
+ * that none is, as in a list of prices for all, a warning. */
 enum status prices_set(const struct prices *prices, struct scenario_set *set, struct arena *arena, struct diag *diag);
 
 #endif

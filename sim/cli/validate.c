@@ -5,6 +5,7 @@
 #include "cli/records.h"
 #include "cli/stop.h"
 #include "cli/validate_parts.h"
+#include "cli/words.h"
 #include "config/config.h"
 #include "crew/crew.h"
 #include "store/outcome.h"
@@ -154,9 +155,8 @@ static void print(
         print_data(stdout, rows, command->format == RECORDS_JSON);
         return;
     }
-    if (rows->rows.n == 0) {
-        printf("'%s' has no run that fits %s\n", several ? "results/measured" : command->measurements.at[0],
-            command->source ? "--source" : "--where");
+    if (rows->rows.n == 0 && !command->source) {
+        printf("'%s' has no run that fits --where\n", several ? "results/measured" : command->measurements.at[0]);
         return;
     }
     if (command->open) {
@@ -184,6 +184,41 @@ static void print(
         validate_discrepancy_print(stdout, rows, filed);
     validate_not_simulated_print(stdout, rows);
     validate_made_print(stdout, rows);
+}
+
+/* The sources of a table, each once, after those of tables before it. */
+static const char *add_sources(const char *names, const struct csv_table *csv, struct arena *arena)
+{
+    int column = csv_column(csv, "source");
+    for (int r = 0; r < csv_rows(csv) && column >= 0; r++) {
+        const char *source = csv_cell(csv, r, column);
+        bool known = false;
+        for (int k = 0; k < r && !known; k++)
+            known = strcmp(csv_cell(csv, k, column), source) == 0;
+        if (!known && *source)
+            names = arena_printf(arena, "%s%s%.40s", names, *names ? "; " : "", source);
+    }
+    return names;
+}
+
+/* --source that is none: which there are, in the tables that were looked at. */
+static void refuse_source(const struct validate_command *command, struct arena *arena, struct diag *diag)
+{
+    const char *names = "", *stems = "";
+    struct validate_files files = {.n = command->measurements.n, .paths = command->measurements.at};
+    struct diag unsaid = DIAG_INIT;
+    if (command->from)
+        files = validate_files_in(files_own(arena, "results/measured"), arena);
+    for (int i = 0; i < files.n; i++) {
+        struct csv_table *csv = NULL;
+        stems = arena_printf(arena, "%s%s%s", stems, *stems ? ", " : "", words_stem(files.paths[i], arena));
+        if (files.n == 1 && csv_load(&csv, files.paths[i], &unsaid) == STATUS_OK)
+            names = add_sources("", csv, arena);
+        csv_release(csv);
+    }
+    diag_input(diag, (struct source_pos){.file = "--source"}, "no run fits '%s'; there are the %s %s%s",
+        command->source, files.n == 1 ? "sources" : "tables", files.n == 1 ? names : stems,
+        files.n == 1 ? " (--all has the other tables)" : "");
 }
 
 static void show_progress(void *self, int done, int total)
@@ -392,7 +427,9 @@ static void validate(const struct validate_command *command, struct arena *arena
         validate_first_sight(&table, diag);
         if (command->predict && validate_predict(&table, command->predict, command->uncommitted, diag) == STATUS_OK)
             printf("%d prediction%s in '%s'\n", table.rows.n, plural(table.rows.n), command->predict);
-        if (!command->predict && !command->page)
+        if (table.rows.n == 0 && command->source)
+            refuse_source(command, arena, diag);
+        else if (!command->predict && !command->page)
             print(command, &table, &uncertainty.discrepancy);
         if (command->open && command->format == RECORDS_TABLE && !command->where && is_default(command))
             validate_open_print_nccl(stdout, files_own(arena, "results/measured/nccl_tables.csv"), diag);

@@ -1,4 +1,5 @@
 /* The page of evidence: tables in Markdown between the markers of a file. */
+#include "base/file_write.h"
 #include "cli/validate_parts.h"
 #include "cli/words.h"
 #include "config/csv.h"
@@ -578,14 +579,8 @@ enum status validate_page_write(const char *path, const struct validate_page *pa
     if (text && !good)
         diag_input(diag, at, "has no lines '%s%.*s' and '%.*s', between which the tables go, or others that begin so",
             BEGIN, (int)sizeof WRITTEN - 2, WRITTEN, (int)sizeof END - 2, END);
-    FILE *out = good ? fopen(path, "w") : NULL;
-    if (good && !out)
-        diag_io(diag, at, "cannot be written: %s", strerror(errno));
-    if (out) {
-        bool failed = fwrite(made, 1, size, out) != size;
-        if (fclose(out) != 0 || failed)
-            diag_io(diag, at, "cannot be written: %s", strerror(errno));
-    }
+    if (good)
+        file_write(path, made, size, diag);
     free(made);
     free(text);
     return diag->worst;

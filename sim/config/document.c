@@ -10,10 +10,33 @@ static enum status report_missing(enum files_kind kind, struct source_pos at, st
 {
     int reason = errno;
     struct arena arena = ARENA_INIT;
-    enum status status = diag_input(diag, at, "cannot open: %s; name a file that exists and can be read%s",
-        strerror(reason), files_hint(&arena, kind, at.file));
+    const char *hint = files_hint(&arena, kind, at.file);
+    const char *listed = kind == FILES_SCENARIOS && !*hint ? "; `flopcast files` lists those that come along" : "";
+    enum status status = diag_input(
+        diag, at, "cannot open: %s; name a file that exists and can be read%s%s", strerror(reason), hint, listed);
     arena_release(&arena);
     return status;
+}
+
+/* What a file is that begins so, and what to do with it; NULL: it may be a text. */
+static const char *binary_kind(const char *text, size_t n)
+{
+    static const struct {
+        const char *begin;
+        size_t n;
+        const char *what;
+    } kinds[] = {{"\x1f\x8b", 2, "compressed by gzip; unpack it by gunzip"},
+        {"SQLite format 3", 16, "a database; `flopcast plot` and `flopcast report` take one, by --db"},
+        {"(\xb5/\xfd", 4, "compressed by zstd; unpack it by unzstd"}, {"PK\x03\x04", 4, "a zip archive; unpack it"},
+        {"%PDF", 4, "a PDF"},
+        {"\x7f"
+         "ELF",
+            4, "a program"},
+        {"\x89PNG", 4, "a picture"}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (n >= kinds[i].n && memcmp(text, kinds[i].begin, kinds[i].n) == 0)
+            return kinds[i].what;
+    return NULL;
 }
 
 enum status config_read_file(char **out, size_t *n, enum files_kind kind, const char *path, struct diag *diag)
@@ -38,6 +61,11 @@ enum status config_read_file(char **out, size_t *n, enum files_kind kind, const 
         status = diag_io(diag, whole_file, "cannot read: %s", strerror(errno));
     else if (used > CONFIG_MAX_BYTES)
         status = diag_input(diag, whole_file, "larger than %d MiB; is this the right file?", CONFIG_MAX_BYTES >> 20);
+    if (status == STATUS_OK || used > CONFIG_MAX_BYTES) {
+        const char *what = binary_kind(text, used);
+        if (what)
+            status = diag_input(diag, whole_file, "this is %s", what);
+    }
     fclose(file);
     if (status != STATUS_OK) {
         free(text);

@@ -3,6 +3,7 @@
 #include "base/files.h"
 
 #include <string.h>
+#include <strings.h>
 
 enum { NAMES_BYTES = 256, WHY_BYTES = 160, LIMIT_BYTES = 48 };
 
@@ -128,6 +129,11 @@ static enum status read_enum(struct config_node node, const struct config_field 
     char names[NAMES_BYTES];
     config_join_names(names, sizeof names, field->names, n);
     const char *near = nearest_name(text, field->names, n);
+    bool switched = n > 1 && strcmp(field->names[0], "none") == 0; /* as other programs have it, on or off */
+    if (switched && (strcasecmp(text, "true") == 0 || strcasecmp(text, "on") == 0 || strcasecmp(text, "yes") == 0))
+        near = field->names[1];
+    if (switched && (strcasecmp(text, "false") == 0 || strcasecmp(text, "off") == 0 || strcasecmp(text, "no") == 0))
+        near = field->names[0];
     if (near)
         return diag_input(diag, config_pos(node), "'%.40s' is not one of %s; did you mean '%s'?", text, names, near);
     const char *help = field->help ? field->help : "";

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 enum { CHUNK_BYTES = 1 << 16 };
@@ -29,12 +30,13 @@ static struct source_pos whole_file(const struct input *input)
 enum status input_open(struct input **out, const char *path, struct diag *diag)
 {
     *out = NULL;
-    gzFile file = gzopen(path, "rb");
+    bool standard = strcmp(path, "-") == 0;
+    gzFile file = standard ? gzdopen(dup(STDIN_FILENO), "rb") : gzopen(path, "rb");
     if (!file)
         return diag_input(diag, (struct source_pos){path, 1, 1},
             "cannot open: %s; name a file that exists and can be read", strerror(errno));
     *out = xcalloc(1, sizeof **out);
-    (*out)->name = path;
+    (*out)->name = standard ? "standard input" : path;
     (*out)->file = file;
     return STATUS_OK;
 }

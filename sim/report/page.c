@@ -1,6 +1,6 @@
 #include "report/page.h"
 
-#include "report/file.h"
+#include "base/file_write.h"
 #include "report/page_parts.h"
 #include "report/page_texts.h"
 

@@ -1,7 +1,7 @@
 #include "report/report.h"
 
 #include "base/arena.h"
-#include "report/file.h"
+#include "base/file_write.h"
 #include "report/gnuplot.h"
 #include "report/script.h"
 

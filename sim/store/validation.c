@@ -2,6 +2,7 @@
 
 #include "store/database.h"
 #include "store/study.h"
+#include "store/where.h"
 
 #include <math.h>
 
@@ -115,6 +116,8 @@ enum status store_csv_where(
     sqlite3_stmt *statement = NULL;
     const char *rest = "";
     char *sql = sqlite3_mprintf("SELECT rowid FROM row WHERE (%s\n)", expression);
+    struct where_limit limit;
+    where_limit(&limit, db);
     int code = sqlite3_prepare_v2(db, sql, -1, &statement, &rest);
     enum status status = STATUS_OK;
     if (code == SQLITE_OK && *rest)
@@ -124,7 +127,10 @@ enum status store_csv_where(
             keep[r] = false;
     while (status == STATUS_OK && code == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW)
         keep[sqlite3_column_int64(statement, 0) - 1] = true;
-    if (status == STATUS_OK && sqlite3_errcode(db) != SQLITE_OK && sqlite3_errcode(db) != SQLITE_DONE)
+    where_unlimit(&limit, db);
+    if (status == STATUS_OK && where_was_too_long(&limit))
+        status = diag_input(diag, at, "'%s' takes too long; write a simpler condition", expression);
+    else if (status == STATUS_OK && sqlite3_errcode(db) != SQLITE_OK && sqlite3_errcode(db) != SQLITE_DONE)
         status = diag_input(diag, at,
             "'%s' is no condition on the columns of the table: %s; as in: gpus >= 64 AND "
             "source LIKE '%%MPT%%'",

@@ -176,7 +176,6 @@ static enum status refuse(struct store *store, const char *expression, struct ar
         diag, at(), "'%s' is no condition on points: %s; as in: gpus >= 64 AND train.micro_batch = 8", expression, why);
 }
 
-/* A condition may be any SQL, also one that does not end or that fills the memory; then it is refused. */
 enum {
     STEPS_AT_ONCE = 1000000,
     MOST_STEPS = 200 /* times as many: a thousand points take one */,
@@ -186,6 +185,23 @@ enum {
 static int too_long(void *steps)
 {
     return ++*(int *)steps > MOST_STEPS;
+}
+
+void where_limit(struct where_limit *limit, sqlite3 *db)
+{
+    *limit = (struct where_limit){0, sqlite3_limit(db, SQLITE_LIMIT_LENGTH, MOST_BYTES)};
+    sqlite3_progress_handler(db, STEPS_AT_ONCE, too_long, &limit->steps);
+}
+
+void where_unlimit(struct where_limit *limit, sqlite3 *db)
+{
+    sqlite3_progress_handler(db, 0, NULL, NULL);
+    sqlite3_limit(db, SQLITE_LIMIT_LENGTH, limit->bytes);
+}
+
+bool where_was_too_long(const struct where_limit *limit)
+{
+    return limit->steps > MOST_STEPS;
 }
 
 enum status where_keep(struct store *store, const char *expression, struct diag *diag)
@@ -212,14 +228,13 @@ enum status where_keep(struct store *store, const char *expression, struct diag 
     }
     sqlite3_finalize(statement);
     const char *differ = where_differ(store, &arena);
-    int steps = 0, bytes = sqlite3_limit(store->db, SQLITE_LIMIT_LENGTH, MOST_BYTES);
-    sqlite3_progress_handler(store->db, STEPS_AT_ONCE, too_long, &steps);
+    struct where_limit limit;
+    where_limit(&limit, store->db);
     if (status == STATUS_OK && sqlite3_exec(store->db, take_out, NULL, NULL, NULL) != SQLITE_OK)
-        status = steps > MOST_STEPS
+        status = where_was_too_long(&limit)
                      ? diag_input(diag, at(), "'%s' takes too long; write a simpler condition", expression)
                      : refuse(store, expression, &arena, diag);
-    sqlite3_progress_handler(store->db, 0, NULL, NULL);
-    sqlite3_limit(store->db, SQLITE_LIMIT_LENGTH, bytes);
+    where_unlimit(&limit, store->db);
     if (status == STATUS_OK && sqlite3_changes(store->db) > 0) {
         int left = 0;
         status = database_int(store, "SELECT count(*) FROM shown_setting", &left, diag);

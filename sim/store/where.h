@@ -8,6 +8,15 @@
  * NULL: there is none, or (*many) several. */
 const char *where_path(struct store *store, const char *name, bool *many, struct arena *arena);
 
+/* A condition of the user's may be any SQL, also one that does not end or that fills the memory: from here to
+ * where_unlimit() it is interrupted (SQLITE_INTERRUPT; where_was_too_long()) or refused. */
+struct where_limit {
+    int steps, bytes;
+};
+void where_limit(struct where_limit *limit, sqlite3 *db);
+void where_unlimit(struct where_limit *limit, sqlite3 *db);
+bool where_was_too_long(const struct where_limit *limit);
+
 /* Takes out of shown_setting the points that do not fit. */
 enum status where_keep(struct store *store, const char *expression, struct diag *diag);
 

@@ -1,6 +1,7 @@
 #include "validate/stored.h"
 
 #include "base/build.h"
+#include "base/file_write.h"
 #include "base/files.h"
 
 #include <errno.h>
@@ -89,11 +90,11 @@ static void write_row(FILE *out, const struct validate_table *table, const struc
 enum status validate_stored_write(const struct validate_table *table, const char *base,
     const struct scenario_uncertainty *uncertainty, const char *path, struct diag *diag)
 {
-    struct source_pos at = {.file = path};
     struct arena arena = ARENA_INIT;
-    FILE *out = fopen(path, "w");
-    if (!out)
-        return diag_io(diag, at, "cannot be written: %s", strerror(errno));
+    char *made = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&made, &size);
+    BUG_IF(!out, "open_memstream failed");
     fputs("# What flopcast " FLOPCAST_VERSION
           " predicts of published runs: written by `flopcast validate --results`, read by `--from`.\n",
         out);
@@ -114,10 +115,10 @@ enum status validate_stored_write(const struct validate_table *table, const char
         write_row(out, table, row, head, inputs_of(&arena, row, samples, uncertainty), made_by);
     }
     arena_release(&arena);
-    bool failed = ferror(out) != 0;
-    if (fclose(out) != 0 || failed)
-        return diag_io(diag, at, "cannot be written: %s", strerror(errno));
-    return STATUS_OK;
+    fclose(out);
+    enum status status = file_write(path, made, size, diag);
+    free(made);
+    return status;
 }
 
 /* ---- reading ---- */

@@ -136,8 +136,8 @@ expect 2 "$FLOPCAST" goodput a.yaml --set goodput.hang_share=1.5
 says err "hang_share"
 expect 2 "$FLOPCAST" goodput a.yaml --set goodput.hot_spare=1
 says err "did you mean"
-expect 2 "$FLOPCAST" goodput a.yaml --price h200=3
-says err "is called so"
+expect 0 "$FLOPCAST" goodput a.yaml --days 1 --seeds 2 --price h200=3
+says err "--price h200=3: warning: no GPU here is called so; there is V100"
 
 # In the database, and drawn: over GPUs, or over the interval where several are given. Shares of a point add up to all of the time.
 scenario months.yaml 'goodput: {gpu_mtbf: 20h, checkpoint_size: 100GB}'

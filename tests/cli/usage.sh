@@ -39,7 +39,24 @@ expect 0 "$FLOPCAST" run mine.yaml --plan
 [[ $(grep -c FULL_SHARD out) -ge 1 && $(wc -l <mine.yaml) -ge 8 ]] || fail "the example: $(<mine.yaml)"
 expect 0 "$FLOPCAST" help settings
 if grep -q '(null)' out; then fail "a setting has no sentence: $(grep -B 1 '(null)' out)"; fi
-expect 2 "$FLOPCAST" help settings run
+# Any other word is looked up: terms, commands, settings, numbers of hardware, columns.
+look_up() { # look_up WORD SENTENCE...
+    expect 0 "$FLOPCAST" help "$1"
+    says out "${@:2}"
+}
+look_up kv "KV cache" "keys and values of the tokens so far"
+look_up mfu "MFU" "columns of results" "mfu: MFU, %"
+look_up neftune "settings of a scenario, and of --set:" "train.neftune: false"
+look_up train.neftune "train.neftune: false"
+look_up Checkpointing "train.activation_checkpointing: none"
+look_up nic_bandwidth "cluster.node.nic_bandwidth:"
+expect 0 "$FLOPCAST" help settings neftune
+says out "train.neftune: false"
+expect 2 "$FLOPCAST" help settings xyzzy
+says err "no setting says anything of 'xyzzy'"
+# A file where a command is wanted.
+expect 2 "$FLOPCAST" t5_scaling
+says err "'t5_scaling' is no command but a file; flopcast run t5_scaling"
 # And all that files of hardware hold.
 for group in clusters nodes gpus; do
     expect 0 "$FLOPCAST" help "$group"

@@ -32,6 +32,10 @@ expect 0 "$FLOPCAST" validate --where "1 = 0" --format json
 [[ $(<out) == '[]' ]] || fail "no rows are an empty array"
 expect 0 "$FLOPCAST" validate --where "1 = 0"
 says out "training.csv' has no run that fits --where"
+expect 2 "$FLOPCAST" validate --source 'no such'
+says err "--source: error: no run fits 'no such'; there are the sources "
+expect 2 "$FLOPCAST" validate --where '(WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c) > 0'
+says err "takes too long; write a simpler condition"
 
 # Intervals: columns of every row, the discrepancy of the file where there are too few families to learn from.
 expect 0 "$FLOPCAST" validate --where "id IN ('MOS24-059', 'MOS24-016')" --samples 3 --format csv --db b.db

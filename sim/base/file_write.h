@@ -1,6 +1,6 @@
-/* Private to sim/report: files that are there whole or not at all. */
-#ifndef FLOPCAST_REPORT_FILE_H
-#define FLOPCAST_REPORT_FILE_H
+/* Files that are there whole or not at all. */
+#ifndef FLOPCAST_BASE_FILE_WRITE_H
+#define FLOPCAST_BASE_FILE_WRITE_H
 
 #include "base/status.h"
 

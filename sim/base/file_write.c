@@ -1,4 +1,4 @@
-#include "report/file.h"
+#include "base/file_write.h"
 
 #include "base/arena.h"
 
