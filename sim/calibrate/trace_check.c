@@ -76,11 +76,11 @@ enum status trace_check_load(
 
 /* ---- differences ---- */
 
-/* "583 ms", "13.1 ms", "0.042 ms". */
+/* "1583 ms", "13.1 ms", "0.042 ms". */
 static const char *in_ms(struct arena *arena, double s, bool sign)
 {
     double ms = 1e3 * s, size = fabs(ms);
-    int digits = size >= 100 ? 0 : size >= 1 ? 1 : 3;
+    int digits = size >= 1000 ? 0 : size >= 1 ? 1 : 3;
     return sign ? arena_printf(arena, "%+.*f ms", digits, ms) : arena_printf(arena, "%.*f ms", digits, ms);
 }
 

@@ -268,14 +268,24 @@ static void print_kernels(FILE *out, const struct trace_sum *sum, int top)
     table_finish(out, &table);
 }
 
-static void print_differences(FILE *out, const struct trace_check *check, bool parts, int top)
+/* A line, on a screen as many as it takes. */
+static void sentence(FILE *out, const char *text)
+{
+    if (screen_width(out) > 0)
+        words_paragraph(out, text);
+    else
+        fprintf(out, "%s\n", text);
+}
+
+static void print_differences(FILE *out, const struct trace_check *check, bool parts, int top, struct arena *arena)
 {
     const char *head = parts ? "" : "\nkernels and collectives that differ most, hidden or not:\n";
     for (int i = 0, n = 0; i < check->differences.n && n < top; i++) {
         const struct trace_difference *difference = &check->differences.at[i];
         if (difference->part != parts)
             continue;
-        fprintf(out, "%s%3d. %s\n", head, ++n, difference->text);
+        fputs(head, out);
+        sentence(out, arena_printf(arena, "%3d. %s", ++n, difference->text));
         head = "";
     }
 }
@@ -285,8 +295,8 @@ static void print_verdict(FILE *out, const struct trace_check *check, int top, s
 {
     fputc('\n', out);
     if (check->compared) {
-        fprintf(out, "%s\n", check->verdict);
-        print_differences(out, check, true, top);
+        sentence(out, check->verdict);
+        print_differences(out, check, true, top, arena);
     } else if (check->measured.step_s > 0) {
         words_paragraph(out, trace_check_loss(&check->measured, arena));
     }
@@ -302,7 +312,7 @@ static void print(FILE *out, const struct check_command *command, const struct t
     print_collectives(out, check, command->top);
     print_kernels(out, &check->measured, command->top);
     if (check->compared)
-        print_differences(out, check, false, command->top);
+        print_differences(out, check, false, command->top, &arena);
     arena_release(&arena);
 }
 
@@ -383,9 +393,14 @@ int calibrate_check_trace(int argc, char **argv)
     struct diag diag = DIAG_INIT;
     struct trace_check check = {0};
     command_line_parse(&line, argc, argv, &command);
+    int sides = 1 + (command.scenario != NULL);
+    words_progress("check trace", "sides: it is read", 0, sides);
     enum status status = trace_check_load(&check, command.file, command.device, command.steps, &diag);
-    if (status == STATUS_OK && command.scenario)
+    words_progress("check trace", command.scenario ? "sides; it is simulated" : "sides", 1, sides);
+    if (status == STATUS_OK && command.scenario) {
         status = compare(&command, &check, &diag);
+        words_progress("check trace", "sides                  ", sides, sides);
+    }
     if (status == STATUS_OK && command.format != RECORDS_TABLE)
         print_records(stdout, &check, command.format);
     else if (status == STATUS_OK)

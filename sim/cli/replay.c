@@ -3,6 +3,7 @@
 #include "cli/given.h"
 #include "cli/replay.h"
 #include "cli/rows.h"
+#include "cli/words.h"
 
 #include "base/files.h"
 #include <argp.h>
@@ -111,10 +112,12 @@ int cmd_replay(int argc, char **argv)
     struct hw hw;
     struct hw_sources sources;
     struct replay replay;
+    words_progress("replay", "runs", 0, 1);
     command.topology = files_find(&arena, FILES_CLUSTERS, command.topology);
     if (hw_load_from(&hw, &sources, command.topology, &arena, &diag) == STATUS_OK &&
         given_cluster(&hw, &sources, command.overrides.list.at, command.overrides.list.n, &arena, &diag) == STATUS_OK &&
         replay_run(&replay, &command.replay, &hw, &arena, &diag) == STATUS_OK) {
+        words_progress("replay", "runs", 1, 1);
         if (command.format == RECORDS_TABLE)
             print_step(&replay, &hw);
         replay_print_comm(&replay, "\ncollectives and messages of all ranks, alike together:\n", command.format);

@@ -28,6 +28,7 @@ struct command {
     VEC(const char *) fixed;
     enum records_format format;
     struct overrides overrides;
+    int done; /* runs, for who waits */
 };
 
 /* Of the ranks; trace->rank is set of all. */
@@ -191,8 +192,14 @@ static int by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* One run more of all: the traced one, then those of each line. */
+static void count_run(struct command *command)
+{
+    words_progress("trace scale", "runs", command->done++, 1 + command->gpus.n * (1 + command->samples));
+}
+
 /* The same on clusters as this one may be (hw/draw.h); kernels and host stay as they were traced. */
-static enum status sample(struct scaled *out, const struct command *command, const struct traces *traces,
+static enum status sample(struct scaled *out, struct command *command, const struct traces *traces,
     const struct trace_plan_options *plan, const struct hw *hw, const struct hw_fits *fits, struct diag *diag)
 {
     double *steps = xcalloc((size_t)command->samples, sizeof *steps);
@@ -202,6 +209,7 @@ static enum status sample(struct scaled *out, const struct command *command, con
         struct hw drawn = *hw;
         struct scaled one = {0};
         struct trace_plan_options planned = *plan;
+        count_run(command);
         hw_draw(&drawn, fits, (uint64_t)command->seed, (uint64_t)k);
         planned.hw = &drawn;
         status = scale(&one, command, traces, &planned, &drawn, &arena, diag);
@@ -410,15 +418,19 @@ static enum status scale_all(struct command *command, struct scaled *rows, const
         .hw = hw,
         .traced = traced};
     struct scenario_uncertainty uncertainty;
+    count_run(command);
     status = trace_find_alone(traces->list.at, traces->ranks.at, traces->ranks.n, &plan, diag);
     if (command->samples > 0 && status == STATUS_OK)
         status = scenario_uncertainty_load(&uncertainty, files_folder(arena), arena, diag);
     for (int i = 0; i < command->gpus.n && status == STATUS_OK; i++) {
         plan.gpus = command->gpus.at[i];
+        count_run(command);
         status = scale(&rows[i], command, traces, &plan, hw, arena, diag);
         if (status == STATUS_OK && command->samples > 0)
             status = sample(&rows[i], command, traces, &plan, hw, &uncertainty.fits, diag);
     }
+    if (status == STATUS_OK)
+        count_run(command);
     return status;
 }
 

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 static const double MiB = 0x1p20, GiB = 0x1p30; /* what PyTorch and nvidia-smi count in */
 
@@ -145,4 +146,10 @@ const char *words_shell(const char *text, struct arena *arena)
     for (; *text; text++)
         word = arena_printf(arena, *text == '\'' ? "%s'\\''" : "%s%c", word, *text);
     return arena_printf(arena, "%s'", word);
+}
+
+void words_progress(const char *command, const char *what, int done, int total)
+{
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "\r%s: %d of %d %s%s", command, done, total, what, done == total ? "\n" : "");
 }

@@ -22,6 +22,10 @@ void words_paragraph(FILE *out, const char *text);
 /* "gpt2 DDP, batch 8, 16 GPUs". */
 const char *words_point(const struct scenario_point *point, struct arena *arena);
 
+/* "trace scale: 3 of 12 runs" on a terminal that one waits at (stderr), again and again in one line; ends it with the
+ * last. */
+void words_progress(const char *command, const char *what, int done, int total);
+
 /* What a scenario assumes: its lines as a list below a head. */
 void words_assumptions(FILE *out, const char *lines);
 

@@ -34,7 +34,7 @@ for bytes in 8196000 31502336 26255360 26550272 9724160; do
     grep -qE "^all_reduce +2 +$bytes +1 +1 " out || fail "the bucket of $bytes B: $(grep all_reduce out)"
 done
 grep -qE "^broadcast +2 +212480 +1 +1 +30.3 " out || fail "the broadcast of buffers: $(grep broadcast out)"
-says out "the step takes 222 ms, simulated " "nearly all of it is the first of its parts:" "  1. +181 ms: the GPU waits for the host for 181 ms, simulated 0.000 ms" \
+says out "the step takes 222.4 ms, simulated " "nearly all of it is the first of its parts:" "  1. +180.9 ms: the GPU waits for the host for 180.9 ms, simulated 0.000 ms" \
     "all_reduce, hidden or not, takes 15.6 ms, simulated " "; 5 of them, simulated 5, waiting"
 [[ $(grep -n "the step takes" out | cut -d : -f 1) -lt $(grep -n "time of a step" out | cut -d : -f 1) ]] || fail "the verdict is not first: $(<out)"
 if grep -qE "[0-9]e[+-][0-9]" out; then fail "digits that nobody reads: $(grep -E "[0-9]e[+-][0-9]" out)"; fi
