@@ -52,7 +52,7 @@ struct coll_cost nccl_case_cost(const struct nccl_fit *fit, const struct nccl_ca
     if (which->version != COLL_ANY)
         hw.cluster.nccl_version = which->version;
     const struct coll_shape shape = {which->ranks, which->nodes, which->ranks / which->nodes};
-    return coll_choose(which->kind, bytes, shape, &hw, which->force);
+    return coll_nccl_choice(which->kind, bytes, shape, &hw, which->force);
 }
 
 double nccl_case_predict_s(const struct nccl_fit *fit, const struct nccl_case *which, double bytes)

@@ -348,36 +348,9 @@ static void print_bounds(const struct predicted *rows, int n, struct arena *aren
         char sizes[64], most[64] = "more than half of the time is hops and steps";
         snprintf(sizes, sizeof sizes, end > i + 1 ? "%.0f to %.0f B" : "%.0f B", rows[i].bytes, rows[end - 1].bytes);
         if (coll_bound(&rows[i].cost) != COLL_BOUND_LATENCY)
-            snprintf(most, sizeof most, "busbw is at most %.1f GB/s", rows[end - 1].cost.max_rate_Bps * 1e-9);
+            snprintf(most, sizeof most, "busbw tends to %.1f GB/s", rows[end - 1].cost.max_rate_Bps * 1e-9);
         printf("# Bound by %-11s : %s: %s\n", words, sizes, most);
     }
-}
-
-/* Where NCCL's choice is not the fastest: the size at which that costs most. */
-static void print_missed(
-    const struct collective_command *command, const struct hw *hw, const struct predicted *rows, int n)
-{
-    bool is_free = command->force.algorithm == COLL_ANY && command->force.protocol == COLL_ANY && !command->degraded;
-    const struct coll_shape shape = {command->gpus, command->nodes, command->gpus / command->nodes};
-    struct coll_missed worst = {0};
-    double saved = 0, bytes = 0;
-    for (int i = 0; i < n && is_free; i++) {
-        struct coll_missed missed = coll_missed((enum coll_kind)command->kind, rows[i].bytes, shape, hw);
-        double saves = missed.isolated_s > 0 ? 1 - missed.isolated_s / coll_isolated_s(rows[i].cost) : 0;
-        if (saves > saved) {
-            saved = saves;
-            worst = missed;
-            bytes = rows[i].bytes;
-        }
-    }
-    if (!(saved > 0))
-        return;
-    char nics[64] = "";
-    if (worst.channels > 0)
-        snprintf(nics, sizeof nics, ", on %d channels as NCCL lays for NICs of %.0f Gb/s", worst.channels,
-            8e-9 * worst.nic_Bps);
-    printf("# Not the fastest      : at %.0f B %.0f %% less time with %s and %s%s\n", bytes, 100 * saved,
-        coll_algorithm_names[worst.algorithm], coll_protocol_names[worst.protocol], nics);
 }
 
 static void print_nccl_tests(const struct collective_command *command, const struct hw *hw,
@@ -391,7 +364,6 @@ static void print_nccl_tests(const struct collective_command *command, const str
     }
     printf("# Out of bounds values : 0 OK\n# Avg bus bandwidth    : %g\n", busbw_sum / n * 1e-9);
     print_bounds(rows, n, arena);
-    print_missed(command, hw, rows, n);
     fputs("#\n", stdout);
 }
 

@@ -368,12 +368,6 @@ static void print_comm(FILE *out, struct whatif *whatif, int point)
         fputc('\n', out);
         words_paragraph(out, scenario_comm_change(arena, arena_printf(arena, "(%d) %s", v, variant->label),
                                  &base->comms[point], &variant->comms[point], &change));
-        const char *laid =
-            variant->comms[point].n_items == 0
-                ? NULL
-                : scenario_channels_change(arena, &base->set.points[point].hw, &variant->set.points[point].hw);
-        if (laid)
-            words_paragraph(out, laid);
     }
 }
 

@@ -11,6 +11,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define GB 1e9
@@ -192,62 +193,61 @@ const char *coll_channels_words(char *buffer, size_t n, const struct hw *hw)
     return buffer;
 }
 
-/* The fastest of all, whatever NCCL's estimate says. */
-static struct coll_cost fastest(enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw)
+/* Everything that NCCL's choice and its channels depend on of the NICs. */
+struct laid {
+    int channels, of_nodes, found;
+    double speed_Bps, nvls_Bps;
+};
+
+static struct laid find_laid(struct coll_shape shape, const struct hw *hw)
 {
-    struct coll_cost fastest = coll_choose(kind, bytes, shape, hw, COLL_FREE), cost;
-    for (int a = 0; a < COLL_ALGORITHM_COUNT; a++)
-        for (int p = 0; p < COLL_PROTOCOL_COUNT; p++)
-            if (a != COLL_HIERARCHICAL &&
-                coll_cost(&cost, kind, (enum coll_algorithm)a, (enum coll_protocol)p, bytes, shape, hw) &&
-                coll_isolated_s(cost) < coll_isolated_s(fastest))
-                fastest = cost;
-    return fastest;
+    struct coll_search search = nccl_search(shape, hw);
+    bool whole = shape.per_node == (int)hw->node.gpus.value && !quantity_is_set(hw->cluster.nccl_channels);
+    return (struct laid){search.channels, whole ? search.channels : (int)coll_channels(true, hw), search.found,
+        search.speed_Bps, nccl_graph(COLL_NVLS_TREE, shape, hw).across_Bps};
 }
 
-/* Of slower NICs, those with other channels: for each number of channels the fastest of them, B/s; 0: none. Room for
- * channels changes where a NIC has room for one more of some speed. */
-static void slower_nics(double *fastest_Bps, const struct hw *hw)
+static bool same_laid(const struct laid *a, const struct laid *b)
+{
+    return a->channels == b->channels && a->of_nodes == b->of_nodes && a->found == b->found &&
+           a->speed_Bps == b->speed_Bps && a->nvls_Bps == b->nvls_Bps;
+}
+
+static int by_channels(const void *a, const void *b)
+{
+    const struct nccl_nics *x = a, *y = b;
+    if (x->channels != y->channels)
+        return x->channels < y->channels ? -1 : 1;
+    return (x->nic_Bps < y->nic_Bps) - (x->nic_Bps > y->nic_Bps);
+}
+
+int nccl_slower_nics(struct nccl_nics out[NCCL_MOST_SLOWER], struct coll_shape shape, const struct hw *hw)
 {
     static const double just_below = 1 - 1e-9;
     const struct generation *generation = find_generation(hw);
+    struct laid laid[NCCL_MOST_SLOWER], own = find_laid(shape, hw);
     double near = fmax(1, hw->node.nics.value / hw->node.gpus.value);
     struct hw slower = *hw;
+    int n = 0, most = (int)fmax(1, MOST_SEARCHED / hw->node.nics.value * near);
     for (int i = 0; i < MOST_SPEEDS && generation->across_GBps[i] > 0; i++)
-        for (int k = 1; k <= MOST_SEARCHED; k++) {
+        for (int k = 1; k <= most; k++) {
             double nic_Bps = k * generation->across_GBps[i] * GB / near * just_below;
             if (nic_Bps >= hw->node.nic_bandwidth.value)
                 break;
             slower.node.nic_bandwidth.value = nic_Bps;
-            double *longest = &fastest_Bps[coll_search(&slower).channels];
-            *longest = fmax(*longest, nic_Bps);
+            struct laid here = find_laid(shape, &slower);
+            int at = 0;
+            while (at < n && !same_laid(&laid[at], &here))
+                at++;
+            if (same_laid(&here, &own) || at == NCCL_MOST_SLOWER)
+                continue;
+            if (at == n)
+                out[n++] = (struct nccl_nics){.channels = here.of_nodes, .own_channels = here.of_nodes == own.of_nodes};
+            laid[at] = here;
+            out[at].nic_Bps = fmax(out[at].nic_Bps, nic_Bps);
         }
-}
-
-struct coll_missed coll_missed(enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw)
-{
-    static const double matters = 0.99;
-    struct coll_missed missed = {0};
-    if (shape.ranks == 1)
-        return missed;
-    double chosen_s = coll_isolated_s(coll_choose(kind, bytes, shape, hw, COLL_FREE)), least_s = matters * chosen_s;
-    double nic_Bps[MOST_CHANNELS + 1] = {0};
-    bool laid = shape.nodes > 1 && !quantity_is_set(hw->cluster.nccl_channels);
-    int channels = laid ? coll_search(hw).channels : 0;
-    if (laid)
-        slower_nics(nic_Bps, hw);
-    nic_Bps[channels] = hw->node.nic_bandwidth.value;
-    for (int c = 0; c <= MOST_CHANNELS; c++) {
-        struct hw slower = *hw;
-        slower.node.nic_bandwidth.value = nic_Bps[c];
-        if (nic_Bps[c] == 0)
-            continue;
-        struct coll_cost cost = fastest(kind, bytes, shape, &slower);
-        if (coll_isolated_s(cost) < least_s) {
-            least_s = coll_isolated_s(cost);
-            missed = (struct coll_missed){
-                least_s, cost.algorithm, cost.protocol, c == channels ? 0 : c, c == channels ? 0 : nic_Bps[c]};
-        }
-    }
-    return missed;
+    qsort(out, (size_t)n, sizeof *out, by_channels);
+    for (int i = 0; i < n; i++)
+        out[i].first = i == 0 || out[i - 1].channels != out[i].channels;
+    return n;
 }

@@ -1,7 +1,6 @@
 #include "coll/coll.h"
 
 #include "coll/algorithm.h"
-#include "coll/tuner.h"
 
 #include "base/status.h"
 
@@ -139,50 +138,4 @@ enum coll_bound coll_bound(const struct coll_cost *cost)
 {
     bool waits = cost->bus_bytes > 0 && cost->latency_s > coll_bytes_s(cost);
     return waits ? COLL_BOUND_LATENCY : cost->rate_bound;
-}
-
-/* What NCCL goes by: its own estimate, or as long as it takes, where that is not known. */
-static double counted_s(const struct coll_cost *cost, const struct coll_query *query)
-{
-    double estimate_s;
-    return nccl_estimate(&estimate_s, query, cost->algorithm) ? estimate_s
-                                                              : coll_isolated_s(*cost) - cost->unestimated_s;
-}
-
-static bool best(struct coll_cost *out, enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw,
-    struct coll_force force)
-{
-    double least_s = HUGE_VAL;
-    bool found = false;
-    for (int a = 0; a < COLL_ALGORITHM_COUNT; a++)
-        for (int p = COLL_PROTOCOL_COUNT - 1; p >= 0; p--) {
-            bool wanted = force.algorithm == COLL_ANY ? a != COLL_HIERARCHICAL : force.algorithm == a;
-            struct coll_cost cost;
-            if (!wanted || (force.protocol != COLL_ANY && force.protocol != p) ||
-                !coll_cost(&cost, kind, (enum coll_algorithm)a, (enum coll_protocol)p, bytes, shape, hw))
-                continue;
-            const struct coll_query query = {kind, (enum coll_protocol)p, bytes, shape, hw};
-            double s = shape.ranks > 1 ? counted_s(&cost, &query) : 0;
-            if (!found || s < least_s) {
-                *out = cost;
-                least_s = s;
-            }
-            found = true;
-        }
-    return found;
-}
-
-struct coll_cost coll_choose(
-    enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw, struct coll_force force)
-{
-    struct coll_cost cost;
-    const struct coll_query query = {.kind = kind, .bytes = bytes, .shape = shape, .hw = hw};
-    if (force.algorithm == COLL_ANY && force.protocol == COLL_ANY)
-        nccl_aws_choice(&force, &query);
-    const struct coll_force tries[] = {force, {force.algorithm, COLL_ANY}, {COLL_ANY, force.protocol}, COLL_FREE};
-    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++)
-        if (best(&cost, kind, bytes, shape, hw, tries[i]))
-            return cost;
-    BUG_IF(true, "nothing can do %s", coll_kind_names[kind]);
-    return cost;
 }

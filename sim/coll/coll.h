@@ -24,6 +24,14 @@
  * cluster's nccl_version; AWS's plugin has a say (coll/tuner_aws.c). All choices that logs state come out so
  * (tests/coll/test_logs.c). Where that estimate is not known, the shortest isolated time.
  *
+ * Two laws stand above it, which are a choice of this model and not NCCL's: NCCL's estimates know little of the
+ * network, so by them a faster NIC could be slower (by up to 13 times) and more ranks faster. Here a collective takes
+ * no longer than NCCL's choice and channels would take with slower NICs in the same machine, as NCCL_ALGO, NCCL_PROTO
+ * and NCCL_MAX_NCHANNELS can force them; nor, on whole nodes or the same number of GPUs of several, than the same
+ * message takes on more nodes, up to eight times as many (2, 3, 4, 6, 8, 12, ...). Inside a node more ranks may be
+ * faster, as measured: three and more can use NVLS. Numbers that are fitted to tables are fitted to NCCL's own choice,
+ * without the laws (coll_nccl_choice()).
+ *
  * Modelled: Ring for all kinds except all_to_all and send_recv; Tree, NVLS (one node), NVLSTree and CollNet (SHARP) for
  * all_reduce; PAT for all_gather and reduce_scatter with one rank a node; LL and LL128 for Ring and Tree. Rings enter
  * and leave each node once and are rotated over its NICs. A group of some GPUs of an NVLink mesh uses the links among
@@ -186,10 +194,10 @@ bool coll_by_channels(enum coll_algorithm algorithm);
 double coll_sms(struct coll_shape shape, const struct hw *hw);
 
 /* Seconds of an intra- or inter-node hop of a ring, a tree (COLL_TREE) or a chain (COLL_COLLNET_CHAIN). bytes: of the
- * whole message, which decides how many channels it is spread over, c: a hop between nodes takes NCCL's own latency and
- * a post latency x (c - 1)^0.5. No table has two numbers of channels and all fit as well with any exponent, so 0.5 is
- * assumed, between 0 (all is shared) and 1 (nothing is): 1,024 ranks with 32 channels ask for 0.6 beside 16 with 24
- * (nccl-tests#322, #309; with 0 they are 13 % off, with 1 8 %, with 0.5 4 %), Slingshot beside EFA for 0.5. */
+ * whole message, which decides how many channels it could fill, c: a hop between nodes takes NCCL's own latency and a
+ * post latency x (1 - 1/c), whatever NCCL lays. That more channels add more was the form before ((c - 1)^0.5); no table
+ * has two numbers of channels, both forms fit all tables alike, and this one lets no faster NIC or further channel make
+ * a hop longer. It puts 1,024 ranks with 32 channels 13 % too low at 1 and 2 GiB (nccl-tests#322; before 4 %). */
 double coll_hop_s(
     enum coll_algorithm algorithm, enum coll_protocol protocol, double bytes, bool inter_node, const struct hw *hw);
 
@@ -229,6 +237,10 @@ bool coll_cost(struct coll_cost *out, enum coll_kind kind, enum coll_algorithm a
 
 /* Of what force leaves open, the algorithm and protocol that NCCL chooses. A forced one that is not
  * possible is left open instead, the protocol first, as NCCL falls back. */
+struct coll_cost coll_nccl_choice(
+    enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw, struct coll_force force);
+
+/* The same within the two laws above: what a collective takes. */
 struct coll_cost coll_choose(
     enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw, struct coll_force force);
 
@@ -263,17 +275,5 @@ double coll_hbm_Bps(struct coll_cost cost);
 
 /* Latency where it is more than half of that, else what bounds the rate. */
 enum coll_bound coll_bound(const struct coll_cost *cost);
-
-/* A faster way that NCCL's choice misses, so that a faster NIC could make a collective slower: another algorithm and
- * protocol, or the other number of channels that NCCL lays for slower NICs
- * in the same machine (each channel posts separately). The fastest of these and its time. */
-struct coll_missed {
-    double isolated_s; /* 0: nothing that is faster by more than 1 % */
-    enum coll_algorithm algorithm;
-    enum coll_protocol protocol;
-    int channels;   /* of slower NICs; 0: those that NCCL lays */
-    double nic_Bps; /* bandwidth of each of these */
-};
-struct coll_missed coll_missed(enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw);
 
 #endif

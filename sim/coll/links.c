@@ -2,6 +2,7 @@
 #include "coll/algorithm.h"
 #include "coll/nccl.h"
 
+#include <limits.h>
 #include <math.h>
 
 double coll_gpu_Bps(const struct hw *hw)
@@ -182,11 +183,10 @@ static double intra_hop_s(enum coll_algorithm like, enum coll_protocol protocol,
     return hw->node.nccl_hop_latency.value * builtin_s / nccl_hop_s[COLL_RING][link][COLL_SIMPLE];
 }
 
-/* By how many times a post a message's channels beyond the first delay a hop: the root of their number. Were all of it
- * shared it would be one, were nothing shared their number. */
-static double more_channels(enum coll_protocol protocol, double bytes, const struct hw *hw)
+/* Share of the posts of many channels that a message makes: of one channel nothing, of c all but one of them. */
+static double more_channels(enum coll_protocol protocol, double bytes)
 {
-    return sqrt(nccl_channels(protocol, bytes, (int)coll_channels(true, hw)) - 1);
+    return 1 - 1 / nccl_channels(protocol, bytes, INT_MAX);
 }
 
 /* The tuner adds the network's own latency once, twice for Simple, which flushes. */
@@ -210,7 +210,7 @@ static double inter_hop_s(enum coll_algorithm like, enum coll_protocol protocol,
     double slices = like == COLL_RING && protocol == COLL_SIMPLE ? nccl_slices : 1;
     double post_s =
         like == COLL_RING ? slices * cluster->nccl_ring_post_latency.value : cluster->nccl_tree_post_latency.value;
-    return net_hop_s(like, protocol, hw) + post_s * more_channels(protocol, bytes, hw);
+    return net_hop_s(like, protocol, hw) + post_s * more_channels(protocol, bytes);
 }
 
 double coll_hop_s(

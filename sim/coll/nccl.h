@@ -59,6 +59,17 @@ struct nccl_graph {
 };
 struct nccl_graph nccl_graph(enum coll_algorithm algorithm, struct coll_shape shape, const struct hw *hw);
 
+/* Slower NICs in the same machine, for which NCCL finds other channels or counts with another speed: of each such
+ * result the fastest. Those with as many channels stand together, the fastest of them first. Returns their number. */
+enum { NCCL_MOST_SLOWER = 128 };
+struct nccl_nics {
+    double nic_Bps; /* of each */
+    int channels;   /* coll_channels() */
+    bool first;     /* of its number of channels */
+    bool own_channels;
+};
+int nccl_slower_nics(struct nccl_nics out[NCCL_MOST_SLOWER], struct coll_shape shape, const struct hw *hw);
+
 /* Bytes of a message of NVLS or (on several nodes) NVLSTree that pass through the switch in one step: a chunk of every
  * channel of every head. Chunks: calcCollChunking of src/enqueue.cc, 2.20 on; channels: NVLS_NCHANNELS_* of
  * src/transport/nvls.cc, at least NCCL_MIN_CTAS. Kind: assumed, quoted from memory; measured bends stand where they put

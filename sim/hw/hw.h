@@ -173,8 +173,8 @@ struct hw_cluster {
     struct quantity nccl_efficiency;  /* share of the NICs' bandwidth that ring busbw reaches, fraction */
     struct quantity nccl_net_latency; /* s of an inter-node hop, more than NCCL's own table has for the network */
     /* Optional. */
-    struct quantity nccl_ring_post_latency; /* s that a second channel adds to an inter-node hop of a ring; c channels
-                                               add sqrt(c - 1) times as much; default 0 */
+    struct quantity nccl_ring_post_latency; /* s that posts add to an inter-node hop of a ring whose message fills many
+                                               channels; c of them add 1 - 1/c of it; default 0 */
     struct quantity nccl_tree_post_latency; /* the same of a tree's */
     struct quantity nccl_credit_latency; /* s until a place in a ring's buffer (Simple) is free again; default: a hop of
                                             one channel */

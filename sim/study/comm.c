@@ -261,20 +261,6 @@ const char *scenario_channels_sentence(struct arena *arena, const struct scenari
         laid, rate(arena, each));
 }
 
-const char *scenario_channels_change(struct arena *arena, const struct hw *before, const struct hw *after)
-{
-    double was = coll_channels(true, before), is = coll_channels(true, after);
-    struct quantity post = after->cluster.nccl_ring_post_latency;
-    char latency[64];
-    if (was == is || !quantity_is_set(post))
-        return NULL;
-    return arena_printf(arena,
-        "NCCL lays %g channels across nodes instead of %g. Each adds to the latency of a hop by one number "
-        "(nccl_ring_post_latency, %s, %s), which no table of several numbers of channels confirms for messages of this "
-        "size: a step that faster NICs or more channels make longer is doubtful.",
-        is, was, quantity_format(latency, sizeof latency, post.value, DIM_SECONDS), hw_kind_name(post.kind));
-}
-
 /* "channels before and after", "NIC before, channels after" */
 static const char *before_and_after(struct arena *arena, const char *before, const char *after)
 {

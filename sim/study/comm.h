@@ -54,13 +54,8 @@ const char *scenario_comm_sentence(
     struct arena *arena, const char *label, const struct scenario_comm *comm, const struct hw *hw);
 
 /* In plain words: where channels across nodes bind most, how many NCCL lays and why, and on which number of what kind
- * that rests; NULL where they do not bind. More of them are not advised: each adds to the latency of a hop. */
+ * that rests; NULL where they do not bind. */
 const char *scenario_channels_sentence(struct arena *arena, const struct scenario_comm *comm, const struct hw *hw);
-
-/* In plain words: that NCCL lays another number of channels across nodes on a changed cluster, and on what the latency
- * of each rests; NULL: as many. No table at hand has messages as FSDP sends them on hundreds of ranks with several
- * numbers of channels (results/NOTES.md). */
-const char *scenario_channels_change(struct arena *arena, const struct hw *before, const struct hw *after);
 
 /* A step after a change over that before: its time and the tokens that it trains on, of the whole job. Where these
  * differ, speeds are compared and not steps. counted: "tokens", or "images". */

@@ -182,9 +182,9 @@ static void a_faster_nic_helps_where_it_binds(void **state)
     fastest.node.nic_bandwidth.value *= 4;
     struct coll_shape shape = shape_of(32, 1);
     static const struct coll_force ring = {COLL_RING, COLL_SIMPLE};
-    struct coll_cost before = coll_choose(COLL_ALL_REDUCE, 8e9, shape, &slow, ring),
-                     after = coll_choose(COLL_ALL_REDUCE, 8e9, shape, &fast, ring),
-                     most = coll_choose(COLL_ALL_REDUCE, 8e9, shape, &fastest, ring);
+    struct coll_cost before = coll_nccl_choice(COLL_ALL_REDUCE, 8e9, shape, &slow, ring),
+                     after = coll_nccl_choice(COLL_ALL_REDUCE, 8e9, shape, &fast, ring),
+                     most = coll_nccl_choice(COLL_ALL_REDUCE, 8e9, shape, &fastest, ring);
     near(before.max_rate_Bps, 100e9);
     assert_int_equal(coll_bound(&before), COLL_BOUND_NIC);
     near(after.max_rate_Bps, 200e9);
@@ -192,8 +192,8 @@ static void a_faster_nic_helps_where_it_binds(void **state)
     assert_true(coll_isolated_s(before) > 1.5 * coll_isolated_s(after));
     near(most.max_rate_Bps, 320e9);
     assert_int_equal(coll_bound(&most), COLL_BOUND_CHANNELS);
-    before = coll_choose(COLL_ALL_REDUCE, 1e3, shape, &slow, COLL_FREE);
-    after = coll_choose(COLL_ALL_REDUCE, 1e3, shape, &fast, COLL_FREE);
+    before = coll_nccl_choice(COLL_ALL_REDUCE, 1e3, shape, &slow, COLL_FREE);
+    after = coll_nccl_choice(COLL_ALL_REDUCE, 1e3, shape, &fast, COLL_FREE);
     /* 1 kB of LL crosses at 24 % of 100 GB/s, up and down two levels: 0.16 us of 35, half of it gained */
     assert_true(coll_isolated_s(before) - coll_isolated_s(after) < 5e-3 * coll_isolated_s(before));
     assert_int_equal(coll_bound(&before), COLL_BOUND_LATENCY);

@@ -408,7 +408,8 @@ static void larger_messages_take_longer(void **state)
                         before[a][p] = coll_isolated_s(cost);
                         least_s = fmin(least_s, a == COLL_HIERARCHICAL ? HUGE_VAL : before[a][p]);
                     }
-                struct coll_cost cost = coll_choose((enum coll_kind)kind, bytes, shape_of(size, 1), &hw, COLL_FREE);
+                struct coll_cost cost =
+                    coll_nccl_choice((enum coll_kind)kind, bytes, shape_of(size, 1), &hw, COLL_FREE);
                 assert_true(coll_isolated_s(cost) >= least_s);
             }
         }
@@ -445,21 +446,6 @@ static void links_of_a_group(void **state)
     hw.node.nics.value = 1; /* eight GPUs share it */
     near(coll_links(shape_of(16, 1), &hw), 2);
     near(coll_links(shape_of(2, 8), &hw), 2);
-}
-
-/* NCCL takes LL128 for a broadcast of 64 MB and misses Simple (see coll.ring, 2.31 and 2.16 ms). Of 8 GB gathered in a
- * node there is nothing better, of one rank nothing at all. */
-static void what_the_choice_misses(void **state)
-{
-    (void)state;
-    struct coll_shape shape = shape_of(64, 1);
-    struct coll_missed missed = coll_missed(COLL_BROADCAST, 64e6, shape, &test_hw);
-    assert_int_equal(missed.algorithm, COLL_RING);
-    assert_int_equal(missed.protocol, COLL_SIMPLE);
-    assert_int_equal(missed.channels, 0);
-    near(missed.isolated_s, 257e-6 + 7 * 24 * 0x1p19 / 80e9 + 64e6 / 80e9);
-    near(coll_missed(COLL_ALL_GATHER, 8e9, shape_of(8, 1), &test_hw).isolated_s, 0);
-    near(coll_missed(COLL_ALL_GATHER, 8e9, shape_of(1, 1), &test_hw).isolated_s, 0);
 }
 
 /* A group on the second node, every second GPU of the third: each lies in one. */
@@ -539,7 +525,6 @@ int main(void)
         cmocka_unit_test(larger_messages_take_longer),
         cmocka_unit_test(traffic_of_hbm_by_algorithm),
         cmocka_unit_test(links_of_a_group),
-        cmocka_unit_test(what_the_choice_misses),
         cmocka_unit_test(groups_that_begin_on_a_later_node),
         cmocka_unit_test(the_longest_stage_bounds_the_hierarchy),
         cmocka_unit_test(who_knows_ll128),

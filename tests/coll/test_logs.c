@@ -145,7 +145,7 @@ static void choices_are_as_logged(void **state)
             force.protocol = find(coll_protocol_names, cell(&rows, row, "force_protocol"));
         enum coll_kind kind = (enum coll_kind)find(coll_kind_names, cell(&rows, row, "collective"));
         double bytes = number(&rows, row, "bytes"), printed_us = number(&rows, row, "estimate_us"), estimate_s;
-        struct coll_cost cost = coll_choose(kind, bytes, group, &hw, force);
+        struct coll_cost cost = coll_nccl_choice(kind, bytes, group, &hw, force);
         int algorithm = find(coll_algorithm_names, cell(&rows, row, "algorithm"));
         int protocol = find(coll_protocol_names, cell(&rows, row, "protocol"));
         compare(&rows, row, (int)cost.algorithm == algorithm && (int)cost.protocol == protocol,
@@ -215,7 +215,7 @@ static void aws_has_its_own_tuner(void **state)
         {256, 400e6, COLL_NVLS_TREE, COLL_SIMPLE}};
     for (size_t i = 0; i < sizeof regions / sizeof *regions; i++) {
         struct coll_shape group = {regions[i].ranks, regions[i].ranks / 8, 8};
-        struct coll_cost cost = coll_choose(COLL_ALL_REDUCE, regions[i].bytes, group, &hw, COLL_FREE);
+        struct coll_cost cost = coll_nccl_choice(COLL_ALL_REDUCE, regions[i].bytes, group, &hw, COLL_FREE);
         assert_int_equal(cost.algorithm, regions[i].algorithm);
         assert_int_equal(cost.protocol, regions[i].protocol);
     }

@@ -1,7 +1,6 @@
 /* Laws at random points: models of every family and size, clusters, strategies, sizes of batches.
  * - A faster NIC or NVLink, a shorter latency, a GPU that computes faster, more HBM bandwidth: the step takes at most 1
- * % longer, or the program says why: by the allocator's retries (in every result), by
- *   what NCCL's choice for the other links loses (coll_missed(), printed by `whatif`), or by what kernels lose beside
+ * % longer, or the program says why: by the allocator's retries (in every result), or by what kernels lose beside
  *   collectives (contention_s, in every result): cuBLAS chooses a tile for the whole GPU (kernel/gemm.h), and the one
  *   of a faster GPU may take another wave where a collective holds SMs. Without that the law holds.
  * - However many steps of warm-up are asked for, the mean is the same, unless cudaMalloc fails in measured steps.
@@ -90,29 +89,9 @@ struct run {
     struct exec_result result;
     bool taken;
     double mfu, hfu;
-    double missed_s; /* what NCCL's choices lose */
     double beside_s; /* kernels of the compute stream, were collectives beside them all the time */
     int kernels;
 };
-
-/* What NCCL's choices lose on this hardware, collective by collective. */
-static double missed_s(const struct plan *plan, const struct hw *hw)
-{
-    double sum = 0;
-    const struct plan_program *program = &plan->programs[0];
-    for (int i = 0; i < program->ops.n; i++) {
-        if (program->ops.at[i].kind != OP_COLLECTIVE)
-            continue;
-        const struct plan_collective *coll = &plan->collectives.at[program->ops.at[i].index];
-        const struct mesh_group *ranks = &plan->groups.at[coll->group].ranks;
-        struct coll_shape shape =
-            coll_shape((struct coll_group){0, ranks->stride, ranks->size}, (int)hw->node.gpus.value);
-        double missed = coll_missed(coll->kind, coll->bytes, shape, hw).isolated_s;
-        if (missed > 0)
-            sum += coll_isolated_s(coll_choose(coll->kind, coll->bytes, shape, hw, COLL_FREE)) - missed;
-    }
-    return sum;
-}
 
 static double beside_s(const struct plan *plan, const struct hw *hw)
 {
@@ -165,7 +144,6 @@ static struct run execute_with(
         run.taken = run.result.status == EXEC_OK && !run.result.overlong && could > 0;
         run.mfu = plan_model_flop(&plan, ATTENTION_FLOP_CAUSAL) / could;
         run.hfu = at_peaks_s(&plan, hw) / run.result.step_time_s;
-        run.missed_s = missed_s(&plan, hw);
         run.beside_s = beside_s(&plan, hw);
         for (int i = 0; i < plan.programs[0].ops.n; i++)
             run.kernels += plan.programs[0].ops.at[i].kind == OP_KERNEL;
@@ -236,8 +214,6 @@ static const char *said(const struct run *slow, const struct run *fast)
     if (fast->result.memory.alloc_retries > slow->result.memory.alloc_retries)
         return "retries";
     double bound_s = SLOWER * slow->result.step_time_s;
-    if (fast->result.step_time_s - fast->missed_s <= bound_s)
-        return "choice";
     double loss_s = fast->result.breakdown.contention_s - slow->result.breakdown.contention_s;
     return fast->result.step_time_s - fmax(0, loss_s) <= bound_s ? "kernels beside collectives" : NULL;
 }
@@ -245,7 +221,7 @@ static const char *said(const struct run *slow, const struct run *fast)
 static void faster_is_no_slower(void **state)
 {
     (void)state;
-    int taken = 0, by_allocator = 0, by_choice = 0, by_kernels = 0, violations = 0;
+    int taken = 0, by_allocator = 0, by_kernels = 0, violations = 0;
     for (int number = 0; number < draws(); number++) {
         struct rng_stream rng = rng_stream(7, 0, (uint64_t)number);
         struct drawn_point point;
@@ -263,7 +239,6 @@ static void faster_is_no_slower(void **state)
             continue;
         const char *why = fast.taken ? said(&slow, &fast) : NULL;
         by_allocator += why && why[0] == 'r';
-        by_choice += why && why[0] == 'c';
         by_kernels += why && why[0] == 'k';
         violations += !why;
         describe_point(&point);
@@ -271,9 +246,9 @@ static void faster_is_no_slower(void **state)
             fast.result.step_time_s, slow.result.step_time_s, fast.result.memory.alloc_retries,
             slow.result.memory.alloc_retries, why ? why : "NOT SAID");
     }
-    print_message("%d points: %d slower by more than 1 %%, by the allocator %d, by NCCL's choice %d, by kernels beside "
+    print_message("%d points: %d slower by more than 1 %%, by the allocator %d, by kernels beside "
                   "collectives %d, not said %d\n",
-        taken, by_allocator + by_choice + by_kernels + violations, by_allocator, by_choice, by_kernels, violations);
+        taken, by_allocator + by_kernels + violations, by_allocator, by_kernels, violations);
     assert_true(taken > draws() / 3);
     assert_int_equal(violations, 0);
 }
