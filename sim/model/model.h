@@ -100,6 +100,8 @@ struct model_moe {
     int64_t kept_groups; /* how many of them; 0: all */
     bool normalised;     /* the chosen scores are divided by their sum, or scaled */
     bool biases;         /* of the router and of each expert's matrices (gpt-oss) */
+    int64_t latent;      /* routed experts take and give rows of this width, which one matrix makes of the residual
+                          * stream and another brings back (Nemotron 3); 0: they work on the residual stream */
     int64_t local;       /* experts that this rank holds; 0: all. In no file: a strategy narrows a shape by it before it
                           * builds the rank's share of the model */
 };
@@ -206,6 +208,11 @@ static inline int64_t model_kind_of(const struct model_shape *shape, int64_t lay
 
 /* Experts of a block that this rank holds; 0: its feed-forward layer is dense. block: from 0 on. */
 int64_t model_local_experts(const struct model_shape *shape, int64_t block);
+/* Width of the rows that the routed experts take and give. */
+static inline int64_t model_routed_width(const struct model_shape *shape)
+{
+    return shape->moe.latent > 0 ? shape->moe.latent : shape->d_model;
+}
 /* Parameters that a token meets: all but those of the experts that it does not go through. shape.moe.local 0. */
 int64_t model_active_params(const struct model_shape *shape, int64_t params);
 

@@ -7,6 +7,13 @@
  * (DeepSeek, several shared ones as one of their width). With squared_relu (Nemotron-H) all of them have two matrices,
  * .up_proj in the place of .gate_up_proj, and one kernel squares and multiplies by the probabilities in SwiGLU's place.
  *
+ * With a latent (Nemotron 3's LatentMoE: moe_latent_size) a matrix of all experts, fc1_latent_proj, narrows the tokens
+ * before dispatch, and another, fc2_latent_proj, widens their sum behind combine; router and shared expert read the
+ * residual stream. So the exchanges carry the latent, too. Each rank has both matrices whole, also under tensor
+ * parallelism. Sources: transformers' NemotronHMoE and Megatron-LM's moe_layer.py (recalled), whose FLOP count replaces
+ * d_model by the latent and adds 2 x d_model x latent (moe_latent_size in training.py). There the shared expert does
+ * not overlap the exchanges of a latent; here moe_shared_expert_overlap is refused with it.
+ *
  * expert_kernels grouped is Megatron-LM with TransformerEngine: rows in the order of experts, products of all of a
  * rank's experts in one kernel, one kernel for SwiGLU and the probabilities, rows summed again. The host waits for the
  * numbers of rows before it can start products (a copy to the host and a synchronisation). Dispatchers:
@@ -85,11 +92,11 @@ static const char *first_name(const struct model_shape *s)
 int64_t model_active_params(const struct model_shape *shape, int64_t params)
 {
     const struct model_moe *moe = &shape->moe;
-    const int64_t first = first_widths(shape) * moe->d_ff;
+    const int64_t first = first_widths(shape) * moe->d_ff, width = model_routed_width(shape);
     for (int64_t block = 0; block < shape->n_layers + shape->mtp_layers; block++)
         if (model_local_experts(shape, block) > 0)
-            params -= (moe->experts - moe->per_token) *
-                      ((first + moe->d_ff) * shape->d_model + (moe->biases ? first + shape->d_model : 0));
+            params -=
+                (moe->experts - moe->per_token) * ((first + moe->d_ff) * width + (moe->biases ? first + width : 0));
     return params;
 }
 
@@ -103,20 +110,25 @@ void moe_tensors(struct model_builder *b)
     const struct model_shape *s = b->shape;
     const struct model_moe *moe = &s->moe;
     int64_t local = moe->local > 0 ? moe->local : moe->experts, d = s->d_model, first = first_widths(s) * moe->d_ff;
+    int64_t width = model_routed_width(s);
     unsigned split = local < moe->experts ? 1U << AXIS_EP : 0;
     build_tensor(b, "mlp.gate.weight", moe->experts, d);
     if (moe->router == ROUTER_SIGMOID)
         build_buffer(b, "mlp.gate.e_score_correction_bias", moe->experts);
     if (moe->biases)
         build_tensor(b, "mlp.gate.bias", moe->experts, 1);
-    build_tensor(b, arena_printf(b->arena, "mlp.experts.%s", first_name(s)), local * first, d);
+    if (moe->latent > 0) {
+        build_tensor(b, "mlp.fc1_latent_proj.weight", moe->latent, d);
+        build_tensor(b, "mlp.fc2_latent_proj.weight", d, moe->latent);
+    }
+    build_tensor(b, arena_printf(b->arena, "mlp.experts.%s", first_name(s)), local * first, width);
     build_split(b, split);
-    build_tensor(b, "mlp.experts.down_proj", local * d, moe->d_ff);
+    build_tensor(b, "mlp.experts.down_proj", local * width, moe->d_ff);
     build_split(b, split);
     if (moe->biases) {
         build_tensor(b, arena_printf(b->arena, "mlp.experts.%s_bias", first_name(s)), local * first, 1);
         build_split(b, split);
-        build_tensor(b, "mlp.experts.down_proj_bias", local * d, 1);
+        build_tensor(b, "mlp.experts.down_proj_bias", local * width, 1);
         build_split(b, split);
     }
     if (moe->shared_d_ff == 0)
@@ -134,7 +146,9 @@ struct moe_pass {
     const struct segment_context *c;
     const struct model_moe *moe;
     struct tape *t;
-    int x;                            /* the tokens */
+    int x;  /* the tokens */
+    int in; /* what goes to the experts of them, and its width */
+    int64_t width;
     unsigned over_ep, over_etp;       /* axes whose ranks share the experts, and each of them */
     int64_t tokens, experts, ep, etp; /* of a rank: tokens, experts; ranks that share them; ranks that share each */
     int64_t sent, rows;               /* rows that it sends, that its experts get */
@@ -250,11 +264,11 @@ static int loop(const struct moe_pass *p, int probs)
     int64_t choices = p->tokens * p->moe->per_token, rows = (choices + p->experts - 1) / p->experts;
     int weights = tape_view(t, "weights", tape_cast_to_storage(t, "router.to", probs), choices, 1);
     int mask = tape_integers(t, "expert_mask", -1, choices, p->experts);
-    int sum = tape_zeros(t, "final_hidden_states", p->tokens, p->c->shape->d_model);
+    int sum = tape_zeros(t, "final_hidden_states", p->tokens, p->width);
     for (int64_t e = 0; e < p->experts; e++) {
         tape_integers(t, "where", -1, choices, 1);
         tape_host_wait(t, "where.nonzero", false);
-        int out = one_expert(p, tape_take_rows(t, "current_state", p->x, rows), e);
+        int out = one_expert(p, tape_take_rows(t, "current_state", p->in, rows), e);
         out = tape_mul(t, "weighted", out, tape_take_rows(t, "current_weights", weights, rows));
         sum = tape_scatter_add(t, "index_add", sum, out);
     }
@@ -308,9 +322,8 @@ static int products(const struct moe_pass *p, struct routed in)
         return one_by_one(p, in, of);
     if (!copies_to_pad(p))
         return mlp(p, in, of);
-    const int64_t d = p->c->shape->d_model;
-    in.rows = tape_copy(p->t, "experts.pad", in.rows, p->rows, d);
-    return tape_copy(p->t, "experts.unpad", mlp(p, in, of), p->rows, d);
+    in.rows = tape_copy(p->t, "experts.pad", in.rows, p->rows, p->width);
+    return tape_copy(p->t, "experts.unpad", mlp(p, in, of), p->rows, p->width);
 }
 
 static int take_probs(const struct moe_pass *p, int dense_probs, int64_t rows)
@@ -372,9 +385,9 @@ static int combine_alltoall(struct moe_pass *p, int out)
 static int alltoall(struct moe_pass *p, int dense_probs)
 {
     struct tape *t = p->t;
-    int64_t ranks = p->ep * p->etp, d = p->c->shape->d_model;
+    int64_t ranks = p->ep * p->etp, d = p->width;
     bool sorts = ranks > 1 && p->experts > 1;
-    struct routed in = gather(p, p->x, dense_probs, p->sent);
+    struct routed in = gather(p, p->in, dense_probs, p->sent);
     if (!p->c->workload->pad_to_capacity)
         tape_count(t, "tokens_per_expert", p->tokens, p->moe->experts, ranks, all_axes(p));
     in = dispatch_alltoall(p, in);
@@ -390,9 +403,9 @@ static int alltoall(struct moe_pass *p, int dense_probs)
 static int allgather(struct moe_pass *p, int dense_probs)
 {
     struct tape *t = p->t;
-    int64_t ranks = p->ep * p->etp, all = p->tokens * ranks, d = p->c->shape->d_model;
+    int64_t ranks = p->ep * p->etp, all = p->tokens * ranks, d = p->width;
     unsigned axes = all_axes(p);
-    int x = exchanged(p, "dispatch", COLL_ALL_GATHER, axes, p->x, all);
+    int x = exchanged(p, "dispatch", COLL_ALL_GATHER, axes, p->in, all);
     int probs = exchanged(p, "dispatch_probs", COLL_ALL_GATHER, axes, dense_probs, all);
     tape_count(t, "tokens_per_expert", all, p->experts, 1, 0);
     int out = products(p, gather(p, x, probs, p->rows));
@@ -412,13 +425,13 @@ static int flex(struct moe_pass *p, int dense_probs)
         .kept_groups = (int)p->moe->kept_groups,
         .width = (int)p->etp,
         .sms = w->flex_sms};
-    double load = (double)p->rows / (double)(p->tokens * p->moe->per_token * p->etp), d = (double)p->c->shape->d_model;
+    double load = (double)p->rows / (double)(p->tokens * p->moe->per_token * p->etp), d = (double)p->width;
     double come = load * (double)(p->tokens * p->etp) * coll_reach(routing, (int)p->ep);
     struct tape_route route = {routing, load * (double)p->tokens * d * (double)dtype_bytes(w->storage)};
     bool permutes = w->flex_backend == FLEX_DEEPEP;
     int64_t arrived = permutes ? round_up(come) : p->rows;
     tape_integers(t, "layout", -1, p->tokens, p->moe->experts);
-    struct routed in = {.rows = tape_send_routed(t, "dispatch", all_axes(p), p->x, arrived, route)};
+    struct routed in = {.rows = tape_send_routed(t, "dispatch", all_axes(p), p->in, arrived, route)};
     if (w->shared_expert_overlap)
         shared_up(p);
     in.rows = tape_arrive(t, in.rows);
@@ -429,7 +442,7 @@ static int flex(struct moe_pass *p, int dense_probs)
         in.rows = tape_take_rows(t, "permute", in.rows, p->rows);
     int out = products(p, in);
     if (permutes)
-        out = tape_scatter_add(t, "unpermute", tape_zeros(t, "unpermute.zero", arrived, p->c->shape->d_model), out);
+        out = tape_scatter_add(t, "unpermute", tape_zeros(t, "unpermute.zero", arrived, p->width), out);
     out = tape_send_routed(t, "combine", all_axes(p), out, p->tokens, route);
     if (w->shared_expert_overlap)
         shared_down(p);
@@ -470,6 +483,7 @@ int moe_forward(const struct segment_context *c, int x)
         .moe = &c->shape->moe,
         .t = c->tape,
         .x = x,
+        .width = model_routed_width(c->shape),
         .tokens = tape_rows(c->tape, x),
         .experts = model_local_experts(c->shape, c->layer - 1),
         .ep = degree(w->parallel.expert),
@@ -487,6 +501,7 @@ int moe_forward(const struct segment_context *c, int x)
         shared_down(&p);
     }
     int probs = route(&p), out;
+    p.in = c->shape->moe.latent > 0 ? tape_linear(p.t, "fc1_latent_proj", x) : x;
     if (looped) {
         out = loop(&p, probs);
     } else {
@@ -498,6 +513,7 @@ int moe_forward(const struct segment_context *c, int x)
                                                  : alltoall(&p, dense);
         tape_row_cost(p.t, 0);
     }
+    out = c->shape->moe.latent > 0 ? tape_linear(p.t, "fc2_latent_proj", out) : out;
     shared_up(&p); /* where nothing ran that they could run beside */
     shared_down(&p);
     return p.shared >= 0 ? tape_add(p.t, "shared.add", out, p.shared) : out;
@@ -515,6 +531,7 @@ const char *moe_check(const struct model_shape *s, size_t *offset)
         MODEL_RULE(moe, routed && (moe->per_token == 0 || moe->d_ff == 0),
             "a mixture of experts needs the experts that a token goes through and their width"),
         MODEL_RULE(moe, routed && moe->per_token > moe->experts, "a token goes through more experts than there are"),
+        MODEL_RULE(moe, moe->latent > s->d_model, "the latent of the experts is wider than d_model"),
         MODEL_RULE(moe, routed && moe->groups > 1 && moe->experts % moe->groups != 0,
             "the number of experts must be a multiple of their groups"),
         MODEL_RULE(pattern, !routed && s->pattern && strchr(s->pattern, 'E'),

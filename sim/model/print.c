@@ -92,6 +92,8 @@ static void print_experts(FILE *out, const struct model_shape *s)
         moe->d_ff, moe->per_token, router_names[moe->router]);
     if (moe->groups > 1)
         fprintf(out, " in %" PRId64 " groups", moe->groups);
+    if (moe->latent > 0)
+        fprintf(out, ", in a latent of %" PRId64, moe->latent);
     if (moe->shared_d_ff > 0)
         fprintf(out, "; a shared one of width %" PRId64 "%s", moe->shared_d_ff, moe->shared_gate ? ", gated" : "");
     if (moe->dense_layers > 0)

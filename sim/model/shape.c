@@ -109,6 +109,9 @@ static const struct config_field moe_fields[] = {
         .help = "The chosen scores are divided by their sum or scaled; default false."),
     MOE_FIELD("biases", biases, .type = FIELD_BOOL,
         .help = "Of the router and of each expert's matrices (gpt-oss); default false."),
+    MOE_FIELD("latent", latent, COUNT(0, MODEL_MAX_WIDTH),
+        .help =
+            "Width that routed experts take and give, made of d_model by a matrix (Nemotron 3); default 0, d_model."),
 };
 static const struct config_table moe_table = CONFIG_TABLE("a mixture of experts", moe_fields);
 
@@ -281,6 +284,7 @@ static double params_bound(const struct model_shape *s)
     double values = (double)s->n_heads * (double)s->mla.v_head_dim;
     others += blocks * (latent * (d + inner + values) + values * d);
     double routed = (double)s->moe.experts * (double)s->moe.d_ff + (double)s->moe.shared_d_ff;
+    others += blocks * 2 * d * (double)s->moe.latent;
     others += blocks * (3 * d * routed + 4 * (double)s->moe.experts * (d + (double)s->moe.d_ff));
     const struct model_mixer *m = &s->mixer;
     double mixed = (double)m->heads * (double)m->head_dim, keyed = (double)(m->groups * m->state);

@@ -34,6 +34,14 @@ static void check_graphs(const struct job_check *job)
             "train.moe_expert_capacity_factor and train.moe_pad_expert_input_to_capacity, or leave it out");
 }
 
+/* Megatron-LM's moe_layer.py demands it. */
+static void check_latent_experts(const struct job_check *job)
+{
+    if (job->options->train.moe_shared_expert_overlap && job->model && job->model->shape.moe.latent > 0)
+        diag_input(job->diag, job_at(job, "train.moe_shared_expert_overlap"),
+            "experts of a latent (moe.latent) do not overlap with the shared one in Megatron-LM; leave it out");
+}
+
 /* The setting that moves something to the host; NULL: none does. */
 static const char *offload_path(const struct strategy_options *options)
 {
@@ -490,6 +498,7 @@ enum status strategy_check(const struct strategy_options *options, const struct 
     check_batch(&job);
     check_documents(&job);
     check_graphs(&job);
+    check_latent_experts(&job);
     check_host(&job);
     return diag->n_errors > before ? STATUS_INPUT : STATUS_OK;
 }

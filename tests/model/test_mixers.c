@@ -175,6 +175,28 @@ static void experts_of_a_pattern_have_no_gate(void **state)
     arena_release(&r.arena);
 }
 
+/* Nemotron 3 Super: experts on a latent of 24, of which the rows have that width on their way to other ranks and back;
+ * two matrices of 64 x 24 make it and bring it back; router and shared expert are of the residual stream. */
+static void experts_of_a_latent_work_on_its_rows(void **state)
+{
+    (void)state;
+    struct model_shape shape = small_moe;
+    shape.moe.latent = 24, shape.moe.shared_gate = false, shape.moe.dense_layers = 0;
+    shape.gated_ffn = false, shape.squared_relu = true;
+    struct run r = run_as(&shape, FORMAT_BF16, ATTENTION_FLASH, FUSION_TRANSFORMER_ENGINE);
+    const struct model_program *p = block(&r, 1);
+    const double flop = 2.0 * TOKENS * (64 * 8 + 2 * 64 * 24 + 2 * 2 * 24 * 48 + 2 * 64 * 80);
+    double products = 0, back = 0;
+    for (int k = 0; k < p->n_forward; k++)
+        products += strncmp(p->forward[k].name, "mlp.", 4) == 0 ? p->forward[k].model_flop : 0;
+    for (int k = 0; k < p->n_backward; k++)
+        back += strncmp(p->backward[k].name, "mlp.", 4) == 0 ? p->backward[k].model_flop : 0;
+    assert_near(products, flop, 0);
+    assert_near(back, 2 * flop, 0);
+    assert_near(forward(&r, 1, "mlp.permute")->work.write_bytes, 2.0 * TOKENS * 2 * 24, 0);
+    arena_release(&r.arena);
+}
+
 /* gpt-oss: a window in blocks 1, 3, ... from 1 on; n_heads sinks, whose gradient is complete once. */
 static void sinks_and_windows_of_gpt_oss(void **state)
 {
@@ -200,6 +222,7 @@ int main(void)
         cmocka_unit_test(an_indexer_leaves_few_pairs),
         cmocka_unit_test(chunks_are_sequences_to_attention),
         cmocka_unit_test(a_pattern_says_the_one_sublayer_of_a_block),
+        cmocka_unit_test(experts_of_a_latent_work_on_its_rows),
         cmocka_unit_test(experts_of_a_pattern_have_no_gate),
         cmocka_unit_test(sinks_and_windows_of_gpt_oss),
     };

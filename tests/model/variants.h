@@ -4,7 +4,7 @@
 
 #include "programs.h"
 
-enum { VARIANTS = 46 };
+enum { VARIANTS = 47 };
 
 /* Every shape with every variant that its family knows. */
 static inline int variants(struct model_shape out[VARIANTS])
@@ -70,6 +70,8 @@ static inline int variants(struct model_shape out[VARIANTS])
     out[n++].mixer = (struct model_mixer){MIXER_MAMBA2, 4, 8, 2, 6, 4, 0, 0, 0};
     out[n] = small_moe; /* its experts, with biases, behind attention in each block */
     out[n].gated_ffn = false, out[n].squared_relu = true, out[n++].moe.biases = true;
+    out[n] = small_moe; /* Nemotron 3 Super: experts of a latent */
+    out[n].moe.latent = 24, out[n].moe.router = ROUTER_SIGMOID, out[n++].moe.shared_gate = false;
     out[n] = small_deepseek; /* with multi-token prediction */
     out[n++].mtp_layers = 2;
     out[n] = small_moe;
