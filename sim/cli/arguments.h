@@ -110,7 +110,16 @@ void arguments_parse(const struct argp *argp, int argc, char **argv, unsigned fl
         SETTING(type, "expert", "N", "parallelism.expert", "GPUs of expert parallelism"),                              \
         {"no-noise", NULL, "GPUs, hosts and network without variation: much faster of many GPUs (noise=off)",          \
             OPTION_SETTING, .member = offsetof(type, overrides), .path = "noise", .text = "off"},                      \
-        SETTING(type, "fold", "F", "run.fold", "slowest: with noise the nodes of the slowest GPUs alone, faster")
+        SETTING(type, "fold", "F", "run.fold", "slowest: with noise the nodes of the slowest GPUs alone, faster"),     \
+        FORCE_MODEL(type)
+/* --force of a command that reads a model into struct overrides `overrides` of type. */
+#define FORCE_MODEL_HELP                                                                                               \
+    "Read a config.json of Hugging Face although it has keys that change the model and are not known here"
+#define FORCE_MODEL(type)                                                                                              \
+    {                                                                                                                  \
+        "force", NULL, FORCE_MODEL_HELP " (force=true)", OPTION_SETTING, .member = offsetof(type, overrides),          \
+                                                                         .path = "force", .text = "true"               \
+    }
 
 /* --shard I/N: the I-th of N parts, which a job array does. */
 struct shard {

@@ -219,6 +219,7 @@ static const struct command_option options[] = {
     {"qlora", NULL,
         "with --lora: --lora-base nf4, and full checkpointing, which prepare_model_for_kbit_training turns on",
         OPTION_TAKE, .take = take_qlora},
+    {"force", NULL, FORCE_MODEL_HELP, OPTION_FLAG, AT(job.point.options.force)},
     RECORDS_OPTION(struct memory_request),
     {"teach", NULL, "the usual rules of thumb, too, each beside what is modelled", OPTION_FLAG, AT(teach)},
     {"gpu", "FILE|SIZE",
@@ -266,7 +267,7 @@ static void adapt_to_fit(struct command_option *all)
 /* `model` has those that cut parameters. */
 static void adapt_to_model(struct command_option *all)
 {
-    static const char *const of_model[] = {"tensor", "pipeline", "virtual", "expert", "expert-tensor", "format"};
+    static const char *const of_model[] = {"tensor", "pipeline", "virtual", "expert", "expert-tensor", "force", "format"};
     struct command_option *kept = all;
     for (; all->name; all++)
         for (size_t i = 0; i < sizeof of_model / sizeof *of_model; i++)
@@ -502,7 +503,7 @@ static enum status load_shape(struct memory_request *request, struct arena *aren
             "of parameters, as in 11.3B%s",
             strerror(reason), files_hint(arena, FILES_MODELS, request->name));
     }
-    enum status status = model_load(&shape, request->name, arena, diag);
+    enum status status = model_load(&shape, request->name, request->job.point.options.force, arena, diag);
     if (status != STATUS_OK)
         return status;
     model_build(&request->job.point.model, &shape, arena);

@@ -25,7 +25,7 @@ static void add_model(struct table *table, const char *name, struct arena *arena
 {
     struct model_shape shape = {0};
     struct model model;
-    if (model_load(&shape, files_find(arena, FILES_MODELS, name), arena, diag) != STATUS_OK)
+    if (model_load(&shape, files_find(arena, FILES_MODELS, name), false, arena, diag) != STATUS_OK)
         return;
     model_build(&model, &shape, arena);
     table_row(table);

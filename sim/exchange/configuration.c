@@ -346,7 +346,7 @@ int64_t model_width(struct configuration *config)
     if (!name)
         return width ? strtoll(width, NULL, 10) : 0;
     const char *path = files_find(config->arena, FILES_MODELS, name);
-    return model_load(&shape, path, config->arena, &unread) == STATUS_OK ? shape.d_model : 0;
+    return model_load(&shape, path, true, config->arena, &unread) == STATUS_OK ? shape.d_model : 0;
 }
 
 bool configuration_has_model(const struct configuration *config)

@@ -120,9 +120,9 @@ extern const struct model_family_code model_family_t5, model_family_gpt, model_f
     model_family_bert, model_family_vit, model_family_convnet, model_family_dhen;
 const struct model_family_code *model_family_code(const struct model_shape *shape);
 
-/* Read a Hugging Face config.json whose key "model_type" stands at type. *table: its keys, whose offsets are those of
- * struct model_shape. */
-enum status huggingface_read(struct model_shape *out, struct config_node root, struct config_node type,
+/* Read a Hugging Face config.json. force: as of model_load(). *table: its keys, whose offsets are those of struct
+ * model_shape. */
+enum status huggingface_read(struct model_shape *out, struct config_node root, bool force,
     const struct config_table **table, struct arena *arena, struct diag *diag);
 
 /* Upper limits of shape fields: well above any published model, and small enough that no tensor's size overflows. */

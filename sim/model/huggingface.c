@@ -1,6 +1,7 @@
 /* Hugging Face config.json, read by the file of types (model/huggingface.h): its keys, what they say together, what no
- * shape can say. Of keys that no type reads (a config.json has dozens) those that are known to change nothing pass,
- * others are errors or warnings. null is the default where transformers takes it so.
+ * shape can say. Of keys that no type reads (a config.json has dozens) those that are known to change nothing pass;
+ * those that change the answer, by what is known of them or by their name, are errors unless the caller forces them
+ * (`--force`, the scenario's key `force`); others are warnings. null is the default where transformers takes it so.
  *
  * sliding_window: Mistral's flash attention sees this number of keys, 4,096 where the key is absent; Qwen2's only with
  * use_sliding_window, in the blocks from max_window_layers on (Qwen2Config.layer_types). */
@@ -39,6 +40,34 @@ static enum status apply_choice(struct config_json *json, const struct huggingfa
     return means.doc ? config_read_part(means, &model_shape_table, &json->shape, arena, NULL, diag) : STATUS_OK;
 }
 
+/* layers_block_type of Nemotron-H: in place of hybrid_override_pattern, which must say the same where both are there.
+ */
+static enum status read_letters(struct config_json *json, const struct huggingface_key *key, struct config_node list,
+    struct config_node root, struct arena *arena, struct diag *diag)
+{
+    struct config_node letters = config_find(key->how, "letters");
+    struct config_node pattern = config_find(root, "hybrid_override_pattern");
+    int n = config_count(list);
+    char *text = ARENA_ARRAY(arena, char, n + 1);
+    for (int i = 0; i < n; i++) {
+        struct config_node letter = config_find(letters, config_text(config_item(list, i)));
+        if (!letter.doc)
+            return diag_input(diag, config_pos(config_item(list, i)), "%s: '%.40s' is not modelled", key->field.key,
+                config_text(config_item(list, i)));
+        text[i] = *config_text(letter);
+    }
+    text[n] = '\0';
+    if (config_kind(list) != CONFIG_SEQUENCE || n == 0)
+        return diag_input(diag, config_pos(list), "%s is a list of the kind of each layer", key->field.key);
+    if (config_kind(pattern) == CONFIG_SCALAR && strcmp(config_text(pattern), text) != 0)
+        return diag_input(
+            diag, config_pos(list), "%s says %.80s, not what hybrid_override_pattern says", key->field.key, text);
+    json->shape.pattern = text;
+    if (!config_find(root, "num_hidden_layers").doc)
+        json->shape.n_layers = n;
+    return STATUS_OK;
+}
+
 static enum status read_keys(struct config_json *json, const struct huggingface_type *type, struct config_node root,
     struct arena *arena, struct diag *diag)
 {
@@ -50,6 +79,8 @@ static enum status read_keys(struct config_json *json, const struct huggingface_
         enum status status = value.doc && assigned ? read_key(json, key, value, arena, diag) : STATUS_OK;
         if (!status && config_find(key->how, "values").doc)
             status = apply_choice(json, key, value, arena, diag);
+        if (!status && config_find(key->how, "letters").doc && value.doc && config_kind(value) != CONFIG_NULL)
+            status = read_letters(json, key, value, root, arena, diag);
         worst = status > worst ? status : worst;
     }
     return worst;
@@ -125,8 +156,9 @@ static enum status check_model(
         const struct huggingface_key *key = &type->keys.at[i];
         struct config_node value = config_find(root, key->field.key);
         struct config_node at = value.doc && config_find(key->how, "only").doc ? value : root;
-        if (is_wrong(json, key, value))
-            return diag_input(diag, config_pos(at), "%s", config_text(config_find(key->how, "why")));
+        if (is_wrong(json, key, value) &&
+            huggingface_drop(type, config_pos(at), config_text(config_find(key->how, "why")), diag))
+            return STATUS_INPUT;
     }
     bool mixed = json->shape.separate_qkv && json->attention_dropout > 0;
     if (mixed && differ(json->attention_dropout, json->shape.dropout))
@@ -311,13 +343,14 @@ static enum status read_type(struct config_json *json, const struct huggingface_
     if (!status)
         status = huggingface_architecture(json, type, root, arena, diag);
     if (!status)
-        status = huggingface_check_keys(type, root, also_read, arena, diag);
+        status = huggingface_check_keys(type, root, json->shape.n_layers, also_read, arena, diag);
     if (!status)
         warn_of_sizes(json, type, root, arena, diag); /* before others are derived from them */
     return status ? status : derive(json, type, root, diag);
 }
 
-/* Of a model of several modalities the part that the file of types names: the decoder. */
+/* Of a model of several modalities the part that the file of types names: the decoder. The whole says whether its head
+ * is its embedding. */
 static void go_inside(
     struct config_node types, struct config_node *root, struct config_node *model_type, struct diag *diag)
 {
@@ -331,36 +364,56 @@ static void go_inside(
     *model_type = config_find(part, "model_type");
 }
 
-static enum status read_by(struct config_node types, struct model_shape *out, struct config_node root,
-    struct config_node model_type, const struct config_table **table, struct arena *arena, struct diag *diag)
+/* What the model is called: the folder, "qwen3-32b", of a config.json, else the file; or as its maker says, unless that
+ * is a path of theirs. */
+static const char *name_of(const char *path, const char *theirs, struct arena *arena)
 {
-    struct huggingface_type type = {0};
+    static const char file[] = "config.json";
+    if (*theirs && *theirs != '/' && *theirs != '.')
+        return arena_strdup(arena, theirs);
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    if (strcmp(base, file) != 0)
+        return arena_strdup(arena, base);
+    char *folder = realpath(slash ? arena_printf(arena, "%.*s", (int)(slash - path + 1), path) : ".", NULL);
+    const char *last = folder ? strrchr(folder, '/') : NULL;
+    const char *name = arena_strdup(arena, last && last[1] ? last + 1 : path);
+    free(folder);
+    return name;
+}
+
+static enum status read_by(struct config_node types, struct model_shape *out, struct config_node root, bool force,
+    const struct config_table **table, struct arena *arena, struct diag *diag)
+{
+    struct huggingface_type type = {.force = force};
+    struct config_node model_type = config_find(root, "model_type"), whole = root;
     struct config_json json;
     go_inside(types, &root, &model_type, diag);
     if (!model_type.doc)
         return diag_input(diag, config_pos(root),
             "a config.json without the key 'model_type' (%s); add it, as transformers writes it",
             huggingface_names(types, arena));
-    enum status status = huggingface_type(&type, &json, types, model_type, arena, diag);
+    enum status status = huggingface_type(&type, &json, types, root, model_type, arena, diag);
     if (!status)
         status = read_type(&json, &type, root, arena, diag);
+    if (!config_find(root, "tie_word_embeddings").doc && config_find(whole, "tie_word_embeddings").doc)
+        json.shape.tied_embeddings = strcmp(config_text(config_find(whole, "tie_word_embeddings")), "true") == 0;
     *table = table_of(&type, arena);
     huggingface_forget(&type);
     const char *path = config_pos(root).file, *name = config_text(config_find(root, "_name_or_path"));
-    json.shape.name = arena_strdup(arena, *name ? name : path);
+    json.shape.name = name_of(path, name, arena);
     json.shape.source = arena_printf(arena, "Hugging Face config.json: %s", path);
     *out = json.shape;
     return status;
 }
 
-enum status huggingface_read(struct model_shape *out, struct config_node root, struct config_node type,
+enum status huggingface_read(struct model_shape *out, struct config_node root, bool force,
     const struct config_table **table, struct arena *arena, struct diag *diag)
 {
     struct config_doc *types = NULL;
     enum status status = config_load(&types, files_own(arena, types_file), diag);
     if (status)
         return status;
-    status = read_by(config_root(types), out, root, type, table, arena, diag);
+    status = read_by(config_root(types), out, root, force, table, arena, diag);
     config_free(types);
     return status;
 }

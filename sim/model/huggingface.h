@@ -8,11 +8,13 @@
  *       shape: {family: llama, ...}          defaults of the class in transformers, in keys of a model file of ours
  *       more: {windows: from}                defaults of more_fields in model/huggingface_types.c
  *     llama4: {inside: text_config}          the model is that of this key
- *   keys: sets of keys. refused, inert, unmodelled: see there.
+ *     kimi_k2: {as: deepseek_v3}             another name of that type
+ *   keys: sets of keys. refused, inert, says_shape, unmodelled: see there.
  *
  * HOW is a key of a model file ("d_model", "moe.experts"), a list of such, {} for a key that changes nothing, or
  *   {to: MEMBER, null: true, least: N}       null is the same as 0: to be derived; at least N
  *   {values: {VALUE: {MEMBER: value}}, default: VALUE}   one of these values, and what each means for the shape
+ *   {letters: {VALUE: LETTER}}               a list of one of these values for each layer: the shape's pattern
  *   {only: [VALUE, ...], why: SENTENCE}      any other value is an error
  *   {same: MEMBER, default: VALUE, why: SENTENCE}        a number that must be the member's; default: where it is
  * absent
@@ -52,16 +54,17 @@ struct huggingface_key {
 struct huggingface_type {
     struct config_node root, entry; /* of the file of types */
     const char *name;
+    bool force;                       /* what would change the answer and cannot be read is a warning, not an error */
     VEC(struct huggingface_key) keys; /* freed by huggingface_forget() */
 };
 
 /* The types' names, "t5, gpt2, ...". */
 const char *huggingface_names(struct config_node types, struct arena *arena);
 
-/* The type that the node names, with the defaults of its class in *json; else an error that lists the types. types: the
- * root of the file. */
+/* The type that the node, a key of root's, names, with the defaults of its class in *json; else an error that says what
+ * is lacking and lists the types. types: the root of the file. */
 enum status huggingface_type(struct huggingface_type *out, struct config_json *json, struct config_node types,
-    struct config_node model_type, struct arena *arena, struct diag *diag);
+    struct config_node root, struct config_node model_type, struct arena *arena, struct diag *diag);
 void huggingface_forget(struct huggingface_type *type);
 
 /* "architectures", the class that was trained, must be one of the type's; where it is absent or null, it is the first
@@ -69,9 +72,14 @@ void huggingface_forget(struct huggingface_type *type);
 enum status huggingface_architecture(struct config_json *json, const struct huggingface_type *type,
     struct config_node root, struct arena *arena, struct diag *diag);
 
-/* Keys that neither the type has nor `read`, a NULL-terminated list, names. Some change the computation in a way that
- * is not modelled: an error. Those that change nothing here pass. Others are named in a warning. */
-enum status huggingface_check_keys(const struct huggingface_type *type, struct config_node root,
+/* What the file says and the shape cannot: an error, or, as --force asks for, a warning. */
+enum status huggingface_drop(
+    const struct huggingface_type *type, struct source_pos at, const char *sentence, struct diag *diag);
+
+/* Keys that neither the type has nor `read`, a NULL-terminated list, names. Those that change the computation in a way
+ * that is not modelled, or whose name says that they do, are dropped as above. Those that change nothing here pass.
+ * Others are named in a warning. */
+enum status huggingface_check_keys(const struct huggingface_type *type, struct config_node root, int64_t n_layers,
     const char *const *read, struct arena *arena, struct diag *diag);
 
 /* One of the values of a sequence, or null. */

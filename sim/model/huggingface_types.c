@@ -1,6 +1,7 @@
 /* The file of types: a type's keys and classes, and the keys of config.json that nothing reads. */
 #include "model/huggingface.h"
 
+#include <fnmatch.h>
 #include <string.h>
 
 const char *const huggingface_others[OTHER_COUNT + 1] = {"sliding_attention", "chunked_attention", "linear_attention"};
@@ -171,30 +172,77 @@ static const char *sort_of(struct config_node types, const char *name)
     return NULL;
 }
 
+static bool has(struct config_node list, const char *text)
+{
+    for (int i = 0; i < config_count(list); i++)
+        if (strcmp(config_text(config_item(list, i)), text) == 0)
+            return true;
+    return false;
+}
+
+/* A class of a list, or a key of a mapping. */
+static const char *class_name(struct config_node classes, int i)
+{
+    return config_text(config_kind(classes) == CONFIG_MAPPING ? config_key(classes, i) : config_item(classes, i));
+}
+
+/* The type whose class the file's first architecture is; NULL: none. */
+static const char *type_of_class(struct config_node types, struct config_node root)
+{
+    struct config_node list = config_find(types, "types"), named = config_find(root, "architectures");
+    const char *name = config_count(named) > 0 ? config_text(config_item(named, 0)) : "";
+    for (int i = 0; i < config_count(list) && *name; i++) {
+        struct config_node classes = config_find(config_item(list, i), "classes");
+        for (int c = 0; c < config_count(classes); c++)
+            if (strcmp(class_name(classes, c), name) == 0)
+                return config_text(config_key(list, i));
+    }
+    return NULL;
+}
+
 /* No "did you mean": transformers writes the key, and a family that is spelled alike computes something else. */
 static enum status unknown_type(
-    struct config_node types, struct config_node type, struct arena *arena, struct diag *diag)
+    struct config_node types, struct config_node root, struct config_node type, struct arena *arena, struct diag *diag)
 {
     const char *name = config_text(type), *sort = sort_of(types, name), *names = huggingface_names(types, arena);
+    const char *of_class = type_of_class(types, root);
+    if (of_class)
+        return diag_input(diag, config_pos(type),
+            "model_type '%.40s' is not known, but its class, %.60s, is that of model_type '%s'; where its keys are "
+            "those, write that here",
+            name, config_text(config_item(config_find(root, "architectures"), 0)), of_class);
     if (sort)
         return diag_input(
             diag, config_pos(type), "model_type '%.40s', %s, is not modelled yet; modelled are %s", name, sort, names);
     return diag_input(diag, config_pos(type), "model_type '%.40s' is not modelled; modelled are %s", name, names);
 }
 
+/* The entry of a name, or of that which it is another name of. */
+static struct config_node find_entry(struct config_node types, const char **name)
+{
+    struct config_node list = config_find(types, "types"), entry = config_find(list, *name);
+    struct config_node as = config_find(entry, "as");
+    if (!as.doc)
+        return entry;
+    *name = config_text(as);
+    return config_find(list, *name);
+}
+
 enum status huggingface_type(struct huggingface_type *out, struct config_json *json, struct config_node types,
-    struct config_node model_type, struct arena *arena, struct diag *diag)
+    struct config_node root, struct config_node model_type, struct arena *arena, struct diag *diag)
 {
     const char *name = config_text(model_type);
-    struct config_node entry = config_find(config_find(types, "types"), name), more = config_find(entry, "more");
+    struct config_node entry = find_entry(types, &name), more = config_find(entry, "more");
     if (!*name || !entry.doc)
-        return unknown_type(types, model_type, arena, diag);
+        return unknown_type(types, root, model_type, arena, diag);
     if (config_find(entry, "inside").doc)
         return diag_input(diag, config_pos(model_type),
             "the decoder of model_type '%s' is in its key '%s', which is not there", name,
             config_text(config_find(entry, "inside")));
     *json = (struct config_json){0};
-    *out = (struct huggingface_type){.root = types, .entry = entry, .name = name};
+    out->root = types;
+    out->entry = entry;
+    out->name = name;
     enum status status =
         config_read_part(config_find(entry, "shape"), &model_shape_table, &json->shape, arena, NULL, diag);
     if (!status && more.doc)
@@ -208,12 +256,6 @@ void huggingface_forget(struct huggingface_type *type)
 }
 
 /* ---- the class ---- */
-
-/* A class of a list, or a key of a mapping. */
-static const char *class_name(struct config_node classes, int i)
-{
-    return config_text(config_kind(classes) == CONFIG_MAPPING ? config_key(classes, i) : config_item(classes, i));
-}
 
 static enum status unknown_class(
     const struct huggingface_type *type, struct config_node at, struct arena *arena, struct diag *diag)
@@ -249,19 +291,47 @@ enum status huggingface_architecture(struct config_json *json, const struct hugg
 
 /* ---- keys that nothing reads ---- */
 
-static bool has(struct config_node list, const char *text)
-{
-    for (int i = 0; i < config_count(list); i++)
-        if (strcmp(config_text(config_item(list, i)), text) == 0)
-            return true;
-    return false;
-}
-
 bool huggingface_says(struct config_node values, struct config_node value)
 {
     bool scalar = config_kind(value) == CONFIG_SCALAR;
     return config_kind(value) == CONFIG_NULL || (scalar && has(values, config_text(value))) ||
            (!scalar && config_count(values) == 0 && config_count(value) == 0);
+}
+
+enum status huggingface_drop(
+    const struct huggingface_type *type, struct source_pos at, const char *sentence, struct diag *diag)
+{
+    if (!type->force)
+        return diag_input(
+            diag, at, "%s; --force ('force: true' in a scenario) reads the file as if it did not say so", sentence);
+    diag_warn(diag, at, "%s; the file is read as if it did not say so", sentence);
+    return STATUS_OK;
+}
+
+static void raise_to(enum status *worst, enum status status)
+{
+    *worst = status > *worst ? status : *worst;
+}
+
+/* The first of the patterns, the keys of a mapping, that the key is called by; -1: none. */
+static int called(struct config_node patterns, const char *key)
+{
+    for (int i = 0; i < config_count(patterns); i++)
+        if (fnmatch(config_text(config_key(patterns, i)), key, 0) == 0)
+            return i;
+    return -1;
+}
+
+static bool is_inert(const struct huggingface_type *type, const char *key)
+{
+    struct config_node sorts = config_find(type->root, "inert");
+    for (int i = 0; i < config_count(sorts); i++) {
+        struct config_node names = config_item(sorts, i);
+        for (int j = 0; j < config_count(names); j++)
+            if (fnmatch(config_text(config_item(names, j)), key, 0) == 0)
+                return true;
+    }
+    return false;
 }
 
 static bool is_read(const struct huggingface_type *type, const char *key, const char *const *read)
@@ -272,17 +342,46 @@ static bool is_read(const struct huggingface_type *type, const char *key, const 
     for (; *read; read++)
         if (strcmp(key, *read) == 0)
             return true;
-    return has(config_find(type->root, "inert"), key);
+    return false;
 }
 
-/* true: the key is one of those that are refused; an error where its value changes something. */
+/* true: the key is one of those that are refused; dropped where its value changes something. */
 static bool is_refused(const struct huggingface_type *type, struct config_node value, const char *key,
-    enum status *status, struct diag *diag)
+    enum status *status, struct arena *arena, struct diag *diag)
 {
     struct config_node refused = config_find(config_find(type->root, "refused"), key);
     if (refused.doc && !huggingface_says(config_find(refused, "only"), value))
-        *status = diag_input(diag, config_pos(value), "%s: %s", key, config_text(config_find(refused, "why")));
+        raise_to(status, huggingface_drop(type, config_pos(value),
+                             arena_printf(arena, "%s: %s", key, config_text(config_find(refused, "why"))), diag));
     return refused.doc != NULL;
+}
+
+static bool says_nothing(struct config_node value)
+{
+    const char *text = config_text(value);
+    bool off = strcmp(text, "false") == 0 || strcmp(text, "0") == 0 || strcmp(text, "0.0") == 0 || !*text;
+    return config_kind(value) == CONFIG_SCALAR ? off : config_count(value) == 0;
+}
+
+/* true: its name, or a list of one entry a layer, says what the model computes; dropped. */
+static bool says_shape(const struct huggingface_type *type, struct config_node value, const char *key, int64_t n_layers,
+    enum status *status, struct arena *arena, struct diag *diag)
+{
+    struct config_node patterns = config_find(type->root, "says_shape");
+    bool layers = config_kind(value) == CONFIG_SEQUENCE && n_layers > 1 && config_count(value) == n_layers;
+    bool scalar = config_kind(value) == CONFIG_SCALAR;
+    int pattern = called(patterns, key);
+    if (pattern < 0 && !layers)
+        return false;
+    if (pattern >= 0 && scalar && has(config_item(patterns, pattern), config_text(value)))
+        return true;
+    raise_to(status,
+        huggingface_drop(type, config_pos(value),
+            arena_printf(arena, "%.60s%s%.40s is not known for model_type '%s', and %s says what the model computes",
+                key, scalar ? " " : "", scalar ? config_text(value) : "", type->name,
+                pattern >= 0 ? "its name" : "a list of one entry a layer"),
+            diag));
+    return true;
 }
 
 /* Keys that a user may take for read, with what to do. */
@@ -295,7 +394,7 @@ static bool is_explained(
     return explained.doc != NULL;
 }
 
-enum status huggingface_check_keys(const struct huggingface_type *type, struct config_node root,
+enum status huggingface_check_keys(const struct huggingface_type *type, struct config_node root, int64_t n_layers,
     const char *const *read, struct arena *arena, struct diag *diag)
 {
     enum { MOST_NAMED = 8 };
@@ -306,8 +405,9 @@ enum status huggingface_check_keys(const struct huggingface_type *type, struct c
     for (int i = 0; i < config_count(root); i++) {
         const char *key = config_text(config_key(root, i));
         struct config_node value = config_item(root, i);
-        if (is_read(type, key, read) || is_refused(type, value, key, &status, diag) ||
-            config_kind(value) == CONFIG_NULL || is_explained(type, value, key, diag))
+        if (is_read(type, key, read) || is_refused(type, value, key, &status, arena, diag) ||
+            config_kind(value) == CONFIG_NULL || is_explained(type, value, key, diag) || is_inert(type, key) ||
+            says_nothing(value) || says_shape(type, value, key, n_layers, &status, arena, diag))
             continue;
         if (n == 0)
             first = config_key(root, i);

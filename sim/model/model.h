@@ -498,8 +498,10 @@ extern const struct config_table model_shape_table;
 const char *model_type_names(struct arena *arena, struct diag *diag);
 
 /* Read a model file: our YAML (key "family:") or a Hugging Face config.json (key "model_type"), absent keys by that
- * family's defaults in the transformers library. */
-enum status model_load(struct model_shape *out, const char *path, struct arena *arena, struct diag *diag);
+ * family's defaults in the transformers library. What a config.json says and no shape can is an error; force: a
+ * warning, and the model is another one. model_parse: of a text, not forced. */
+enum status model_load(
+    struct model_shape *out, const char *path, bool force, struct arena *arena, struct diag *diag);
 enum status model_parse(
     struct model_shape *out, const char *name, const char *text, size_t n, struct arena *arena, struct diag *diag);
 

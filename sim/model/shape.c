@@ -414,25 +414,25 @@ static enum status read_own(struct model_shape *out, struct config_node root, st
 }
 
 static enum status read_document(
-    struct model_shape *out, struct config_node root, struct arena *arena, struct diag *diag)
+    struct model_shape *out, struct config_node root, bool force, struct arena *arena, struct diag *diag)
 {
     *out = (struct model_shape){0};
     const struct config_table *table = &model_shape_table;
-    struct config_node type = config_find(root, "model_type");
-    bool theirs = type.doc || config_find(root, "architectures").doc || config_find(root, "hidden_size").doc;
+    bool theirs = config_find(root, "model_type").doc || config_find(root, "architectures").doc ||
+                  config_find(root, "hidden_size").doc;
     bool ours = !theirs || config_find(root, "family").doc;
     enum status status =
-        ours ? read_own(out, root, arena, diag) : huggingface_read(out, root, type, &table, arena, diag);
+        ours ? read_own(out, root, arena, diag) : huggingface_read(out, root, force, &table, arena, diag);
     return status ? status : finish(out, root, table, diag);
 }
 
-enum status model_load(struct model_shape *out, const char *path, struct arena *arena, struct diag *diag)
+enum status model_load(struct model_shape *out, const char *path, bool force, struct arena *arena, struct diag *diag)
 {
     struct config_doc *doc = NULL;
     enum status status = config_load_kind(&doc, FILES_MODELS, path, diag);
     if (status)
         return status;
-    status = read_document(out, config_root(doc), arena, diag);
+    status = read_document(out, config_root(doc), force, arena, diag);
     config_free(doc);
     return status;
 }
@@ -444,7 +444,7 @@ enum status model_parse(
     enum status status = config_parse(&doc, name, text, n, diag);
     if (status)
         return status;
-    status = read_document(out, config_root(doc), arena, diag);
+    status = read_document(out, config_root(doc), false, arena, diag);
     config_free(doc);
     return status;
 }

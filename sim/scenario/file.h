@@ -96,6 +96,7 @@ struct input {
     enum input_kind kind;
     const char *path;
     int64_t max_positions; /* INPUT_MODEL: in place of the file's; 0: the file's */
+    bool force;            /* INPUT_MODEL: as of model_load() */
     enum status status;
     struct hw hw; /* by kind, one of these; of a node and its GPU nothing else is set */
     struct hw_sources sources;

@@ -39,7 +39,7 @@ static enum status read_input(struct input *input, struct arena *arena, struct d
                    ? hw_load_gpu_from(&input->hw.gpu, &input->sources.gpu, input->hw.node.gpu_path, arena, diag)
                    : status;
     case INPUT_MODEL:
-        status = model_load(&shape, input->path, arena, diag);
+        status = model_load(&shape, input->path, input->force, arena, diag);
         if (input->max_positions > 0 && shape.max_positions > 0) /* without learned positions: check.c says so */
             shape.max_positions = input->max_positions;
         if (status == STATUS_OK)
@@ -61,7 +61,7 @@ static const struct input *get_input(
     for (int i = 0; i < inputs->list.n; i++) {
         const struct input *known = &inputs->list.at[i];
         if (known->kind == wanted.kind && strcmp(known->path, wanted.path) == 0 &&
-            known->max_positions == wanted.max_positions)
+            known->max_positions == wanted.max_positions && known->force == wanted.force)
             return known->status == STATUS_OK ? known : NULL;
     }
     wanted.status = STATUS_INPUT;
@@ -155,7 +155,10 @@ bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct are
         complete = use_second(inputs, point, arena, diag);
     }
     input = get_input(inputs,
-        (struct input){.kind = INPUT_MODEL, .path = options->model_path, .max_positions = options->max_positions},
+        (struct input){.kind = INPUT_MODEL,
+            .path = options->model_path,
+            .max_positions = options->max_positions,
+            .force = options->force},
         model_at, arena, diag);
     complete = complete && input;
     if (input)

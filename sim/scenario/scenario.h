@@ -68,6 +68,7 @@ struct scenario {
     const char *name, *description;
     const char *model_path;
     int64_t max_positions;  /* rows of learned positions, in place of the model file's; 0: the model file's */
+    bool force;             /* reads a config.json although it says what no shape can: model_load() */
     const char *stack_path; /* stack profile (stack.h), or NULL */
     struct scenario_cluster_options cluster;
     struct strategy_options strategy; /* sections strategy, train, fsdp, ddp, host */

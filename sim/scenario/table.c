@@ -356,6 +356,8 @@ static const struct config_field fields[] = {
     {FIELD("max_positions", FIELD_INT, struct scenario, max_positions,
          "rows of learned positions, in place of the model file's"),
         .min = 1, .max = 1 << 20},
+    {FIELD("force", FIELD_BOOL, struct scenario, force,
+        "read a config.json of Hugging Face although it has keys that change the model and are not known here")},
     {FIELD("stack", FIELD_PATH, struct scenario, stack_path,
          "stack profile of the framework, under scenarios/stacks, or the name of one, as torchtitan"),
         .files = FILES_STACKS},

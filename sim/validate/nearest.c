@@ -116,7 +116,7 @@ static void read_model(struct nearest_job *job, const char *path, struct arena *
     struct model model;
     struct diag unread = DIAG_INIT; /* then the size is not known */
     job->params = 0;
-    if (model_load(&shape, path, arena, &unread) != STATUS_OK)
+    if (model_load(&shape, path, true, arena, &unread) != STATUS_OK)
         return;
     model_build(&model, &shape, arena);
     job->params = (double)model.params;

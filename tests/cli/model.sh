@@ -19,6 +19,22 @@ grep -Eq '^ +0  0 to 7, 16 to 23 +embedding .* 2818572288 ' out
 "$FLOPCAST" model mixtral-8x7b --tensor 2 --expert 4 --expert-tensor 1 >out
 grep -Eq ' 11274289152 ' out # 2 whole experts on a rank in each of 32 blocks: 2 x 3 x 14336 x 4096 x 32
 
+# What a config.json says and no shape can is an error, unless --force drops it; a scenario has the key `force`.
+cat >config.json <<'END'
+{"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+ "num_attention_heads": 4, "vocab_size": 256, "moe_latent_size": 32}
+END
+status=0
+"$FLOPCAST" model config.json >out 2>err || status=$?
+[ "$status" -eq 2 ]
+grep -q '^config.json:2:66: error: moe_latent_size 32 is not known for model_type .llama., and its name says' err
+grep -q -- '--force' err
+"$FLOPCAST" model config.json --force >out 2>err
+grep -q '^config.json:2:66: warning: moe_latent_size 32' err
+grep -q '^parameters  ' out
+"$FLOPCAST" memory config.json --force >/dev/null 2>&1
+"$FLOPCAST" run config.json --set force=true --set cluster.gpus=1 --set cluster.topology=h100 --set train.seq_len=64 >out 2>err
+
 # Rows: the tensors of all stages, each kind of block once.
 "$FLOPCAST" model llama3.1-70b --tensor 8 --pipeline 4 --format csv >rows.csv
 [ "$(tail -n +2 rows.csv | cut -d, -f3 | sort -u | tr '\n' ' ')" = "0 1 2 3 " ]

@@ -58,7 +58,7 @@ static void bert_blocks_are_laid_out_as_in_pytorch(void **state)
     struct model_shape shape;
     struct model model;
     assert_int_equal(
-        model_load(&shape, FLOPCAST_SOURCE_DIR "/scenarios/models/bert-large.yaml", &arena, &diag), STATUS_OK);
+        model_load(&shape, FLOPCAST_SOURCE_DIR "/scenarios/models/bert-large.yaml", false, &arena, &diag), STATUS_OK);
     model_build(&model, &shape, &arena);
     assert_int_equal(model.n_layers, 1 + 24);
     const struct model_layer *layer = &model.layers[24];

@@ -272,7 +272,7 @@ static void mistakes_are_reported_where_they_are(void **state)
 static void a_family_that_is_not_modelled_is_never_taken_for_another(void **state)
 {
     (void)state;
-    const char *const names[] = {"deepseek", "qwen3_vl", "falcon_mamba", "gemma3", "phi", "gptj", "gpt_neo", "roberta",
+    const char *const names[] = {"deepseek", "qwen2_5_vl", "falcon_mamba", "gemma3", "phi", "gptj", "gpt_neo", "roberta",
         "mt5", "mllama", "mistral3", "Llama", "llama5"};
     struct arena arena = ARENA_INIT;
     static struct diag diag;
@@ -324,8 +324,15 @@ static void keys_that_nothing_reads_are_warned_of(void **state)
     } cases[] = {
         {"{\"model_type\": \"llama\", \"rope_theta\": 5e5, \"use_cache\": true, \"pad_token_id\": null}", ""},
         {"{\"model_type\": \"llama\", \"num_experts\": null, \"partial_rotary_factor\": 1.0}", ""},
-        {"{\"model_type\": \"llama\",\n \"qk_norm\": true, \"clip_qkv\": 8}",
-            "m:2:2: warning: 2 keys are not known here and ignored: qk_norm, clip_qkv; if they change the computation"},
+        {"{\"model_type\": \"llama\",\n \"clip_qkv\": 8, \"logit_scale\": 0.5}",
+            "m:2:2: warning: 2 keys are not known here and ignored: clip_qkv, logit_scale; if they change the "
+            "computation"},
+        /* What a name or a value takes away. */
+        {"{\"model_type\": \"llama\", \"num_global_heads\": null, \"n_latents\": 0, \"moe_gate\": false, "
+         "\"ffn_ratios\": [], "
+         "\"hidden_multiplier\": 1.0, \"extra_ratio\": 1, \"image_size\": 448, \"vision_config\": {\"depth\": 4}, "
+         "\"boi_token_id\": 5, \"rope_type\": \"yarn\", \"pad_vocab_size_multiple\": 64, \"mtp_num_layers\": 1}",
+            ""},
         {"{\"model_type\": \"llama\",\n \"sliding_window\": 4096}", "m:2:20: warning: sliding_window is ignored"},
         {"{\"model_type\": \"llama\",\n \"quantization_config\": {\"bits\": 4}}",
             "m:2:25: warning: quantization_config is ignored"},
@@ -412,6 +419,57 @@ static void every_nth_block_of_gemma_sees_all(void **state)
     arena_release(&arena);
 }
 
+/* What a file says of the computation and no type reads, by the key's name or by a list of one entry a layer; those of
+ * Nemotron 3 Super and of MiniMax M2 among them. A model without would be another one. */
+static void keys_that_say_the_computation_are_not_dropped(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"\"moe_latent_size\": 1024", "\"num_memory_heads\": 4", "\"n_latents\": 2",
+        "\"swa_head_dim\": 192", "\"o_lora_rank\": 1024", "\"qk_norm_type\": \"per_layer\"",
+        "\"layer_types\": [\"a\", \"b\"]", "\"hybrid_layer_pattern\": \"MM*\"", "\"ffn_multiplier\": 2.5",
+        "\"sparse_freq\": 4", "\"linear_attn_config\": {\"head_dim\": 128}", "\"which\": [0, 1, 1]",
+        "\"resid_dropout\": 0.1", "\"use_qk_norm\": true", "\"lm_head_bias\": true", "\"moe_layers\": \"3,4\"",
+        "\"d_state\": 16", "\"compress_ratios\": [4, 128]"};
+    struct arena arena = ARENA_INIT;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        struct model_shape shape;
+        struct diag diag = DIAG_INIT;
+        const char *text = arena_printf(&arena, "{\"model_type\": \"llama\", \"num_hidden_layers\": 3,\n%s}", keys[i]);
+        int name = (int)strcspn(keys[i] + 1, "\"");
+        if (model_parse(&shape, "m", text, strlen(text), &arena, &diag) != STATUS_INPUT || diag.n_errors != 1 ||
+            !strstr(diag.text, arena_printf(&arena, "error: %.*s", name, keys[i] + 1)) ||
+            !strstr(diag.text, "says what the model computes; --force"))
+            fail_msg("%s\n%s", text, diag.text);
+    }
+    arena_release(&arena);
+}
+
+/* layers_block_type stands for the pattern; both say the same. */
+static void layers_by_their_kinds_are_a_pattern(void **state)
+{
+    (void)state;
+    static const char types[] = "\"model_type\": \"nemotron_h\", \"n_routed_experts\": 8, \"num_experts_per_tok\": 2, "
+                                "\"moe_intermediate_size\": 64, \"n_shared_experts\": 1,\n\"layers_block_type\": "
+                                "[\"mamba\", \"moe\", \"attention\", \"mlp\"]";
+    const struct {
+        const char *more, *error; /* NULL: none */
+    } cases[] = {{"", NULL}, {", \"num_hidden_layers\": 4", NULL}, {", \"hybrid_override_pattern\": \"ME*-\"", NULL},
+        {", \"num_hidden_layers\": 5", "the pattern has 4 blocks, and the model 5"},
+        {", \"hybrid_override_pattern\": \"MM*-\"",
+            "2:22: error: layers_block_type says ME*-, not what hybrid_override_pattern says"}};
+    struct arena arena = ARENA_INIT;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model_shape shape;
+        struct diag diag = DIAG_INIT;
+        const char *text = arena_printf(&arena, "{%s%s}", types, cases[i].more);
+        enum status status = model_parse(&shape, "m", text, strlen(text), &arena, &diag);
+        if (cases[i].error ? !strstr(diag.text, cases[i].error)
+                           : status || strcmp(shape.pattern, "ME*-") != 0 || shape.n_layers != 4)
+            fail_msg("%s\n%s", text, diag.text);
+    }
+    arena_release(&arena);
+}
+
 /* The file of types with one more entry, in another folder: no code knows the type. */
 static void a_new_decoder_is_an_entry_of_the_file_of_types(void **state)
 {
@@ -481,7 +539,7 @@ static void a_missing_file_is_a_mistake_of_the_input(void **state)
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct model_shape shape;
-    assert_int_equal(model_load(&shape, "/nowhere/model.yaml", &arena, &diag), STATUS_INPUT);
+    assert_int_equal(model_load(&shape, "/nowhere/model.yaml", false, &arena, &diag), STATUS_INPUT);
     assert_non_null(strstr(diag.text, "/nowhere/model.yaml"));
     arena_release(&arena);
 }
@@ -494,6 +552,8 @@ int main(void)
         cmocka_unit_test(mistakes_are_reported_where_they_are),
         cmocka_unit_test(a_family_that_is_not_modelled_is_never_taken_for_another),
         cmocka_unit_test(sizes_that_a_file_leaves_to_defaults_are_named),
+        cmocka_unit_test(keys_that_say_the_computation_are_not_dropped),
+        cmocka_unit_test(layers_by_their_kinds_are_a_pattern),
         cmocka_unit_test(keys_that_nothing_reads_are_warned_of),
         cmocka_unit_test(windows_are_those_of_transformers),
         cmocka_unit_test(every_nth_block_of_gemma_sees_all),
