@@ -124,8 +124,9 @@ static const struct {
 } known_models[] = {{"llama3", "8B", "llama3.1-8b"}, {"llama3", "70B", "llama3.1-70b"},
     {"llama3", "405B", "llama3.1-405b"}, {"llama2", "7B", "llama2-7b"}, {"llama2", "13B", "llama2-13b"},
     {"llama2", "70B", "llama2-70b"}, {"deepseek_v3", "16B", "deepseek-v2-lite"}, {"deepseek_v3", "236B", "deepseek-v2"},
-    {"deepseek_v3", "671B", "deepseek-v3"}, {"qwen3", "30B-A3B", "qwen3-30b-a3b"},
-    {"qwen3", "235B-A22B", "qwen3-235b-a22b"}};
+    {"deepseek_v3", "671B", "deepseek-v3"}, {"qwen3", "0.6B", "qwen3-0.6b"}, {"qwen3", "1.7B", "qwen3-1.7b"},
+    {"qwen3", "4B", "qwen3-4b"}, {"qwen3", "8B", "qwen3-8b"}, {"qwen3", "14B", "qwen3-14b"},
+    {"qwen3", "32B", "qwen3-32b"}, {"qwen3", "30B-A3B", "qwen3-30b-a3b"}, {"qwen3", "235B-A22B", "qwen3-235b-a22b"}};
 
 static void refuse_model(struct configuration *config, const struct configuration_setting *name,
     const struct configuration_setting *flavor, struct diag *diag)
