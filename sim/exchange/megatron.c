@@ -1,8 +1,6 @@
 /* Arguments of Megatron-LM (megatron/training/arguments.py) and of Megatron-DeepSpeed beside them. */
 #include "exchange/megatron.h"
 
-#include "exchange/shell.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +39,8 @@ const struct rule megatron_rules[] = {
      "--make-vocab-size-divisible-by --tokenizer-type --use-rotary-position-embeddings "
      "--no-position-embedding --rotary-percent --swiglu --quick-geglu --squared-relu --group-query-attention "
      "--untie-embeddings-and-output-weights --disable-bias-linear --add-qkv-bias --qk-layernorm --embed-layernorm "
-     "--hidden-dropout --attention-dropout --num-experts --moe-router-topk --moe-ffn-hidden-size --moe-layer-freq "
+     "--hidden-dropout --attention-dropout --num-experts --moe-router-topk --moe-latent-size --moe-ffn-hidden-size "
+     "--moe-layer-freq "
      "--moe-shared-expert-intermediate-size --moe-shared-expert-gate --moe-router-score-function "
      "--moe-router-num-groups --moe-router-group-topk --moe-router-topk-scaling-factor --moe-router-pre-softmax "
      "--moe-router-enable-expert-bias --multi-latent-attention --q-lora-rank --kv-lora-rank --qk-head-dim "
@@ -81,8 +80,13 @@ const struct rule megatron_rules[] = {
     {"--optimizer", RULE_WORDS, "train.optimizer", "adam=adam sgd=sgd muon=muon dist_muon=muon"},
     {"--muon-tp-mode", RULE_HELD, NULL, "blockwise"},
     {"--muon-num-ns-steps", RULE_HELD, NULL, "5"},
-    {"--main-grads-dtype --main-params-dtype --exp-avg-dtype --exp-avg-sq-dtype", RULE_HELD, NULL, "fp32"},
-    {"--use-precision-aware-optimizer --optimizer-cpu-offload --optimizer-offload-fraction "
+    {"--main-grads-dtype", RULE_FACT, NULL, "fp32 bf16"},
+    {"--main-params-dtype --exp-avg-dtype --exp-avg-sq-dtype", RULE_HELD, NULL, "fp32"},
+    {"--use-precision-aware-optimizer", RULE_SLIGHT, NULL,
+        "master weights are simulated in 4 bytes; of BF16 weights it keeps 2 beside them (store_param_remainders), so "
+        "that 2 bytes a parameter less are needed, over the ranks that share the optimizer"},
+    {"--reduce-scatter-with-fp32-accumulation --reuse-grad-buf-for-mxfp8-param-ag --optimizer-cpu-offload "
+     "--optimizer-offload-fraction "
      "--use-torch-optimizer-for-cpu-offload --fp16-lm-cross-entropy",
         RULE_REFUSED, NULL, "states and gradients in FP32 on the GPU are simulated"},
     {"--cpu-offloading", RULE_ASIDE, NULL, "--cpu-offloading-num-layers says how many"},
@@ -195,7 +199,7 @@ const struct rule megatron_rules[] = {
     {"--moe-router-padding-for-fp8", RULE_SET, "train.moe_router_padding_for_quantization", "true"},
     {"--moe-shared-expert-overlap", RULE_SET, "train.moe_shared_expert_overlap", "true"},
     {"--moe-router-dtype", RULE_SLIGHT, NULL, "the router's product is simulated in the format of training"},
-    {"--moe-extended-tp --moe-latent-size --moe-upcycling-*", RULE_REFUSED, NULL,
+    {"--moe-extended-tp --moe-upcycling-*", RULE_REFUSED, NULL,
         "experts as --expert-tensor-parallel-size cuts them are simulated"},
     {"--moe-aux-loss-coeff --moe-z-loss-coeff --moe-router-load-balancing-type --moe-router-bias-update-rate "
      "--moe-input-jitter-eps --moe-token-drop-policy --moe-per-layer-logging --moe-router-force-load-balancing",
@@ -253,7 +257,9 @@ const struct rule megatron_rules[] = {
      "--master-addr --master-port --max-restarts --node-rank --rdzv-backend --rdzv-endpoint --rdzv-id --rdzv-conf "
      "--tee --redirects --role --monitor-interval --use-ring-exchange-p2p --nccl-communicator-config-path "
      "--high-priority-stream-groups --enable-gloo-process-groups --disable-gloo-process-groups --enable-ft-package "
-     "--lazy-mpu-init --enable-experimental --no-python --start-method --standalone --run-path --include --exclude "
+     "--local-addr --local-ranks-filter --logs-specs --numa-binding --signals-to-handle --event-log-handler "
+     "--duplicate-stdout-filters --duplicate-stderr-filters --rdzv-* --lazy-mpu-init --enable-experimental --no-python "
+     "--start-method --standalone --run-path --include --exclude "
      "--hostfile --launcher --num-gpus --num-nodes --force --master_addr --adlr-autoresume --adlr-autoresume-interval "
      "--heartbeat-* --inprocess-* --calc-ft-timeouts --ft-*",
         RULE_ASIDE, NULL, "of the launcher"},
@@ -281,6 +287,12 @@ static const char *dashed(const char *name, struct arena *arena)
     return text;
 }
 
+bool megatron_sets(const char *name, struct arena *arena)
+{
+    const struct rule *rule = rules_find(megatron_rules, megatron_n_rules, dashed(name, arena));
+    return rule && rule->kind != RULE_ASIDE;
+}
+
 static enum status take_argument(struct configuration *config, const struct shell_argument *argument, struct diag *diag)
 {
     struct configuration_setting setting = {.name = dashed(argument->name, config->arena),
@@ -289,7 +301,9 @@ static enum status take_argument(struct configuration *config, const struct shel
         .at = argument->at,
         .value_at = argument->value ? argument->value_at : argument->at};
     setting.unset = argument->unset;
-    enum status status = rules_apply(config, megatron_rules, megatron_n_rules, &setting, diag);
+    enum status status = STATUS_OK;
+    if (!megatron_launcher(&setting, argument, config->arena))
+        status = rules_apply(config, megatron_rules, megatron_n_rules, &setting, diag);
     vec_push(&config->settings, setting);
     return status;
 }
@@ -342,12 +356,22 @@ static enum status check_programs(
     return STATUS_OK;
 }
 
+static bool is_python(const char *path)
+{
+    size_t n = strlen(path);
+    return n > 3 && strcmp(path + n - 3, ".py") == 0;
+}
+
 enum status megatron_read(struct configuration *config, const char *path, struct diag *diag)
 {
     struct shell_arguments arguments = {0};
     char *text = NULL;
     size_t n = 0;
     enum status status = config_read_file(&text, &n, FILES_ANY, path, diag);
+    if (status == STATUS_OK && is_python(path))
+        status = diag_input(diag, (struct source_pos){.file = path},
+            "scripts of Python are not read; `flopcast help settings fsdp` has the settings of PyTorch's FSDP "
+            "(fully_shard: fsdp.version: 2), and accelerate's YAML can be imported");
     if (status == STATUS_OK)
         status = shell_read(&arguments, path, text, n, config->arena, diag);
     if (status == STATUS_OK && arguments.list.n == 0)
@@ -363,22 +387,6 @@ enum status megatron_read(struct configuration *config, const char *path, struct
     shell_free(&arguments);
     free(text);
     return status;
-}
-
-static void finish_gpus(struct configuration *config, struct diag *diag)
-{
-    struct configuration_setting *per_node = setting_find(config, "--nproc-per-node");
-    struct configuration_setting *nodes = setting_find(config, "--nnodes");
-    int64_t gpus = times(setting_int(config, "--nproc-per-node", 0, diag), setting_int(config, "--nnodes", 1, diag));
-    bool known = per_node && !setting_open(config, "--nnodes") && (!nodes || nodes->words == NULL);
-    if (gpus > 0 && known && !put_find(config, "cluster.gpus"))
-        put_setting(config, "cluster.gpus", number_text(config, gpus), per_node);
-    if (!known)
-        setting_aside(per_node, "it is multiplied by --nnodes, which is not known");
-    if (known) {
-        setting_aside(per_node, "--gpus says it");
-        setting_aside(nodes, "with --nproc-per-node");
-    }
 }
 
 static void finish_recomputation(struct configuration *config)
@@ -459,9 +467,25 @@ static void finish_sharding(struct configuration *config)
         put_setting(config, MEG "use_distributed_optimizer", "true", shards);
 }
 
+/* Gradients are kept in the format that they travel in: validate_args takes --main-grads-dtype bf16 for
+ * --grad-reduce-in-bf16, and refuses it beside --accumulate-allreduce-grads-in-fp32. */
+static void finish_main_gradients(struct configuration *config)
+{
+    struct configuration_setting *kept = setting_find(config, "--main-grads-dtype");
+    if (!kept || kept->words)
+        return;
+    if (strcmp(kept->value, "bf16") != 0)
+        setting_aside(kept, "simulated so, unless gradients are reduced in BF16");
+    else if (setting_find(config, "--accumulate-allreduce-grads-in-fp32"))
+        setting_refuse(kept, "Megatron-LM refuses it beside --accumulate-allreduce-grads-in-fp32");
+    else
+        put_setting(config, MEG "grad_reduce_in_fp32", "false", kept);
+}
+
 /* Megatron-FSDP's gradients, as they are kept and as they travel. */
 static void finish_gradients(struct configuration *config)
 {
+    finish_main_gradients(config);
     struct configuration_setting *kept = setting_find(config, "--megatron-fsdp-main-grads-dtype");
     const char *wide = put_find(config, MEG "grad_reduce_in_fp32");
     if (!kept)
@@ -513,7 +537,8 @@ void megatron_finish(struct configuration *config, struct diag *diag)
         put_assumed(config, "train.optimizer", "adam", "Megatron-LM's default");
     if (setting_is(config, "--optimizer", "dist_muon"))
         put_setting(config, "train.muon_distributed", "true", setting_find(config, "--optimizer"));
-    finish_gpus(config, diag);
+    megatron_gpus(config, diag);
+    megatron_allocator(config);
     finish_tensor(config);
     finish_recomputation(config);
     finish_pipeline(config, deepspeed != NULL, diag);

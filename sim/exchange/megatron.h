@@ -1,11 +1,21 @@
-/* Private to megatron*.c: the table of arguments, and the model that they describe. */
+/* Private to megatron*.c: the table of arguments, what launchers say, and the model that the arguments describe. */
 #ifndef FLOPCAST_EXCHANGE_MEGATRON_H
 #define FLOPCAST_EXCHANGE_MEGATRON_H
 
 #include "exchange/rules.h"
+#include "exchange/shell.h"
 
 extern const struct rule megatron_rules[]; /* megatron.c */
 extern const int megatron_n_rules;
+
+/* megatron_launch.c: an option of a launcher, a scheduler's head or the environment has its fate, or is kept for what
+ * follows; false: it is the program's. */
+bool megatron_launcher(
+    struct configuration_setting *setting, const struct shell_argument *argument, struct arena *arena);
+void megatron_gpus(struct configuration *config, struct diag *diag);
+void megatron_allocator(struct configuration *config);
+/* megatron.c: the argument sets something, wherever it stands. */
+bool megatron_sets(const char *name, struct arena *arena);
 
 void megatron_model(struct configuration *config, struct diag *diag);   /* megatron_model.c */
 void megatron_experts(struct configuration *config, struct diag *diag); /* also latent attention */

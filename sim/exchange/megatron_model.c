@@ -455,7 +455,10 @@ static void find_routed(struct configuration *config, struct configuration_setti
 {
     struct configuration_setting *topk = setting_find(config, "--moe-router-topk");
     struct configuration_setting *width = setting_find(config, "--moe-ffn-hidden-size");
+    struct configuration_setting *latent = setting_find(config, "--moe-latent-size");
     put_model(config, "moe.experts", number_text(config, setting_int(config, experts->name, 0, diag)), experts);
+    if (latent)
+        put_model(config, "moe.latent", number_text(config, setting_int(config, latent->name, 0, diag)), latent);
     if (topk)
         put_model(config, "moe.experts_per_token", number_text(config, setting_int(config, topk->name, 2, diag)), topk);
     else

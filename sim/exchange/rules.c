@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct rule *find(const struct rule *rules, int n, const char *name)
+const struct rule *rules_find(const struct rule *rules, int n, const char *name)
 {
     size_t length = strlen(name);
     for (int i = 0; i < n; i++)
@@ -184,7 +184,7 @@ static bool is_open(const struct configuration_setting *setting, const struct ru
 enum status rules_apply(struct configuration *config, const struct rule *rules, int n,
     struct configuration_setting *setting, struct diag *diag)
 {
-    const struct rule *rule = find(rules, n, setting->name);
+    const struct rule *rule = rules_find(rules, n, setting->name);
     if (!rule)
         return STATUS_OK;
     setting->key = rule->kind == RULE_MODEL || rule->kind == RULE_SHAPE ? "model" : rule->key;

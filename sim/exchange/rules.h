@@ -29,6 +29,9 @@ struct rule {
     const char *key, *words;
 };
 
+/* The rule of a name; NULL: there is none. */
+const struct rule *rules_find(const struct rule *rules, int n, const char *name);
+
 /* Applies the table to a setting. Names that are in no rule are not understood. */
 enum status rules_apply(struct configuration *config, const struct rule *rules, int n,
     struct configuration_setting *setting, struct diag *diag);

@@ -92,6 +92,60 @@ static void places_are_those_of_the_file(void **state)
     arena_release(&arena);
 }
 
+/* Whose --a is: what stands before the program of Python is its launchers'. */
+static void options_before_the_program_are_its_launchers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *launcher, *value;
+    } cases[] = {{"numactl --a=0-3 torchrun x.py", "numactl", "0-3"},
+        {"numactl --a 0-3 torchrun x.py", "numactl", "0-3"}, {"C=\"numactl --a torchrun x.py --c\"", "numactl", NULL},
+        {"C=\"numactl torchrun x.py --a 1\"", NULL, "1"}, {"P=\"numactl --a=1\"\n$P torchrun x.py", "numactl", "1"},
+        {"N=\"--a 1\"\nnsys profile $N python x.py", "nsys", "1"}, {"N=(--a 1)\ntorchrun x.py ${N[@]}", NULL, "1"},
+        {"T=\"torchrun x.py --a 1\"\nsrun $T", NULL, "1"}, {"./wrap --a 1 python x.py", "wrap", "1"},
+        {"./wrap --a 1", NULL, "1"}, {"python -m mod --a 1", NULL, "1"},
+        {"python -m torch.distributed.run --a 1 x.py", "torchrun", "1"}, {"X=1 Y=2 srun --a 1 x.py", "srun", "1"},
+        {"srun bash -c \"torchrun x.py --a 1\"", NULL, "1"}, {"mkdir --a d; x --b", "mkdir", "d"},
+        {"apptainer exec --a i.sif python x.py", "exec", "i.sif"}, {"x.py --a numactl", NULL, "numactl"},
+        {"A=(--a time nice)", NULL, "time nice"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena = ARENA_INIT;
+        struct shell_arguments arguments = read_text(cases[i].text, &arena);
+        const char *launcher = arguments.list.n > 0 ? arguments.list.at[0].launcher : "?";
+        if (!launcher != !cases[i].launcher || (launcher && strcmp(launcher, cases[i].launcher) != 0))
+            fail_msg("%s: %s", cases[i].text, launcher ? launcher : "the program's");
+        expect(&arguments, 0, "--a", cases[i].value);
+        shell_free(&arguments);
+        arena_release(&arena);
+    }
+}
+
+/* sbatch(1): what the scheduler makes of the head. */
+static void a_head_sets_the_schedulers_variables(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *value;
+    } cases[] = {{"#SBATCH --nodes=16\nx.py --a $SLURM_NNODES", "16"},
+        {"#SBATCH -N 4\nx.py --a $SLURM_JOB_NUM_NODES", "4"},
+        {"#SBATCH -N4 --ntasks-per-node=8 # eight\nx.py --a $SLURM_NTASKS", "32"},
+        {"#SBATCH --ntasks 16\n#SBATCH --nodes 2\nx.py --a ${SLURM_NTASKS_PER_NODE}", "8"},
+        {"#SBATCH --gres=gpu:h100:4\nx.py --a $SLURM_GPUS_ON_NODE", "4"},
+        {"#SBATCH --gpus-per-node=4\n#SBATCH --nodes=2\nx.py --a $SLURM_GPUS", "8"},
+        {"#SBATCH -c 64\nx.py --a $((SLURM_CPUS_PER_TASK / 2)) $SLURM_PROCID", "32 0"},
+        {"#SBATCH --nodes=2\nSLURM_NNODES=3\nx.py --a $SLURM_NNODES", "3"},
+        {"#PBS -l select=4:ncpus=8:ngpus=8\nx.py --a $PBS_NUM_NODES", "4"},
+        {"#BSUB -n 32\nx.py --a $LSB_DJOB_NUMPROC", "32"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena = ARENA_INIT;
+        struct shell_arguments arguments = read_text(cases[i].text, &arena);
+        assert_true(arguments.list.n > 1 || strstr(cases[i].text, "NNODES=3"));
+        expect(&arguments, arguments.list.n - 1, "--a", cases[i].value);
+        shell_free(&arguments);
+        arena_release(&arena);
+    }
+}
+
 static void mistakes_have_their_place(void **state)
 {
     (void)state;
@@ -119,6 +173,8 @@ int main(void)
         cmocka_unit_test(words_are_expanded_as_the_shell_does),
         cmocka_unit_test(what_is_not_set_is_named),
         cmocka_unit_test(places_are_those_of_the_file),
+        cmocka_unit_test(options_before_the_program_are_its_launchers),
+        cmocka_unit_test(a_head_sets_the_schedulers_variables),
         cmocka_unit_test(mistakes_have_their_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

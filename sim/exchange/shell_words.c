@@ -1,0 +1,351 @@
+/* Words of a shell script as the shell would expand them. */
+#include "exchange/shell_reader.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct source_pos shell_place_of(const struct shell *sh, const struct reader *r, const char *at)
+{
+    return (struct source_pos){sh->path, r->line, (int)(at - r->line_start) + 1};
+}
+
+/* The first mistake is reported; it ends the reading. */
+void shell_refuse(struct shell *sh, struct source_pos at, const char *why)
+{
+    if (!sh->failed)
+        diag_input(sh->diag, at, "%s", why);
+    sh->failed = true;
+}
+
+/* The byte that many after the next; '\0' behind the end. */
+char shell_peek(const struct reader *r, int ahead)
+{
+    return r->end - r->at > ahead ? r->at[ahead] : '\0';
+}
+
+void shell_take(struct reader *r)
+{
+    if (*r->at++ == '\n') {
+        r->line++;
+        r->line_start = r->at;
+    }
+}
+
+static void add(struct shell *sh, struct word *word, char c)
+{
+    if (word->n == SHELL_MAX_WORD)
+        shell_refuse(sh, word->at, "a word of more than 4096 characters: this is no list of arguments");
+    else
+        word->text[word->n++] = c;
+    word->text[word->n] = '\0';
+}
+
+static void add_text(struct shell *sh, struct word *word, const char *text)
+{
+    for (; *text && !sh->failed; text++)
+        add(sh, word, *text);
+}
+
+/* ---- variables ---- */
+
+static const struct variable *find(const struct shell *sh, const char *name)
+{
+    for (int i = sh->variables.n - 1; i >= 0; i--)
+        if (strcmp(sh->variables.at[i].name, name) == 0)
+            return &sh->variables.at[i];
+    return NULL;
+}
+
+/* The variable has this value from now on. */
+void shell_set(struct shell *sh, struct variable variable)
+{
+    for (int i = 0; i < sh->variables.n; i++)
+        if (strcmp(sh->variables.at[i].name, variable.name) == 0) {
+            sh->variables.at[i] = variable;
+            return;
+        }
+    vec_push(&sh->variables, variable);
+}
+
+/* Options that stood alone in a variable's quotes or array are those of the launcher behind which it is expanded. */
+static void claim(struct shell *sh, const char *variable)
+{
+    const char *launcher = sh->command.name;
+    for (int i = 0; i < sh->out->list.n && launcher && launch_is_known(launcher); i++) {
+        struct shell_argument *argument = &sh->out->list.at[i];
+        if (!argument->launcher && argument->variable && strcmp(argument->variable, variable) == 0)
+            argument->launcher = launcher;
+    }
+}
+
+static void expand_name(struct shell *sh, struct word *word, const char *name, const char *otherwise)
+{
+    const struct variable *variable = find(sh, name);
+    if (variable && variable->is_arguments) {
+        claim(sh, name);
+        return;
+    }
+    if (variable && !variable->unset)
+        add_text(sh, word, variable->value);
+    else if (otherwise)
+        add_text(sh, word, otherwise);
+    else
+        word->unset = variable ? variable->unset : arena_printf(sh->arena, "$%s", name);
+}
+
+/* ---- $((arithmetic)): + - * / % and parentheses over whole numbers and variables ---- */
+
+struct sum {
+    struct shell *sh;
+    const char *at;
+    bool bad;
+    int depth;
+    const char *unset;
+};
+
+static int64_t add_up(struct sum *s);
+
+static void blanks(struct sum *s)
+{
+    while (isspace((unsigned char)*s->at))
+        s->at++;
+}
+
+static int64_t sum_name(struct sum *s)
+{
+    char name[SHELL_MAX_NAME + 1];
+    size_t n = 0;
+    while (*s->at == '$' || *s->at == '{')
+        s->at++;
+    while ((isalnum((unsigned char)*s->at) || *s->at == '_') && n < SHELL_MAX_NAME)
+        name[n++] = *s->at++;
+    name[n] = '\0';
+    if (*s->at == '}')
+        s->at++;
+    const struct variable *variable = n ? find(s->sh, name) : NULL;
+    if (!variable || variable->unset)
+        s->unset = arena_printf(s->sh->arena, "$%s", name);
+    char *end = NULL;
+    int64_t value = variable && !variable->unset ? strtoll(variable->value, &end, 10) : 0;
+    s->bad |= n == 0 || (end && (*end || end == variable->value));
+    return value;
+}
+
+static int64_t factor(struct sum *s)
+{
+    blanks(s);
+    if (*s->at == '(' && s->depth < SHELL_MAX_DEPTH) {
+        s->at++;
+        s->depth++;
+        int64_t value = add_up(s);
+        s->depth--;
+        blanks(s);
+        s->bad |= *s->at != ')';
+        s->at += *s->at == ')';
+        return value;
+    }
+    if (!isdigit((unsigned char)*s->at))
+        return sum_name(s);
+    char *end = NULL;
+    int64_t value = strtoll(s->at, &end, 10);
+    s->at = end;
+    return value;
+}
+
+static int64_t multiply(struct sum *s)
+{
+    int64_t value = factor(s);
+    for (blanks(s); !s->bad && (*s->at == '*' || *s->at == '/' || *s->at == '%'); blanks(s)) {
+        char operation = *s->at++;
+        int64_t other = factor(s);
+        if (operation == '*')
+            s->bad |= __builtin_mul_overflow(value, other, &value);
+        else if (other <= 0) /* also a number that is not known */
+            s->bad |= !s->unset;
+        else
+            value = operation == '/' ? value / other : value % other;
+    }
+    return value;
+}
+
+static int64_t add_up(struct sum *s)
+{
+    int64_t value = multiply(s);
+    for (blanks(s); !s->bad && (*s->at == '+' || *s->at == '-'); blanks(s)) {
+        char operation = *s->at++;
+        int64_t other = multiply(s);
+        s->bad |= operation == '+' ? __builtin_add_overflow(value, other, &value)
+                                   : __builtin_sub_overflow(value, other, &value);
+    }
+    return value;
+}
+
+static void expand_sum(struct shell *sh, struct word *word, const char *text)
+{
+    struct sum s = {.sh = sh, .at = text};
+    int64_t value = add_up(&s);
+    blanks(&s);
+    char digits[32];
+    snprintf(digits, sizeof digits, "%lld", (long long)value);
+    if (s.unset)
+        word->unset = s.unset;
+    else if (s.bad || *s.at)
+        word->unset = arena_printf(sh->arena, "$((%s))", text);
+    else
+        add_text(sh, word, digits);
+}
+
+/* ---- words ---- */
+
+/* What stands up to the character that closes what `open` opens, which is taken, too. The text has no quotes' ends
+ * worth knowing: commands are not run. */
+static const char *up_to(struct shell *sh, struct reader *r, char open, char close, struct source_pos at)
+{
+    const char *begin = r->at;
+    int depth = 1;
+    while (r->at < r->end && depth > 0) {
+        depth += *r->at == open && open != close ? 1 : *r->at == close ? -1 : 0;
+        shell_take(r);
+    }
+    if (depth > 0) {
+        shell_refuse(sh, at, "it does not end; the closing bracket or quote is missing");
+        return "";
+    }
+    return arena_printf(sh->arena, "%.*s", (int)(r->at - begin - 1), begin);
+}
+
+/* A default as the shell would expand it: quotes go. */
+static const char *plain(struct shell *sh, const char *text)
+{
+    char *out = arena_strdup(sh->arena, text), *to = out;
+    for (const char *at = text; *at; at++) {
+        bool escaped = *at == '\\' && at[1];
+        if (escaped)
+            *to++ = *++at;
+        else if (*at != '"' && *at != '\'')
+            *to++ = *at;
+    }
+    *to = '\0';
+    return out;
+}
+
+/* ${NAME}, ${NAME:-default}, ${NAME[@]} */
+static void expand_braces(struct shell *sh, struct word *word, const char *text)
+{
+    size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
+    const char *name = arena_printf(sh->arena, "%.*s", (int)n, text);
+    const char *rest = text + n;
+    bool colon = strncmp(rest, ":-", 2) == 0 || strncmp(rest, ":=", 2) == 0;
+    if (!colon && (*rest == '-' || *rest == '=')) /* ${NAME-default} */
+        expand_name(sh, word, name, strchr(rest, '$') ? NULL : plain(sh, rest + 1));
+    else if (colon)
+        expand_name(sh, word, name, strchr(rest, '$') ? NULL : plain(sh, rest + 2));
+    else if (!*rest || strcmp(rest, "[@]") == 0 || strcmp(rest, "[*]") == 0)
+        expand_name(sh, word, name, NULL);
+    else
+        word->unset = arena_printf(sh->arena, "${%s}", text);
+}
+
+static void expand_dollar(struct shell *sh, struct reader *r, struct word *word)
+{
+    struct source_pos at = shell_place_of(sh, r, r->at);
+    shell_take(r);
+    if (shell_peek(r, 0) == '(' && shell_peek(r, 1) == '(') {
+        shell_take(r);
+        shell_take(r);
+        const char *text = up_to(sh, r, '(', ')', at);
+        if (shell_peek(r, 0) == ')')
+            shell_take(r);
+        expand_sum(sh, word, text);
+    } else if (shell_peek(r, 0) == '(') {
+        shell_take(r);
+        word->unset = arena_printf(sh->arena, "$(%s)", up_to(sh, r, '(', ')', at));
+    } else if (shell_peek(r, 0) == '{') {
+        shell_take(r);
+        expand_braces(sh, word, up_to(sh, r, '{', '}', at));
+    } else {
+        char name[SHELL_MAX_NAME + 1];
+        size_t n = 0;
+        bool digit = isdigit((unsigned char)shell_peek(r, 0));
+        while (
+            r->at < r->end && n < (digit ? 1 : SHELL_MAX_NAME) && (isalnum((unsigned char)*r->at) || *r->at == '_')) {
+            name[n++] = *r->at;
+            shell_take(r);
+        }
+        if (n == 0 && r->at < r->end && strchr("@*#?$!", *r->at)) {
+            name[n++] = *r->at;
+            shell_take(r);
+        }
+        name[n] = '\0';
+        if (n == 0)
+            add(sh, word, '$');
+        else
+            expand_name(sh, word, name, NULL);
+    }
+}
+
+static void read_double_quotes(struct shell *sh, struct reader *r, struct word *word)
+{
+    struct source_pos at = shell_place_of(sh, r, r->at);
+    shell_take(r);
+    while (r->at < r->end && *r->at != '"' && !sh->failed) {
+        if (*r->at == '\\' && shell_peek(r, 1) == '\n') {
+            shell_take(r);
+            shell_take(r);
+        } else if (*r->at == '\\' && shell_peek(r, 1) && strchr("\"\\$`", shell_peek(r, 1))) {
+            shell_take(r);
+            add(sh, word, *r->at);
+            shell_take(r);
+        } else if (*r->at == '$') {
+            expand_dollar(sh, r, word);
+        } else if (*r->at == '`') {
+            shell_take(r);
+            word->unset = arena_printf(sh->arena, "`%s`", up_to(sh, r, '`', '`', at));
+        } else {
+            add(sh, word, *r->at);
+            shell_take(r);
+        }
+    }
+    if (r->at >= r->end)
+        shell_refuse(sh, at, "the quote does not end; its \" is missing");
+    else
+        shell_take(r);
+}
+
+static bool ends_word(char c, bool quoted)
+{
+    return isspace((unsigned char)c) || (!quoted && strchr(";|&()<>", c));
+}
+
+/* quoted: the reader stands in quotes, whose words are arguments. */
+void shell_read_word(struct shell *sh, struct reader *r, struct word *word, bool quoted)
+{
+    word->n = 0;
+    word->text[0] = '\0';
+    word->unset = NULL;
+    word->at = shell_place_of(sh, r, r->at);
+    while (r->at < r->end && !ends_word(*r->at, quoted) && !sh->failed) {
+        char c = *r->at;
+        if (c == '\\' && r->end - r->at > 1) {
+            shell_take(r);
+            if (*r->at != '\n')
+                add(sh, word, *r->at);
+            shell_take(r);
+        } else if (c == '\'') {
+            shell_take(r);
+            add_text(sh, word, up_to(sh, r, '\'', '\'', word->at));
+        } else if (c == '"') {
+            read_double_quotes(sh, r, word);
+        } else if (c == '$') {
+            expand_dollar(sh, r, word);
+        } else if (c == '`') {
+            shell_take(r);
+            word->unset = arena_printf(sh->arena, "`%s`", up_to(sh, r, '`', '`', word->at));
+        } else {
+            add(sh, word, c);
+            shell_take(r);
+        }
+    }
+}
