@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "cli/words.h"
 
+#include "base/files.h"
 #include "exchange/configuration.h"
 
 #include <argp.h>
@@ -55,7 +56,9 @@ static const struct command_option options[] = {
     SETTING(struct import, "micro-batch", "B", "train.micro_batch", "Sequences on a GPU at once"),
     {"stack", "NAME", "The stack profile, in place of the one that is assumed", OPTION_TEXT, AT(given.stack)},
     {"set", "KEY=VALUE", "A setting of the scenario, as of flopcast run", OPTION_SET, AT(overrides)},
-    {"force", NULL, "Take the scenario although settings are not understood that may change speed or memory",
+    {"force", NULL,
+        "Take the scenario although settings are not understood that may change speed or memory, and a config.json of "
+        "--model although it has such keys",
         OPTION_FLAG, AT(force)},
     {0},
 };
@@ -102,6 +105,29 @@ static void print_lists(FILE *out, const struct configuration *config)
 }
 
 /* ---- the files ---- */
+
+/* A path of the working folder as the scenario file will name it; short names stay. */
+static const char *named_from(struct import *import, const char *path)
+{
+    bool there = path && import->out && access(path, F_OK) == 0;
+    return there ? files_name_from(&import->arena, import->out, path) : path;
+}
+
+static void name_from_out(struct import *import)
+{
+    struct configuration_given *given = &import->given;
+    given->model = named_from(import, given->model);
+    given->topology = named_from(import, given->topology);
+    given->stack = named_from(import, given->stack);
+    for (int i = 0; i < import->overrides.list.n; i++) {
+        struct scenario_override *set = &import->overrides.list.at[i];
+        size_t offset = 0;
+        const struct config_field *field =
+            config_field_at(&scenario_table, scenario_key_path(set->key, &import->arena), &offset);
+        if (field && field->type == FIELD_PATH)
+            set->value = named_from(import, set->value);
+    }
+}
 
 /* Removed again where it cannot be written whole. */
 static enum status finish_file(FILE *file, const char *path, struct diag *diag)
@@ -187,6 +213,9 @@ static void run(struct import *import, struct diag *diag)
             import->has_from ? import->from : configuration_format_of(import->files.at[i]), diag);
     if (!import->given.name)
         import->given.name = words_stem(import->files.at[0], &import->arena);
+    name_from_out(import);
+    if (import->force && import->given.model)
+        vec_push(&import->overrides.list, (struct scenario_override){"force", "true"});
     import->given.sets = import->overrides.list.at;
     import->given.n_sets = import->overrides.list.n;
     if (diag->worst == STATUS_OK && configuration_finish(&config, &import->given, diag) == STATUS_OK)

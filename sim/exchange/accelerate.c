@@ -98,9 +98,53 @@ static enum status read_named(struct configuration *config, const char *path, st
     return configuration_read(config, file, CONFIGURATION_DEEPSPEED, diag);
 }
 
+/* YAML of other programs, by keys that stand in it together. */
+static const struct {
+    const char *whose, *keys;
+} others[] = {
+    {"axolotl", "base_model micro_batch_size"},
+    {"axolotl", "base_model datasets"},
+    {"LLaMA-Factory", "model_name_or_path finetuning_type"},
+    {"LLaMA-Factory", "model_name_or_path stage"},
+    {"NeMo AutoModel", "recipe step_scheduler"},
+    {"NeMo AutoModel", "model step_scheduler"},
+    {"Primus", "modules work_group"},
+    {"Primus", "modules exp_name"},
+    {"torchtune", "tokenizer model optimizer dataset"},
+    {"nanotron", "parallelism tokens model"},
+    {"LLM Foundry", "max_seq_len global_train_batch_size"},
+    {"TRL", "model_name_or_path per_device_train_batch_size"},
+};
+
+static bool has_all(struct config_node root, const char *keys, struct arena *arena)
+{
+    for (const char *at = keys; *at; at += strcspn(at, " "), at += strspn(at, " "))
+        if (!config_find(root, arena_printf(arena, "%.*s", (int)strcspn(at, " "), at)).doc)
+            return false;
+    return true;
+}
+
+static enum status check_owner(struct config_node root, const char *path, struct arena *arena, struct diag *diag)
+{
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (has_all(root, others[i].keys, arena))
+            return diag_input(diag, (struct source_pos){path, 1, 1},
+                "this is %s's configuration, which is not read yet; of accelerate's and DeepSpeed's files those that "
+                "it "
+                "uses can be imported, or its settings given to flopcast run MODEL by --set ('flopcast help settings')",
+                others[i].whose);
+    return STATUS_OK;
+}
+
 enum status accelerate_read(struct configuration *config, const char *path, struct diag *diag)
 {
-    enum status status = rules_apply_file(config, path, rules, N_RULES, diag);
+    struct config_doc *doc = NULL;
+    enum status status = config_load(&doc, path, diag);
+    if (status == STATUS_OK)
+        status = check_owner(config_root(doc), path, config->arena, diag);
+    if (status == STATUS_OK)
+        status = rules_apply_document(config, doc, rules, N_RULES, diag);
+    config_free(doc);
     return status == STATUS_OK ? read_named(config, path, diag) : status;
 }
 

@@ -104,9 +104,11 @@ expect 0 "$FLOPCAST" run gpt3.yaml "${short[@]}" --set train.global_batch=2
 says out "Megatron DDP"
 
 # BLOOM: the settings are those of flopcast's own scenario of it. What the simulation takes depends on steps and noise, too.
-expect 0 import --force "$data/tr11-176B-ml.slurm" --topology jean-zay-a100 --gpus 384 --model bloom-176b --out bloom.yaml
+# Its head for Slurm says how many nodes there are.
+expect 0 import --force "$data/tr11-176B-ml.slurm" --topology jean-zay-a100 --model bloom-176b --out bloom.yaml
 says out "tr11-176B-ml.slurm:96:5: --sync-tp-duplicated-parameters" "--deepspeed-config (name that file, too)" \
-    "tr11-176B-ml.slurm:150:5: --nnodes (cluster.gpus is 384, as the command line says)"
+    "tr11-176B-ml.slurm:6:9: #SBATCH --nodes = 48 (of the launcher)" "--nproc-per-node = 8 -> cluster.gpus: 384" \
+    "tr11-176B-ml.slurm:150:5: --nnodes = 48 (with --nproc-per-node)"
 # What --model and --gpus say is not what was taken of the file.
 says out "--num-layers = 70 (the command line says it)"
 if grep -q 'n_layers: 70' out; then fail "the shape was taken, and --model given"; fi
@@ -142,6 +144,82 @@ says mine.yaml '"not understood: --foo-bar = 3"' "gpus: 8" "--squared-relu: simu
 expect 0 import mine.sh --topology h100-8x400g --out mine.yaml --set parallelism.tensor=2 --force
 expect 0 "$FLOPCAST" run mine.yaml "${short[@]}"
 says out "not understood: --foo-bar = 3"
+
+# A scheduler's head, launchers and the environment say what is theirs. One string holds the whole command.
+model="--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 --seq-length 8192 \
+--max-position-embeddings 8192 --position-embedding-type rope --swiglu --normalization RMSNorm --disable-bias-linear \
+--untie-embeddings-and-output-weights --vocab-size 131072 --micro-batch-size 1 --global-batch-size 256 --bf16 \
+--use-distributed-optimizer --attention-dropout 0 --hidden-dropout 0"
+cat >alps.sh <<SH
+#!/bin/bash
+#SBATCH --nodes=16
+#SBATCH --gpus-per-node=4
+export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True,max_split_size_mb:256
+CMD="numactl --membind=0-3 torchrun --nnodes \$SLURM_NNODES --nproc-per-node \$SLURM_GPUS_PER_NODE pretrain_gpt.py $model \
+  --use-precision-aware-optimizer --main-grads-dtype bf16"
+srun bash -c "\$CMD"
+SH
+expect 0 import alps.sh --topology alps-gh200 --out alps.yaml
+says alps.yaml "gpus: 64" "grad_reduce_in_fp32: false" "expandable_segments: true" "max_split_size_mb: 256" \
+    "--use-precision-aware-optimizer: master weights are simulated in 4 bytes"
+says out "numactl --membind = 0-3 (of the launcher)" "not understood: 0"
+# Without torchrun each process has a GPU; what no known launcher takes is not left out in silence.
+gpus() { # gpus NUMBER COMMAND [HEAD]
+    printf '#!/bin/bash\n%s\nARGS=(%s)\n%s ${ARGS[@]}\n' "${3-}" "$model" "$2" >launch.sh
+    expect 0 import launch.sh --topology h100 --out launch.yaml
+    says launch.yaml "gpus: $1 "
+}
+gpus 32 "srun -N 4 --ntasks-per-node 8 --cpu-bind=none ./bind.sh --verbose python -u pretrain_gpt.py"
+gpus 64 "mpirun -np 64 -N 8 -x NCCL_DEBUG=INFO --map-by slot nsys profile --trace cuda,nvtx python3 pretrain_gpt.py"
+gpus 16 "srun apptainer exec --nv image.sif python pretrain_gpt.py" "#SBATCH -N 2 --gres=gpu:h100:8"
+gpus 32 "env OMP_NUM_THREADS=4 taskset -c 0-31 python -m torch.distributed.run --nproc-per-node gpu --nnodes \$SLURM_JOB_NUM_NODES \
+pretrain_gpt.py" "#SBATCH --nodes 4 --gpus-per-node=8"
+gpus 8 "accelerate launch --num_processes 8 pretrain_gpt.py"
+gpus 16 "deepspeed --num_nodes 2 --num_gpus 8 pretrain_gpt.py"
+gpus 32 "mpiexec --hostfile hosts python pretrain_gpt.py" "#PBS -l select=4:ncpus=64:ngpus=8:mpiprocs=8"
+gpus 16 "jsrun --smpiargs=-gpu python pretrain_gpt.py" "#BSUB -nnodes 4 -gpu num=4"
+printf 'PYTORCH_ALLOC_CONF=backend:cudaMallocAsync python pretrain_gpt.py %s\n' "$model" >launch.sh
+expect 1 import launch.sh --topology h100 --gpus 8 --out launch.yaml
+says out "PYTORCH_ALLOC_CONF = backend:cudaMallocAsync (of backend PyTorch's default is simulated)"
+printf 'torchrun --nproc-per-node 8 pretrain_gpt.py %s --exp-avg-dtype bf16\n' "$model" >launch.sh
+expect 1 import launch.sh --topology h100 --out launch.yaml
+says out "--exp-avg-dtype = bf16 (simulated as fp32)"
+# Experts of a latent, as Nemotron 3's.
+printf 'torchrun --nproc-per-node 8 pretrain_gpt.py %s --num-experts 8 --moe-latent-size 1024\n' "$model" >latent.sh
+expect 0 import latent.sh --topology h100 --out latent.yaml
+says latent.model.yaml "latent: 1024"
+
+# Whose file it is that is not read.
+printf 'base_model: a\nsequence_len: 1\nmicro_batch_size: 1\ndatasets: []\n' >other.yaml
+expect 2 import other.yaml
+says err "other.yaml:1:1: error: this is axolotl's configuration, which is not read yet"
+printf 'model_name_or_path: a\nstage: sft\nfinetuning_type: full\n' >other.yaml
+expect 2 import other.yaml
+says err "this is LLaMA-Factory's"
+printf 'recipe: a\nstep_scheduler: {global_batch_size: 1}\n' >other.yaml
+expect 2 import other.yaml
+says err "this is NeMo AutoModel's"
+printf 'work_group: a\nmodules: {pre_trainer: {framework: megatron}}\n' >other.yaml
+expect 2 import other.yaml
+says err "this is Primus's"
+rm other.yaml
+printf 'parser.add_argument("--lr")\n' >train.py
+expect 2 import train.py
+says err "train.py: error: scripts of Python are not read" "help settings"
+
+# Paths are those of the working folder; the scenario in another one finds them. A config.json is called as its folder.
+mkdir -p there given tiny
+cp "$FLOPCAST_SOURCE_DIR/topologies/clusters/h100-8x400g.yaml" given/cluster.yaml
+sed -i "s|^node: \.\.|node: $FLOPCAST_SOURCE_DIR/topologies|" given/cluster.yaml
+printf '{"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
+ "vocab_size": 256, "moe_latent_size": 8}' >tiny/config.json
+job=(--topology given/cluster.yaml --gpus 8 --seq-len 64 --micro-batch 1 --out there/job.yaml)
+expect 2 import "$data/accelerate_fsdp.yaml" --model tiny/config.json "${job[@]}"
+says err "moe_latent_size 8 is not known for model_type 'llama'"
+expect 0 import "$data/accelerate_fsdp.yaml" --model tiny/config.json --force "${job[@]}"
+says there/job.yaml 'model: "../tiny/config.json"' 'topology: "../given/cluster.yaml"' 'force: true'
+expect 0 "$FLOPCAST" run there/job.yaml "${short[@]}"
+says out "tiny"
 
 # Jobs of another sort: no GPT is made of them.
 other() { # other ARGUMENTS TEXT
