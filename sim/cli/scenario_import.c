@@ -231,7 +231,9 @@ int scenario_import(int argc, char **argv)
         .args_doc = "FILE...",
         .doc = "Make a scenario of configurations of other frameworks: DeepSpeed's JSON, accelerate's YAML, "
                "torchtitan's TOML, arguments of Megatron-LM in a shell script or a text file.\v"
-               "Several files are one job. Every setting is listed: what it became, whether it was left aside as it "
+               "Several files are one job. Of a script, options before the program are its launchers' (srun, mpirun, "
+               "numactl, nsys, containers ...), of which the numbers of nodes, processes and GPUs are taken, as of its "
+               "head for Slurm, PBS or LSF. Every setting is listed: what it became, whether it was left aside as it "
                "changes neither speed nor memory, or that it was not understood; then what is assumed and what is "
                "missing. Where something is missing, or was not understood and may change speed or memory, the exit "
                "status is 1. The model that arguments of Megatron-LM describe is written beside FILE.yaml as "

@@ -4,14 +4,18 @@
  *   accelerate  Hugging Face accelerate's YAML: FSDP and DeepSpeed plugins, a deepspeed_config_file that it names
  *   torchtitan  torchtitan's TOML (torchtitan/config/job_config.py, and the names of 2024)
  *   megatron    arguments of Megatron-LM and Megatron-DeepSpeed (megatron/training/arguments.py): a shell script that
- *               defines them, or a file of arguments; with the model that they describe
+ *               defines them, or a file of arguments; with the model that they describe. What stands before the
+ *               program is its launchers' (exchange/launch.h): of numactl, srun, mpirun, nsys, containers, torchrun,
+ *               deepspeed, accelerate and of the script's head for Slurm, PBS or LSF only the numbers of nodes,
+ *               processes and GPUs count. PYTORCH_CUDA_ALLOC_CONF becomes settings of run
  *
  * Each setting has one of four fates: it became settings of the scenario; it is left aside, as it changes neither speed
  * nor memory (learning rates, paths, logs), or hardly, which is then an assumption; its value is left to others
  * ("auto", a variable that the script does not set), so that the user must say it; or it is not understood, with the
  * reason where there is one: such a setting may change speed or memory, and is an assumption of the scenario, too. What
  * a framework does where its file is silent is its default and an assumption of the scenario, not flopcast's default.
- * Files of jobs of another sort (images, state-space models, text generation, reinforcement learning) are refused.
+ * Files of jobs of another sort (images, state-space models, text generation, reinforcement learning) are refused, and
+ * so are those of other programs (axolotl, LLaMA-Factory, NeMo AutoModel, Primus ..., scripts of Python), by name.
  *
  * Ignored: which branch of a script runs (all of it is read, the last value holds), what a script takes from its
  * environment or from other programs. */
