@@ -180,8 +180,8 @@ static const struct command_option options[] = {
     {"decoder-seq-len", "T", "T5: tokens of the decoder (default: seq-len)", OPTION_COUNT64, TRAIN(decoder_seq_len),
         .most = MOST_COUNT, .kilo = 1024},
     {"checkpointing", "C",
-        "none (default), full: blocks are recomputed, or selective: all except every second GEMM and "
-        "fused attention",
+        "none (default), full: blocks are recomputed, or selective: all except fused attention and every second "
+        "product with one matrix without bias",
         OPTION_TAKE, .take = take_checkpointing},
     {"attention", "A", "flash (default from Ampere on, but not in fp32 and tf32) or naive", OPTION_NAME,
         TRAIN(attention), .names = attention_kernel_names},
