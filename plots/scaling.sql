@@ -4,7 +4,7 @@
 SELECT
   panel, shown.curve, color, x, tflops_per_gpu AS y, iif(status = 'oom', 0, NULL) AS oom, published_tflops_per_gpu AS published, NULL AS capacity,
   tflops_per_gpu_p05 AS low, tflops_per_gpu_p95 AS high,
-  coalesce(tflops_per_gpu_low, tflops_per_gpu_p05) AS lowest, coalesce(tflops_per_gpu_high, tflops_per_gpu_p95) AS highest
+  coalesce(tflops_per_gpu_all_p05, tflops_per_gpu_p05) AS lowest, coalesce(tflops_per_gpu_all_p95, tflops_per_gpu_p95) AS highest
 FROM shown JOIN point ON point.id = point_id LEFT JOIN band USING (point_id)
 WHERE figure_room((SELECT max(panel) FROM shown), 36, 'panels of curves', ', or another axis with --x')
 ORDER BY panel, shown.curve, x, place

@@ -7,6 +7,7 @@
 #include "cli/words.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -121,25 +122,58 @@ static struct answer find_fewest(struct capacity *capacity, int checkpointing)
     return one;
 }
 
+/* The fewest GPUs, or the largest micro-batches on those asked for. */
+static void print_said(FILE *out, const struct capacity *capacity)
+{
+    static const char *const words[] = {[CHECKPOINT_NONE] = "without activation checkpointing"};
+    struct arena arena = ARENA_INIT;
+    const char *text = "", *name = capacity->request->job.point.model.shape.name;
+    for (int c = 0; c < CHECKPOINT_SEARCHED; c++) {
+        int64_t number = capacity->one_count ? capacity->batches[0][c].number : capacity->fewest[c].number;
+        const char *how = c == CHECKPOINT_NONE ? words[c] : arena_printf(&arena, "with %s", checkpointing_names[c]);
+        const char *gpus =
+            number == 0 ? "no number of GPUs" : arena_printf(&arena, "%" PRId64 " GPU%s", number, plural(number));
+        text = arena_printf(&arena, "%s%s%s %s", text, *text ? ", " : "",
+            capacity->one_count ? number == 0 ? "none" : words_count(&arena, (double)number) : gpus, how);
+    }
+    if (capacity->one_count)
+        words_paragraph_of(out, "%s: micro-batches up to %s fit on %" PRId64 " GPU%s", name, text, capacity->counts[0],
+            plural(capacity->counts[0]));
+    else
+        words_paragraph_of(out, "%s: a sequence fits from %s on", name, text);
+    fputc('\n', out);
+    arena_release(&arena);
+}
+
 static void print_head(FILE *out, const struct capacity *capacity)
 {
     const struct memory_job *job = &capacity->request->job;
     const struct hw_gpu *gpu = &job->point.hw.gpu;
     const struct model_shape *shape = &job->point.model.shape;
     const struct train_options *options = &job->point.options.strategy.train;
+    print_said(out, capacity);
     bool naive = shape->n_heads > 0 && options->attention == ATTENTION_NAIVE;
-    fprintf(out, "%s on %s: %.1f GiB, less %.1f GiB of CUDA context and %.1f GiB of NCCL's for a communicator\n",
-        shape->name, gpu->name, gpu->hbm_capacity.value / 0x1p30, gpu->context_bytes.value / 0x1p30,
+    words_paragraph_of(out,
+        "%s on %s: %.1f GiB, less %.1f GiB of CUDA context and %.1f GiB of NCCL's for a communicator", shape->name,
+        gpu->name, gpu->hbm_capacity.value / 0x1p30, gpu->context_bytes.value / 0x1p30,
         job->point.hw.node.nccl_bytes.value / 0x1p30);
-    fprintf(out, "%s, %s, %s", memory_dtype_names[job->dtype], optimizer_names[options->optimizer],
+    char *text = NULL;
+    size_t n = 0;
+    FILE *memory = open_memstream(&text, &n);
+    BUG_IF(!memory, "open_memstream failed");
+    fprintf(memory, "%s, %s, %s", memory_dtype_names[job->dtype], optimizer_names[options->optimizer],
         memory_strategy_names[job->strategy]);
-    memory_print_degrees(out, job);
-    fputs(naive ? ", naive attention, " : ", ", out);
+    memory_print_degrees(memory, job);
+    fputs(naive ? ", naive attention, " : ", ", memory);
     if (model_sample_tokens(shape) > 0) /* as long as the model makes them */
-        fputs(words_counted(shape), out);
+        fputs(words_counted(shape), memory);
     else
-        fprintf(out, "samples of %" PRId64 " token%s", options->seq_len, plural(options->seq_len));
-    fputs("; the largest micro-batch by activation checkpointing\n\n", out);
+        fprintf(memory, "samples of %" PRId64 " token%s", options->seq_len, plural(options->seq_len));
+    fputs("; the largest micro-batch by activation checkpointing:", memory);
+    fclose(memory);
+    words_paragraph(out, text);
+    fputc('\n', out);
+    free(text);
 }
 
 /* The search ends somewhere, which is no limit of the GPU's. */
@@ -157,30 +191,31 @@ static void print_notes(FILE *out, const struct capacity *capacity)
     int length = 0;
     const char *why = diag_first(&capacity->why, &length);
     const struct scenario_point *point = &capacity->request->job.point;
-    fprintf(out,
-        "\n0: none. Each number is the verdict of the simulated allocator, as `flopcast run` comes to it on cluster "
-        "'%s'\nwith defaults for all else (--topology takes another cluster).\n",
+    fputc('\n', out);
+    words_paragraph_of(out,
+        "0: none. Each number is the verdict of the simulated allocator, as `flopcast run` comes to it on cluster '%s' "
+        "with "
+        "defaults for all else (--topology takes another cluster).",
         point->hw.cluster.name);
     if (capacity->used[BASIS_RETRIES])
-        fputs("*: fits, but cudaMalloc fails and is tried again, which takes time. A smaller batch may be "
-              "faster.\n",
-            out);
+        words_paragraph(
+            out, "*: fits, but cudaMalloc fails and is tried again, which takes time. A smaller batch may be faster.");
     if (capacity->used[BASIS_PEAK])
-        fprintf(out,
-            "~: by the peak of a step, which leaves out fragmentation (fewer may fit), because\n"
-            "   %.*s\n",
-            length, why);
+        words_paragraph_of(
+            out, "~: by the peak of a step, which leaves out fragmentation (fewer may fit), because %.*s", length, why);
     const struct model_shape *shape = &point->model.shape;
     if (shape->n_heads > 0 && point->options.strategy.train.attention == ATTENTION_NAIVE && model_takes_flash(shape))
-        fputs("Naive attention keeps the scores of every pair of tokens; --attention flash does not.\n", out);
+        words_paragraph(out, "Naive attention keeps the scores of every pair of tokens; --attention flash does not.");
 }
 
-/* Of the peak of the first number of GPUs. */
+/* Of peaks of all rows: one GPU is another regime than several. */
 static void print_sure(FILE *out, const struct capacity *capacity)
 {
     struct sure sure = {0};
-    struct memory_job job = job_of(capacity, capacity->counts[0], CHECKPOINT_NONE);
-    sure_of(&sure, &job.point, REGIME_OF_PEAK, 0);
+    for (int i = 0; i < capacity->n_counts; i++) {
+        struct memory_job job = job_of(capacity, capacity->counts[i], CHECKPOINT_NONE);
+        sure_of(&sure, &job.point, REGIME_OF_PEAK, 0);
+    }
     sure_print(out, &sure);
     sure_end(&sure);
 }

@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static double gib(double bytes)
@@ -175,19 +176,57 @@ static void add(struct memory_rows *rows, const char *name, double modelled, dou
     vec_push(&rows->list, (struct memory_row){"gpu", name, MEMORY_NOT_GIVEN, modelled, largest, note});
 }
 
+/* Frameworks that keep FP32 weights in mixed precision, and cast them for use. */
+static const char *mixed_note(const struct memory_job *job)
+{
+    bool mixed = job->dtype == PRECISION_BF16_MIXED || job->dtype == PRECISION_FP16_MIXED;
+    bool frozen = job->point.options.strategy.train.lora_rank > 0;
+    if (!mixed || frozen)
+        return "";
+    return job->strategy == MEMORY_SINGLE_DEVICE || job->strategy == MEMORY_DDP
+               ? "FP32 in mixed precision: autocast casts copies for use"
+           : job->strategy == MEMORY_FSDP ? "FP32 shards in mixed precision: FSDP gathers 16-bit copies for use"
+                                          : "";
+}
+
 static const char *weights_note(const struct memory_request *request, struct arena *arena)
 {
     const struct memory_job *job = &request->job;
     const struct model_shape *shape = &job->point.model.shape;
     int64_t gpus = job->point.options.cluster.gpus;
     if (!job->has_model || model_table_bytes(shape, gpus) == 0)
-        return "";
+        return mixed_note(job);
     return arena_printf(arena, "tables of embeddings, shared out over all GPUs: %.3f GiB, their Adagrad %.3f GiB",
         gib((double)model_table_bytes(shape, gpus)), gib((double)model_table_state_bytes(shape, gpus)));
 }
 
-static const char *activations_note(const struct memory_job *job, bool planned)
+/* Which of the optimizer's bytes are there for a step alone. */
+static const char *optimizer_note(
+    const struct memory_request *request, const struct memory_need *need, struct arena *arena)
 {
+    static const double LEAST = 0.01;
+    const struct memory_job *job = &request->job;
+    double all = need->peak.category_bytes[HBM_OPTIMIZER], state = need->peak.kept_state_bytes;
+    double params = (double)job->params;
+    bool foreach = job->point.options.strategy.train.optimizer_impl == OPTIMIZER_FOREACH;
+    if (job->point.options.strategy.kind == STRATEGY_DEEPSPEED)
+        return "with FP32 weights, as DeepSpeed keeps them";
+    if (!need->planned || all - state < LEAST * all)
+        return "";
+    return arena_printf(arena, "%.3f B/parameter state, %.3f temporaries of the step%s", state / params,
+        (all - state) / params, foreach ? " (foreach's copies; fused has none)" : "");
+}
+
+static const char *activations_note(const struct memory_job *job, const struct memory_need *need)
+{
+    static const double NONE = 0.01;
+    bool planned = need->planned;
+    const struct exec_peak *peak = &need->peak;
+    if (planned && peak->last == HBM_OPTIMIZER &&
+        peak->category_bytes[HBM_ACTIVATIONS] < NONE * peak->largest_category[HBM_ACTIVATIONS])
+        return job->counted
+                   ? "gone by the fullest moment, the optimizer's step"
+                   : "of one token, gone by the fullest moment, the optimizer's step; give --micro-batch and --seq-len";
     return job->counted && planned                                       ? ""
            : planned && model_sample_tokens(&job->point.model.shape) > 0 ? "of one sample; give --micro-batch"
            : planned        ? "of one token; give --micro-batch and --seq-len"
@@ -199,9 +238,9 @@ static void add_gpu_rows(
     struct memory_rows *rows, const struct memory_request *request, const struct memory_need *need, struct arena *arena)
 {
     const struct memory_job *job = &request->job;
-    bool deepspeed = job->point.options.strategy.kind == STRATEGY_DEEPSPEED, planned = need->planned;
+    bool planned = need->planned;
     bool lomo = job->point.options.strategy.train.optimizer == OPTIMIZER_LOMO;
-    const char *activations = activations_note(job, planned);
+    const char *activations = activations_note(job, need);
     const double *bytes = need->peak.category_bytes, *own = need->peak.largest_category;
     const struct {
         const char *name, *note;
@@ -210,7 +249,7 @@ static void add_gpu_rows(
     } kinds[] = {
         {"weights", weights_note(request, arena), HBM_PARAMETERS, false},
         {"gradients", lomo ? "LOMO: one tensor's at a time" : "", HBM_GRADIENTS, false},
-        {"optimizer", deepspeed ? "with FP32 weights, as DeepSpeed keeps them" : "", HBM_OPTIMIZER, false},
+        {"optimizer", optimizer_note(request, need, arena), HBM_OPTIMIZER, false},
         {"copies", "weights gathered for use, or cast by autocast", HBM_GATHERED, true},
         {"buffers", "buckets", HBM_BUFFERS, true},
         {"activations", activations, HBM_ACTIVATIONS, true},
@@ -228,7 +267,9 @@ static void add_gpu_rows(
             "pinned, for this GPU; no part of the total");
     bool of_stage = job->point.options.strategy.parallelism.pipeline > 1;
     add(rows, "total", exec_tensors(&need->peak), MEMORY_NOT_GIVEN,
-        of_stage  ? "of the fullest stage at its fullest moment; without CUDA context, NCCL and fragmentation"
+        of_stage ? "of the fullest stage at its fullest moment; without CUDA context, NCCL and fragmentation"
+        : planned && need->peak.last == HBM_OPTIMIZER
+            ? "allocated at the fullest moment, the optimizer's step; without CUDA context, NCCL and fragmentation"
         : planned ? "allocated at the fullest moment; without CUDA context, NCCL and fragmentation"
                   : "without what needs a model file, CUDA context, NCCL and fragmentation");
 }
@@ -271,7 +312,7 @@ static void print_fit(
     double capacity = gpu->gpu.hbm_capacity.value, room = room_of(request, need, gpu),
            spare = room - exec_tensors(&need->peak);
     struct memory_job changed;
-    fprintf(out, "%s: %s; %.1f GiB of %.1f GiB, %.1f GiB of them CUDA context%s, %.1f GiB %s\n", gpu->gpu.name,
+    words_paragraph_of(out, "%s: %s; %.1f GiB of %.1f GiB, %.1f GiB of them CUDA context%s, %.1f GiB %s", gpu->gpu.name,
         spare >= 0 ? "fits" : "does not fit", gib(exec_tensors(&need->peak) + capacity - room), gib(capacity),
         gib(capacity - room), request->job.point.options.cluster.gpus > 1 ? " and NCCL" : "", gib(fabs(spare)),
         spare >= 0 ? "to spare" : "too much");
@@ -288,6 +329,30 @@ static void print_fit(
             change);
     else
         fprintf(out, "cheapest change that makes it fit: %s\n", change ? change : "none that is known");
+    words_paragraph(out,
+        "(tried from cheap to dear: faster kernels, recomputation, smaller batches, sharding, less optimizer state, "
+        "host memory, more GPUs, adapters)");
+}
+
+/* Of all known GPUs those that hold it. */
+static void print_holders(
+    FILE *out, const struct memory_request *request, const struct memory_need *need, struct arena *arena)
+{
+    const struct memory_gpu *least = NULL;
+    int n = 0;
+    for (int i = 0; i < request->n_gpus; i++) {
+        const struct memory_gpu *at = &request->gpus[i];
+        if (!memory_supported(&request->job, &at->gpu) || room_of(request, need, at) < exec_tensors(&need->peak))
+            continue;
+        n++;
+        if (!least || at->gpu.hbm_capacity.value < least->gpu.hbm_capacity.value)
+            least = at;
+    }
+    const char *hold = n == 0 ? "none holds it"
+                              : arena_printf(arena, "%d hold it, the smallest %s with %.1f GiB", n, least->gpu.name,
+                                    gib(least->gpu.hbm_capacity.value));
+    words_paragraph_of(out, "%.1f GiB of each GPU%s; of %d known GPUs %s", gib(exec_tensors(&need->peak)),
+        need->planned ? "" : " for weights, gradients and optimizer state", request->n_gpus, hold);
 }
 
 static void print_fits(FILE *out, const struct memory_request *request, const struct memory_need *need)
@@ -392,23 +457,37 @@ static void print_table(FILE *out, const struct memory_request *request, const s
     const struct memory_job *job = &request->job;
     const struct train_options *train = &job->point.options.strategy.train;
     int64_t gpus = job->point.options.cluster.gpus;
-    fprintf(out, "%s: %" PRId64 " parameters (P)\n", job->has_model ? job->point.model.shape.name : request->name,
-        job->params);
-    fprintf(out, "%s, %s, %s over %" PRId64 " GPU%s", memory_dtype_names[job->dtype], optimizer_names[train->optimizer],
-        memory_strategy_names[job->strategy], gpus, plural(gpus));
-    memory_print_degrees(out, job);
-    print_schedule(out, job);
-    if (job->counted)
-        print_batch(out, request);
-    fputs("\n\n", out);
-    print_rows(out, request, rows, false);
-    if (n_stages > 0)
-        print_stages(out, stages, n_stages);
-    fputc('\n', out);
     if (request->gpu_path)
         print_fit(out, request, need, arena);
     else
+        print_holders(out, request, need, arena);
+    fprintf(out, "\n%s: %s parameters (P)\n", job->has_model ? job->point.model.shape.name : request->name,
+        words_count(arena, (double)job->params));
+    char *text = NULL;
+    size_t n = 0;
+    FILE *memory = open_memstream(&text, &n);
+    BUG_IF(!memory, "open_memstream failed");
+    fprintf(memory, "%s, %s, %s over %" PRId64 " GPU%s", memory_dtype_names[job->dtype],
+        optimizer_names[train->optimizer], memory_strategy_names[job->strategy], gpus, plural(gpus));
+    memory_print_degrees(memory, job);
+    print_schedule(memory, job);
+    if (job->counted)
+        print_batch(memory, request);
+    fclose(memory);
+    words_paragraph(out, text);
+    fputc('\n', out);
+    free(text);
+    print_rows(out, request, rows, false);
+    if (n_stages > 0)
+        print_stages(out, stages, n_stages);
+    words_paragraph(out,
+        need->planned
+            ? "own peak: of the row alone, at its own fullest moment; B/parameter: bytes over all P, on this GPU or not"
+            : "");
+    if (!request->gpu_path) {
+        fputc('\n', out);
         print_fits(out, request, need);
+    }
     if (!request->teach)
         return;
     fputc('\n', out);

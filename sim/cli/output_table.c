@@ -1,4 +1,5 @@
 #include "cli/output.h"
+#include "cli/output_view.h"
 #include "cli/sure.h"
 #include "cli/table.h"
 #include "cli/vary.h"
@@ -146,18 +147,6 @@ void output_plans(const struct scenario_set *set, bool quiet, struct diag *diag)
     }
 }
 
-struct view {
-    const struct scenario_set *set;
-    const struct scenario_result *results;
-    struct arena *arena;
-    struct vary vary; /* only what no other column shows */
-    struct sure *sure;
-    bool published, published_allocated, published_reserved, sampled;
-    const struct record_column *shown[RECORD_MAX_CELLS]; /* those that have a place, by it */
-    int n_shown;
-    bool one_model, one_strategy, one_batch; /* in all points */
-};
-
 static bool is_shown(const struct view *view, const struct record_column *column)
 {
     bool shown = !column->shown_if;
@@ -180,8 +169,52 @@ static void find_shown(struct view *view)
     qsort(view->shown, (size_t)view->n_shown, sizeof *view->shown, by_place);
 }
 
-static void view_begin(struct view *view)
+bool view_is_reading(const struct view *view, const char *path)
 {
+    const struct scenario_point *first = &view->set->points[0];
+    const char *at = first->options.published.readings;
+    bool named = false;
+    for (size_t n; at && *at && !named; at += n + (at[n] != '\0')) {
+        n = strcspn(at, ", ");
+        named = strncmp(at, path, n) == 0 && path[n] == '\0';
+    }
+    return named && scenario_origin(first, path).kind != ORIGIN_COMMAND_LINE;
+}
+
+static bool same_but_readings(const struct view *view, const struct vary *all, int a, int b)
+{
+    for (int v = 0; v < all->options.n; v++)
+        if (!view_is_reading(view, all->options.at[v].path) &&
+            vary_differs(&all->options.at[v], &view->set->points[a].options, &view->set->points[b].options))
+            return false;
+    return true;
+}
+
+/* all: rows for all points, as there is room. */
+static void find_readings(struct view *view, bool all)
+{
+    struct vary vary;
+    vary_find(&vary, view->set, view->arena);
+    bool any = view->set->points[0].options.published.readings != NULL;
+    view->reading_of = ARENA_ARRAY(view->arena, int, view->set->n_points);
+    for (int i = 0; i < view->set->n_points; i++) {
+        view->reading_of[i] = i;
+        for (int j = 0; j < i && any && view->reading_of[i] == i; j++)
+            if (view->reading_of[j] == j && same_but_readings(view, &vary, i, j))
+                view->reading_of[i] = j;
+        view->folded |= !all && view->reading_of[i] != i;
+    }
+    vec_free(&vary.options);
+}
+
+const struct regime *view_regime(const struct view *view, int i)
+{
+    return sure_of(view->sure, &view->set->points[i], REGIME_OF_SPEED, scenario_waiting_share(&view->results[i]));
+}
+
+static void view_begin(struct view *view, bool all)
+{
+    find_readings(view, all);
     find_shown(view);
     vary_find_unnamed(&view->vary, view->set, view->arena);
     view->sampled = view->results[0].n_samples > 0;
@@ -215,13 +248,13 @@ static void sure_cell(struct table *table, const char *name, const char *unit, i
     table_spare(table, spare);
 }
 
-static void range(
+static void spread(
     struct table *table, const char *name, int spare, struct scenario_band band, const struct regime *regime)
 {
     struct arena *arena = &table->numbers;
     sure_cell(table, name, "TFLOPS/GPU", spare, band.n > 0,
         arena_printf(
-            arena, "%s .. %s", sure_number(arena, regime, band.low, 2), sure_number(arena, regime, band.high, 2)));
+            arena, "%s-%s", sure_number(arena, regime, band.low, 2), sure_number(arena, regime, band.high, 2)));
 }
 
 static void deviation(struct table *table, const char *unit, int spare, bool known, double simulated, double published)
@@ -242,6 +275,8 @@ static void name_point(struct view *view, struct table *table, const struct scen
     table_spare(table, view->one_strategy ? RECORD_SPARE_STRATEGY : 0);
     for (int v = 0; v < view->vary.options.n; v++) {
         const struct vary_option *option = &view->vary.options.at[v];
+        if (view->folded && view_is_reading(view, option->path))
+            continue;
         table_text(table, option->path, "", vary_short(option, &point->options, view->arena));
     }
     table_number(table, "batch", "/GPU", 0, (double)point->options.strategy.train.micro_batch);
@@ -282,26 +317,44 @@ static void add_published_memory(
     }
 }
 
+/* The range of the other readings' speeds; "-" where there are none. */
+static void add_readings(struct view *view, struct table *table, int i, const struct regime *regime)
+{
+    double low = HUGE_VAL, high = 0;
+    for (int j = 0; j < view->set->n_points; j++)
+        if (j != i && view->reading_of[j] == i && view->results[j].exec.status == EXEC_OK) {
+            low = fmin(low, view->results[j].tflops_per_gpu);
+            high = fmax(high, view->results[j].tflops_per_gpu);
+        }
+    const char *from = sure_number(view->arena, regime, low, 2), *to = sure_number(view->arena, regime, high, 2);
+    table_number_as(table, "other readings", "TFLOPS/GPU",
+        !(high > 0)             ? "-"
+        : strcmp(from, to) == 0 ? from
+                                : arena_printf(view->arena, "%s-%s", from, to));
+}
+
 static void add_point(struct view *view, struct table *table, int i)
 {
     const struct scenario_point *point = &view->set->points[i];
     const struct scenario_result *result = &view->results[i];
     const struct scenario_published *published = &point->published;
     bool ok = result->exec.status == EXEC_OK, known = published->found && published->tflops_per_gpu > 0;
-    const struct regime *regime = sure_of(view->sure, point, REGIME_OF_SPEED, scenario_waiting_share(result));
+    static const struct regime none = {0};
+    const struct regime *regime = ok ? view_regime(view, i) : &none;
     struct arena *arena = view->arena;
     table_row(table);
     name_point(view, table, point);
-    table_number_as(table, "TFLOPS", "/GPU", ok ? sure_number(arena, regime, result->tflops_per_gpu, 2) : "OOM");
+    table_number_as(
+        table, "TFLOPS", "/GPU (90 %)", ok ? sure_with_range(arena, regime, result->tflops_per_gpu, 2) : "OOM");
     table_mark(table, ok ? TABLE_PLAIN : TABLE_BAD);
+    if (view->folded)
+        add_readings(view, table, i, regime);
     if (view->sampled) {
         struct scenario_band band = scenario_band(result, SAMPLED_TFLOPS);
-        sure_cell(table, "median", "TFLOPS/GPU", 0, band.n > 0, sure_number(arena, regime, band.median, 2));
-        range(table, "90 % by numbers", RECORD_SPARE_NUMBERS, band, regime);
-        range(table, "90 % in all", 0, scenario_widen(band, result->discrepancy), regime);
-    } else {
-        sure_cell(table, "90 %", "TFLOPS/GPU", RECORD_SPARE_INTERVAL, ok,
-            sure_range(arena, regime, result->tflops_per_gpu, 2));
+        sure_cell(table, "median of samples", "TFLOPS/GPU", RECORD_SPARE_NUMBERS, band.n > 0,
+            sure_number(arena, regime, band.median, 2));
+        spread(table, "spread of inputs", 0, band, regime);
+        spread(table, "and of the model", RECORD_SPARE_NUMBERS, scenario_widen(band, result->discrepancy), regime);
     }
     if (view->published) {
         table_number_as(table, "published", "TFLOPS/GPU",
@@ -331,14 +384,6 @@ static char *oom_text(struct view *view, int i)
     return text;
 }
 
-static bool has_overrides(const struct scenario_point *point)
-{
-    for (int i = 0; i < point->origins.list.n; i++)
-        if (point->origins.list.at[i].kind == ORIGIN_COMMAND_LINE)
-            return true;
-    return false;
-}
-
 /* Points that lack the same for the same reason are reported together: DDP lacks as much on 8 GPUs as on 512. */
 static void print_ooms(FILE *out, struct view *view)
 {
@@ -354,180 +399,32 @@ static void print_ooms(FILE *out, struct view *view)
         int64_t gpus = view->set->points[i].options.cluster.gpus;
         const char *sizes = arena_printf(view->arena, "%" PRId64, gpus);
         bool several = false;
+        int64_t last = gpus;
         for (int j = i + 1; j < n; j++)
             if (texts[j] && strcmp(texts[j], texts[i]) == 0) {
-                sizes = arena_printf(view->arena, "%s, %" PRId64, sizes, view->set->points[j].options.cluster.gpus);
-                several = true;
+                int64_t other = view->set->points[j].options.cluster.gpus;
+                if (other != last) { /* else they differ in what means nothing here */
+                    sizes = arena_printf(view->arena, "%s, %" PRId64, sizes, other);
+                    several = true;
+                }
+                last = other;
                 free(texts[j]);
                 texts[j] = NULL;
             }
-        fprintf(out, "\nout of memory: %.*s%s %s GPU%s\n%s", name, texts[i], several ? ", on" : ",", sizes,
-            several ? "s" : plural(gpus), texts[i] + name + 1);
+        fputc('\n', out);
+        words_paragraph_of(out, "out of memory: %.*s%s %s GPU%s", name, texts[i], several ? ", on" : ",", sizes,
+            several ? "s" : plural(gpus));
+        words_lines(out, texts[i] + name + 1);
         any = true;
         free(texts[i]);
     }
     free(texts);
-    if (any)
-        fprintf(out, "\nwhat fits: flopcast tune %s%s\n", view->set->file,
-            has_overrides(&view->set->points[0]) ? " with what --set gives here" : "");
-}
-
-/* A point and the curve that it lies on. */
-struct member {
-    uint64_t key;
-    int point;
-};
-
-/* Ends of a curve: the points with the smallest and the largest cluster that ran, and those that were published; -1:
- * none. */
-struct curve {
-    int point; /* its first point in the sweep */
-    int first, last, published_first, published_last;
-};
-
-static double gpus_of(const struct view *view, int i)
-{
-    return (double)view->set->points[i].options.cluster.gpus;
-}
-
-static void extend(const struct view *view, int *first, int *last, int i)
-{
-    if (*first < 0 || gpus_of(view, i) < gpus_of(view, *first))
-        *first = i;
-    if (*last < 0 || gpus_of(view, i) > gpus_of(view, *last))
-        *last = i;
-}
-
-static void print_change(FILE *out, const char *what, double from, double to)
-{
-    fprintf(out, "%s %.2f -> %.2f TFLOPS/GPU (%+.1f %%)", what, from, to, 100 * (to / from - 1));
-}
-
-/* How sure the change along a curve is. */
-static void print_change_band(FILE *out, struct view *view, const struct curve *curve)
-{
-    const struct scenario_result *from = &view->results[curve->first], *to = &view->results[curve->last];
-    struct scenario_band band = scenario_ratio_band(from, to);
-    double doublings = log2(gpus_of(view, curve->last) / gpus_of(view, curve->first));
-    struct scenario_band wide = scenario_widen(band, to->discrepancy_doubling * sqrt(doublings));
-    if (band.n > 0)
-        fprintf(out,
-            "; median of %d samples %+.1f %%, 90 %% between %+.1f and %+.1f %%, with what the model leaves out between "
-            "%+.1f and %+.1f %%",
-            band.n, 100 * (band.median - 1), 100 * (band.low - 1), 100 * (band.high - 1), 100 * (wide.low - 1),
-            100 * (wide.high - 1));
-}
-
-static void print_curve(FILE *out, struct view *view, const struct curve *curve)
-{
-    const struct scenario_point *points = view->set->points;
-    fputs(vary_name(&view->vary, &points[curve->first], view->arena), out);
-    fprintf(out, ", %.0f -> %.0f GPUs: ", gpus_of(view, curve->first), gpus_of(view, curve->last));
-    print_change(
-        out, "simulated", view->results[curve->first].tflops_per_gpu, view->results[curve->last].tflops_per_gpu);
-    if (view->sampled)
-        print_change_band(out, view, curve);
-    if (curve->published_first != curve->published_last) {
-        double from = points[curve->published_first].published.tflops_per_gpu;
-        double to = points[curve->published_last].published.tflops_per_gpu;
-        bool alike = gpus_of(view, curve->published_first) == gpus_of(view, curve->first) &&
-                     gpus_of(view, curve->published_last) == gpus_of(view, curve->last);
-        if (alike)
-            print_change(out, "; published", from, to);
+    if (any) {
+        fputc('\n', out);
+        words_command(out, "what fits: ",
+            arena_printf(view->arena, "flopcast tune %s%s", words_file(view->arena, view->set->file),
+                view_overrides(view, NULL)));
     }
-    fputc('\n', out);
-}
-
-/* Whether b is another reading of the publication: what was published is the same for both curves. */
-static bool same_published(const struct view *view, const struct curve *a, const struct curve *b)
-{
-    const struct scenario_point *points = view->set->points;
-    return a->published_first >= 0 && b->published_first >= 0 && a->first != a->last && b->first != b->last &&
-           strcmp(points[a->published_first].published.id, points[b->published_first].published.id) == 0 &&
-           strcmp(points[a->published_last].published.id, points[b->published_last].published.id) == 0;
-}
-
-static double change_of(const struct view *view, const struct curve *curve)
-{
-    return 100 * (view->results[curve->last].tflops_per_gpu / view->results[curve->first].tflops_per_gpu - 1);
-}
-
-/* Where a scenario sweeps what a publication leaves open, several curves answer to the same published one: the range of
- * their changes. */
-static void print_readings(FILE *out, struct view *view, const struct curve *curves, int n)
-{
-    const struct scenario_point *points = view->set->points;
-    for (int c = 0; c < n; c++) {
-        bool counted = curves[c].first == curves[c].last;
-        for (int d = 0; d < c && !counted; d++)
-            counted = same_published(view, &curves[d], &curves[c]);
-        if (counted)
-            continue;
-        double low = change_of(view, &curves[c]), high = low;
-        int readings = 1;
-        for (int d = c + 1; d < n; d++)
-            if (same_published(view, &curves[c], &curves[d])) {
-                low = fmin(low, change_of(view, &curves[d]));
-                high = fmax(high, change_of(view, &curves[d]));
-                readings++;
-            }
-        if (readings == 1)
-            continue;
-        double from = points[curves[c].published_first].published.tflops_per_gpu;
-        double to = points[curves[c].published_last].published.tflops_per_gpu;
-        fprintf(out,
-            "%s, batch %" PRId64 ", %d readings of the publication: simulated %+.1f to %+.1f %%; published %+.1f %%\n",
-            points[curves[c].first].model.shape.name, points[curves[c].first].options.strategy.train.micro_batch,
-            readings, high, low, 100 * (to / from - 1));
-    }
-}
-
-static int by_key(const void *a, const void *b)
-{
-    const struct member *x = a, *y = b;
-    return x->key != y->key ? (x->key > y->key) - (x->key < y->key) : x->point - y->point;
-}
-
-static int by_point(const void *a, const void *b)
-{
-    const struct curve *x = a, *y = b;
-    return x->point - y->point;
-}
-
-static int find_curves(struct curve *curves, const struct view *view)
-{
-    int n = view->set->n_points, n_curves = 0;
-    struct member *members = xcalloc((size_t)n, sizeof *members);
-    for (int i = 0; i < n; i++)
-        members[i] = (struct member){record_curve(&view->set->points[i].options), i};
-    qsort(members, (size_t)n, sizeof *members, by_key);
-    for (int m = 0; m < n; m++) {
-        int i = members[m].point;
-        const struct scenario_published *published = &view->set->points[i].published;
-        if (m == 0 || members[m].key != members[m - 1].key)
-            curves[n_curves++] = (struct curve){i, -1, -1, -1, -1};
-        struct curve *curve = &curves[n_curves - 1];
-        if (view->results[i].exec.status == EXEC_OK)
-            extend(view, &curve->first, &curve->last, i);
-        if (published->found && published->tflops_per_gpu > 0)
-            extend(view, &curve->published_first, &curve->published_last, i);
-    }
-    free(members);
-    qsort(curves, (size_t)n_curves, sizeof *curves, by_point);
-    return n_curves;
-}
-
-static void print_curves(FILE *out, struct view *view)
-{
-    struct curve *curves = xcalloc((size_t)view->set->n_points, sizeof *curves);
-    int n = find_curves(curves, view), printed = 0;
-    for (int c = 0; c < n; c++)
-        if (curves[c].first != curves[c].last) {
-            fputs(printed++ ? "" : "\n", out);
-            print_curve(out, view, &curves[c]);
-        }
-    print_readings(out, view, curves, n);
-    free(curves);
 }
 
 /* "H100-80GB, 8 x 400 Gb/s, and nodes of a second kind: DGX A100". */
@@ -552,10 +449,11 @@ static const char *cluster_of(const struct view *view)
 static void print_slow(FILE *out, const struct view *view)
 {
     static const double LEAST_SHARE = 0.01, NEARLY_ALL = 0.995;
-    int first = -1, last = -1;
+    int last = -1;
     for (int i = 0; i < view->set->n_points; i++)
-        if (view->results[i].slow.share >= LEAST_SHARE)
-            extend(view, &first, &last, i);
+        if (view->results[i].slow.share >= LEAST_SHARE &&
+            (last < 0 || view->set->points[i].options.cluster.gpus > view->set->points[last].options.cluster.gpus))
+            last = i;
     if (last < 0)
         return;
     const struct scenario_result *of = &view->results[last];
@@ -567,8 +465,8 @@ static void print_slow(FILE *out, const struct view *view)
     words_paragraph(
         out, arena_printf(view->arena,
                  "slow %s: %s clusters of %.0f GPUs have one: %.1f TFLOPS/GPU, others %.1f; above is the mean",
-                 hosts > 1 ? "hosts" : "nodes", share, gpus_of(view, last), tflops_s / of->slow.some_s,
-                 tflops_s / of->slow.none_s));
+                 hosts > 1 ? "hosts" : "nodes", share, (double)view->set->points[last].options.cluster.gpus,
+                 tflops_s / of->slow.some_s, tflops_s / of->slow.none_s));
 }
 
 /* A share of another peak than that of 16 bit, which jobs beside it have. */
@@ -576,7 +474,8 @@ static void print_narrow(FILE *out, const struct view *view, int precision, cons
 {
     for (int i = 0; i < view->set->n_points; i++)
         if ((int)view->set->points[i].options.strategy.train.precision == precision) {
-            fputs(text, out);
+            fputc('\n', out);
+            words_paragraph(out, text);
             return;
         }
 }
@@ -587,8 +486,90 @@ static void print_left_out(FILE *out, const struct scenario_set *set)
     const char *names = NULL;
     for (int i = 0; i < set->n_points && !names; i++)
         names = set->points[i].published.left_out;
-    if (names)
-        fprintf(out, "\npublished figures left out: %s %s\n", names, strchr(names, ',') ? "differ" : "differs");
+    if (names) {
+        fputc('\n', out);
+        words_paragraph_of(out, "published figures left out: %s %s", names, strchr(names, ',') ? "differ" : "differs");
+    }
+}
+
+/* TFLOPS and MFU beside each other that count other FLOP. */
+static void print_formula(FILE *out, const struct view *view)
+{
+    static const double FAR = 0.1;
+    for (int i = 0; i < view->set->n_points; i++) {
+        const struct scenario_point *point = &view->set->points[i];
+        const struct scenario_result *result = &view->results[i];
+        bool two = point->model.shape.family == MODEL_T5;
+        if (result->exec.status != EXEC_OK || point->options.flops_formula != FLOPS_PARAMETERS ||
+            fabs(result->tflops_per_gpu / result->model_tflops_per_gpu - 1) < FAR)
+            continue;
+        fputc('\n', out);
+        words_paragraph_of(out,
+            "MFU: of the model's own FLOP, here %.0f of %.0f TFLOPS/GPU. The column TFLOPS has the source's formula, 6 "
+            "x "
+            "parameters x tokens%s.",
+            result->model_tflops_per_gpu, result->model_tflops_per_gpu / result->mfu,
+            two ? ", which counts each token through both stacks, of which it passes one" : "");
+        return;
+    }
+}
+
+static void print_readings(FILE *out, const struct view *view)
+{
+    const char *first = "";
+    for (int v = 0; v < view->vary.options.n; v++) {
+        const struct vary_option *option = &view->vary.options.at[v];
+        if (view_is_reading(view, option->path))
+            first = arena_printf(view->arena, "%s%s%s %s", first, *first ? ", " : "", option->path,
+                vary_short(option, &view->set->points[0].options, view->arena));
+    }
+    fputc('\n', out);
+    words_paragraph_of(out,
+        "other readings of what the publication leaves open than %s: --wide has a row for each of %d points", first,
+        view->set->n_points);
+}
+
+static void print_sampled(FILE *out, const struct view *view)
+{
+    fputc('\n', out);
+    words_paragraph_of(out,
+        "spread of inputs: 5 to 95 %% of %d samples, with numbers drawn from their standard errors and other seeds; "
+        "and of "
+        "the model: with what it leaves out (discrepancy %.1f %%). The 90 %% beside TFLOPS are of measured runs",
+        view->results[0].n_samples, 100 * view->results[0].discrepancy);
+}
+
+static void print_notes(FILE *out, struct view *view)
+{
+    if (view->folded)
+        print_readings(out, view);
+    if (view->published_allocated || view->published_reserved) {
+        fputc('\n', out);
+        words_paragraph(out,
+            "published peaks of memory: the peak beside HBM peak (allocated by tensors), reserved beside reserved");
+    }
+    print_left_out(out, view->set);
+    print_formula(out, view);
+    print_narrow(
+        out, view, PRECISION_FP8_MIXED, "MFU of fp8_mixed: of FP8's dense peak, which is twice that of 16 bit");
+    print_narrow(out, view, PRECISION_FP4_MIXED,
+        "MFU of fp4_mixed: of NVFP4's dense peak, which is four times that of 16 bit or more");
+    print_programs(out, view->set, view->results, &view->vary);
+    if (view->sampled)
+        print_sampled(out, view);
+    sure_print(out, view->sure);
+    print_slow(out, view);
+    print_ooms(out, view);
+    view_curves(out, view);
+}
+
+static void print_title(FILE *out, const struct view *view)
+{
+    const struct scenario *first = &view->set->points[0].options;
+    words_paragraph_of(
+        out, "%s%s%s", first->name, first->description ? ": " : "", first->description ? first->description : "");
+    words_paragraph(out, cluster_of(view));
+    fputc('\n', out);
 }
 
 void output_table(FILE *out, const struct scenario_set *set, const struct scenario_result *results)
@@ -596,30 +577,21 @@ void output_table(FILE *out, const struct scenario_set *set, const struct scenar
     struct arena arena = ARENA_INIT;
     struct sure sure = {0};
     struct view view = {.set = set, .results = results, .arena = &arena, .sure = &sure};
-    const struct scenario *first = &set->points[0].options;
-    view_begin(&view);
-    fprintf(out, "%s%s%s\n", first->name, first->description ? ": " : "", first->description ? first->description : "");
-    fprintf(out, "%s\n\n", cluster_of(&view));
+    view_begin(&view, screen_width(out) == 0);
+    view_answer(out, &view);
+    print_title(out, &view);
     struct table table = {0};
     for (int i = 0; i < set->n_points; i++)
-        add_point(&view, &table, i);
-    table_finish(out, &table);
-    if (view.published_allocated || view.published_reserved)
-        fputs(
-            "\npublished peaks of memory: the peak beside HBM peak (allocated by tensors), reserved beside reserved\n",
-            out);
-    print_left_out(out, set);
-    print_narrow(
-        out, &view, PRECISION_FP8_MIXED, "\nMFU of fp8_mixed: of FP8's dense peak, which is twice that of 16 bit\n");
-    print_narrow(out, &view, PRECISION_FP4_MIXED,
-        "\nMFU of fp4_mixed: of NVFP4's dense peak, which is four times that of 16 bit or more\n");
-    print_programs(out, set, results, &view.vary);
-    sure_print(out, &sure);
-    print_slow(out, &view);
-    print_ooms(out, &view);
-    print_curves(out, &view);
-    if (first->assumptions)
-        words_assumptions(out, first->assumptions);
+        if (!view.folded || view.reading_of[i] == i)
+            add_point(&view, &table, i);
+    if (table.rows == 1)
+        table_print_row(out, &table);
+    else
+        table_print(out, &table);
+    table_free(&table);
+    print_notes(out, &view);
+    if (set->points[0].options.assumptions)
+        words_assumptions(out, set->points[0].options.assumptions);
     sure_end(&sure);
     vec_free(&view.vary.options);
     arena_release(&arena);

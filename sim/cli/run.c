@@ -13,6 +13,7 @@
 #include "exchange/chakra.h"
 #include "scenario/sample.h"
 #include "store/run.h"
+#include "validate/sure.h"
 
 #include <argp.h>
 #include <stdio.h>
@@ -233,7 +234,8 @@ struct work {
     bool *others, *other_samples; /* of other shards; none without --shard */
     int own_points;
     struct store_run *stored; /* NULL: no database */
-    struct diag diag;         /* of storing, on whatever thread */
+    struct sure sure;
+    struct diag diag; /* of storing, on whatever thread */
 };
 
 static void show(const struct work *work, const char *what, int done, int total)
@@ -255,6 +257,7 @@ static void show_samples(void *self, int done, int total)
 static bool keep_point(void *self, int point)
 {
     struct work *work = self;
+    sure_set(&work->sure, &work->set->points[point], &work->results[point], 1);
     return store_run_point(work->stored, point, &work->results[point], &work->diag) == STATUS_OK && !stop_asked();
 }
 
@@ -387,6 +390,8 @@ static void simulate(const struct run *run, struct scenario_set *set, struct sto
         leave_to_others(&work);
     enum status status = simulate_all(&work, store, diag);
     bool whole = status == STATUS_OK && !stop_asked() && crew_is_owner(run->crew);
+    if (whole)
+        sure_set(&work.sure, set->points, work.results, set->n_points);
     if (whole && run->trace)
         status = trace_write(run->trace, &set->points[0], &work.results[0], diag);
     if (whole && status == STATUS_OK && run->chakra)
@@ -395,6 +400,7 @@ static void simulate(const struct run *run, struct scenario_set *set, struct sto
         (run->shard.shards > 0 ? say_shard(&work) : print(run, set, work.results, diag));
     for (int i = 0; i < set->n_points; i++)
         arena_release(&work.arenas[i]);
+    sure_end(&work.sure);
     free(work.arenas);
     free(work.results);
     free(work.known);

@@ -1,42 +1,9 @@
 #include "cli/sure.h"
 
-#include "base/files.h"
 #include "cli/words.h"
 
 #include <math.h>
-
-static void read_runs(struct sure *sure)
-{
-    struct diag unread = DIAG_INIT; /* then nothing is known */
-    sure->read = true;
-    sure->runs.arena = sure->arena = ARENA_INIT;
-    nearest_load(&sure->runs, files_own(&sure->arena, "results/validated.csv"), &unread);
-}
-
-static struct sure_regime *find(struct sure *sure, const struct nearest_job *job, enum regime_of of)
-{
-    for (int i = 0; i < sure->regimes.n; i++)
-        if (sure->regimes.at[i]->regime.of == of && regime_rung_of(&sure->regimes.at[i]->job, job) == REGIME_ALIKE)
-            return sure->regimes.at[i];
-    struct sure_regime *found = ARENA_NEW(&sure->arena, struct sure_regime);
-    *found = (struct sure_regime){.job = *job};
-    regime_find(&found->regime, &sure->runs, job, of, 0, NULL);
-    vec_push(&sure->regimes, found);
-    return found;
-}
-
-const struct regime *sure_of(struct sure *sure, const struct scenario_point *point, enum regime_of of, double waiting)
-{
-    if (!sure->read)
-        read_runs(sure);
-    struct nearest_job job = nearest_job_of(&sure->arena, point);
-    struct sure_regime *found = find(sure, &job, of);
-    struct regime *out = ARENA_NEW(&sure->arena, struct regime);
-    *out = regime_waiting(&found->regime, &sure->runs, waiting);
-    if (waiting > found->regime.waiting)
-        found->regime = *out;
-    return out;
-}
+#include <stdlib.h>
 
 /* Digits behind the point, below 0 before it, of which the last is worth at most a twentieth of half the interval. */
 static int digits_of(const struct regime *regime, double value, int digits)
@@ -57,13 +24,40 @@ const char *sure_number(struct arena *arena, const struct regime *regime, double
     return rounded(arena, value, digits_of(regime, value, digits));
 }
 
-const char *sure_range(struct arena *arena, const struct regime *regime, double value, int digits)
+const char *sure_with_range(struct arena *arena, const struct regime *regime, double value, int digits)
 {
     if (!regime->known)
-        return "-";
+        return sure_number(arena, regime, value, digits);
     digits = digits_of(regime, value, digits);
-    return arena_printf(arena, "%s .. %s", rounded(arena, value * regime->factors.low, digits),
-        rounded(arena, value * regime->factors.high, digits));
+    return arena_printf(arena, "%s (%s-%s)", rounded(arena, value, digits),
+        rounded(arena, value * regime->factors.low, digits), rounded(arena, value * regime->factors.high, digits));
+}
+
+/* With commas where there are thousands. */
+static const char *said(struct arena *arena, double value, int digits)
+{
+    const char *text = rounded(arena, value, digits);
+    return digits > 0 ? text : words_count(arena, strtod(text, NULL));
+}
+
+const char *sure_said(struct arena *arena, const struct regime *regime, double value, const char *of)
+{
+    int digits = digits_of(regime, value, value < 100 ? 2 : 0);
+    const char *text = arena_printf(arena, "%s %s", said(arena, value, digits), of);
+    return regime->known ? arena_printf(arena, "%s (%s to %s)", text, said(arena, value * regime->factors.low, digits),
+                               said(arena, value * regime->factors.high, digits))
+                         : text;
+}
+
+/* What rows that wait less have. */
+static const char *narrower(struct arena *arena, const struct sure_regime *found)
+{
+    const struct validate_sides *wide = &found->regime.factors, *narrow = &found->narrow.factors;
+    static const double LEAST = 0.02; /* else it is the same for a reader */
+    double low = 100 * (narrow->low - 1), high = 100 * (narrow->high - 1);
+    if (!found->regime.known || fmax(narrow->low - wide->low, wide->high - narrow->high) < LEAST)
+        return "";
+    return arena_printf(arena, "; where least waits %+.0f to %+.0f %%", low, high);
 }
 
 void sure_print(FILE *out, struct sure *sure)
@@ -72,15 +66,7 @@ void sure_print(FILE *out, struct sure *sure)
         const struct sure_regime *found = sure->regimes.at[i];
         fputs(i == 0 ? "\n" : "", out);
         words_paragraph(
-            out, arena_printf(&sure->arena, "how sure: %s", regime_text(&sure->arena, &found->regime, &found->job)));
+            out, arena_printf(&sure->arena, "how sure: %s%s", regime_text(&sure->arena, &found->regime, &found->job),
+                     narrower(&sure->arena, found)));
     }
-}
-
-void sure_end(struct sure *sure)
-{
-    if (!sure->read)
-        return;
-    nearest_release(&sure->runs);
-    vec_free(&sure->regimes);
-    arena_release(&sure->arena);
 }

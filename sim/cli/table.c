@@ -25,10 +25,8 @@ int screen_width(FILE *out)
     long width = columns ? strtol(columns, &end, 10) : -1;
     if (columns && end != columns && !*end && width >= 0 && width <= WIDEST_SCREEN)
         return (int)width;
-    if (!is_terminal(out))
-        return 0;
     struct winsize size = {0};
-    if (ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    if (is_terminal(out) && ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         return size.ws_col;
     return USUAL_SCREEN;
 }
@@ -39,7 +37,37 @@ bool screen_colour(FILE *out)
     return is_terminal(out) && !(none && *none) && term && *term && strcmp(term, "dumb") != 0;
 }
 
-/* Texts are not cut below SHORTEST. */
+static int least_of(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Characters of the text's next line: up to its end or as many whole words as fit, one at least. */
+static int words_in(const char *text, int width)
+{
+    int end = (int)strcspn(text, "\n"), taken = (int)strcspn(text, " \n");
+    for (int next; taken < end; taken = next) {
+        next = taken + 1 + (int)strcspn(text + taken + 1, " \n");
+        if (next > width)
+            break;
+    }
+    return taken;
+}
+
+void screen_wrap(FILE *out, const char *head, const char *text)
+{
+    enum { LONGEST = 100, SHORTEST = 20 };
+    int screen = screen_width(out), at = (int)strlen(head);
+    int width = (screen > 0 ? least_of(screen, LONGEST) : LONGEST) - at;
+    width = width > SHORTEST ? width : SHORTEST;
+    for (const char *before = head; *text; before = "") {
+        int n = words_in(text, width);
+        fprintf(out, "%*s%.*s\n", at, before, n, text);
+        text += n + (text[n] == ' ' || text[n] == '\n');
+    }
+}
+
+/* Texts are not narrower than SHORTEST. */
 enum { GAP = 2, SHORTEST = 10, MOST_WIDTH = 1 << 20 };
 static const char cut[] = "..";
 
@@ -229,6 +257,21 @@ static const char *broken_line(const char *text, int width, int i, int *n)
     return NULL;
 }
 
+/* The i-th line of a cell: words stay whole where they fit; NULL: it has fewer. */
+static const char *cell_line(const char *text, int width, int i, int *n)
+{
+    for (int line = 0; *text; line++) {
+        *n = words_in(text, width);
+        if (*n > width)
+            broken_line(text, width, 0, n);
+        if (line == i)
+            return text;
+        text += *n + (text[*n] == ' ');
+    }
+    *n = 0;
+    return NULL;
+}
+
 static int count_lines(const char *text, int width)
 {
     int n, lines = 0;
@@ -282,24 +325,30 @@ static void print_head(const struct layout *layout, FILE *out, bool units)
     }
 }
 
+static char mark_of(const struct table *table, int cell)
+{
+    return (char)(cell < table->marks.n ? table->marks.at[cell] : TABLE_PLAIN);
+}
+
 static void print_shown(const struct layout *layout, FILE *out)
 {
     int last = last_shown(layout);
     print_head(layout, out, false);
     print_head(layout, out, true);
-    for (int r = 0; r < layout->n_rows; r++) {
-        int blanks = 0;
-        for (int c = 0; c <= last; c++) {
-            const char *text = cell(layout, r, c);
-            int at = r * layout->n_columns + c;
-            char mark = TABLE_PLAIN;
-            if (at < layout->table->marks.n)
-                mark = layout->table->marks.at[at];
-            if (layout->shown[c])
-                print_text(layout, out, c, text, (int)strlen(text), mark, &blanks);
+    for (int r = 0; r < layout->n_rows; r++)
+        for (int line = 0, lines = 1; line < lines; line++) {
+            int blanks = 0;
+            for (int c = 0; c <= last; c++) {
+                int n, more;
+                const char *text = cell_line(cell(layout, r, c), layout->width[c], line, &n);
+                if (!layout->shown[c])
+                    continue;
+                print_text(
+                    layout, out, c, text ? text : "", n, mark_of(layout->table, r * layout->n_columns + c), &blanks);
+                lines += text && line + 1 == lines && cell_line(text, layout->width[c], 1, &more);
+            }
+            fputc('\n', out);
         }
-        fputc('\n', out);
-    }
 }
 
 /* Columns that stand are too wide for one table: several, each with the first of them. */
@@ -372,6 +421,31 @@ void table_print_on(FILE *out, const struct table *table, int width, bool colour
 void table_print(FILE *out, const struct table *table)
 {
     table_print_on(out, table, screen_width(out), screen_colour(out));
+}
+
+/* "TFLOPS/GPU"; "exposed comm, % of step". */
+static const char *name_of(struct arena *arena, const struct table_column *column)
+{
+    const char *joint = !*column->unit || *column->unit == '/' ? "" : ", ";
+    return arena_printf(arena, "%s%s%s", column->name, joint, column->unit);
+}
+
+void table_print_row(FILE *out, const struct table *table)
+{
+    struct arena arena = ARENA_INIT;
+    bool colour = screen_colour(out);
+    int width = 0;
+    for (int c = 0; c < table->columns.n; c++)
+        width = wider(width, name_of(&arena, &table->columns.at[c]));
+    for (int c = 0; c < table->columns.n; c++) {
+        char mark = colour ? mark_of(table, c) : TABLE_PLAIN;
+        const char *begin = mark == TABLE_BAD ? SCREEN_RED : mark == TABLE_DOUBTFUL ? SCREEN_YELLOW : "";
+        fputs(begin, out);
+        screen_wrap(out, arena_printf(&arena, "%-*s%*s", width, name_of(&arena, &table->columns.at[c]), GAP, ""),
+            table->cells.at[c]);
+        fputs(*begin ? SCREEN_PLAIN : "", out);
+    }
+    arena_release(&arena);
 }
 
 void table_free(struct table *table)

@@ -1,8 +1,8 @@
 /* A table of texts with aligned columns and a head of two lines: names and units.
  *
- * On a terminal no line is longer than it is wide: heads are broken between words; columns that may be
- * left out are, and named below; the longest texts are cut; what is still too wide is printed as several tables, each
- * with the first column. Elsewhere, and with --wide, all is printed as it is. */
+ * No line is longer than the screen is wide: heads are broken between words; columns that may be left out are, and
+ * named below; the longest texts go on in the lines below; what is still too wide is printed as several tables, each
+ * with the first column. With --wide all is printed as it is. */
 #ifndef FLOPCAST_CLI_TABLE_H
 #define FLOPCAST_CLI_TABLE_H
 
@@ -50,14 +50,19 @@ void table_cell(struct table *table, const char *text);
 void table_print(FILE *out, const struct table *table);
 /* The same for a screen of that width (0: no limit), in colour or not. */
 void table_print_on(FILE *out, const struct table *table, int width, bool colour);
+/* The row of a table that has one: a line a column, "TFLOPS/GPU     396 (333-476)"; all columns, as there is room. */
+void table_print_row(FILE *out, const struct table *table);
 void table_free(struct table *table);
 void table_finish(FILE *out, struct table *table); /* print and free; nothing where there is no column */
 
 /* ---- the terminal ---- */
 
-/* Characters of a line of out: $COLUMNS, a terminal or not; else what the terminal says, else 80. 0: no limit, for what
- * is no terminal and where COLUMNS is 0, which is what --wide sets. */
+/* Characters of a line of out: $COLUMNS, a terminal or not; else what the terminal says, else 80, in a pipe, too. 0: no
+ * limit, in memory and where COLUMNS is 0, which is what --wide sets. */
 int screen_width(FILE *out);
+/* The text in lines that are no longer than the screen is wide, or than 100 characters; the first behind head, the
+ * others as far to the right. What stands behind an end of a line in it begins another one. */
+void screen_wrap(FILE *out, const char *head, const char *text);
 /* out is a terminal that shows colour: not TERM=dumb, and NO_COLOR (no-color.org) is not set. */
 bool screen_colour(FILE *out);
 /* Escape sequences of ANSI terminals. */

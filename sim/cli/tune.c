@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/evidence.h"
 #include "cli/stop.h"
+#include "cli/words.h"
 #include "crew/crew.h"
 #include "scenario/kinds.h"
 #include "store/outcome.h"
@@ -186,10 +187,12 @@ static void tune_load(struct scenario_set *set, struct tune_command *command, st
 
 static void print_list(FILE *out, const char *head, const char *const *list, int n)
 {
-    fputs(head, out);
+    struct arena arena = ARENA_INIT;
+    const char *text = head;
     for (int i = 0; i < n; i++)
-        fprintf(out, "%s%s", i == 0 ? "" : "; ", list[i]);
-    fputc('\n', out);
+        text = arena_printf(&arena, "%s%s%s", text, i == 0 ? "" : "; ", list[i]);
+    words_paragraph(out, text);
+    arena_release(&arena);
 }
 
 /* What all candidates have in common, and what was left aside. */

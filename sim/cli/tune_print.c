@@ -5,6 +5,7 @@
 #include "cli/vary.h"
 #include "cli/words.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,179 +20,6 @@ struct tune_print {
     struct sure *sure;
     struct arena *arena;
 };
-
-/* ---- layouts: degrees, and what their steps are made of ---- */
-
-enum part { PART_KERNELS, PART_GROUPS, PART_BUBBLE, PART_REST, PART_COUNT };
-static const char *const part_names[PART_COUNT] = {
-    [PART_KERNELS] = "kernels",
-    [PART_GROUPS] = "collectives of tensor, context and expert groups",
-    [PART_BUBBLE] = "the bubble",
-    [PART_REST] = "messages, gradients, weights and kernels slower beside collectives",
-};
-
-/* A step in seconds, as bound.h takes it apart. */
-static void parts_of(double part_s[PART_COUNT], const struct tune_candidate *candidate)
-{
-    const struct bound *bound = &candidate->bound;
-    part_s[PART_KERNELS] = bound->kernels_s;
-    part_s[PART_GROUPS] = fmax(0, bound->group_s); /* a difference, which rounds below 0 where there are none */
-    part_s[PART_BUBBLE] = bound->bubble_s;
-    part_s[PART_REST] = fmax(0, candidate->quiet.step_time_s - bound->kernels_s - bound->group_s - bound->bubble_s);
-}
-
-struct degrees {
-    int64_t tensor, context, pipeline, chunks, expert, data;
-};
-
-static struct degrees degrees_of(const struct scenario_point *point)
-{
-    const struct parallelism_options *parallel = &point->options.strategy.parallelism;
-    return (struct degrees){model_tensor_ranks(&parallel->model), model_context_ranks(&parallel->model),
-        parallel->pipeline, parallel->virtual_stages, model_expert_ranks(&parallel->model),
-        strategy_data_ranks(parallel, point->options.cluster.gpus)};
-}
-
-static void integer(struct table *table, const char *name, bool known, int64_t value)
-{
-    table_number(table, name, "", 0, known ? (double)value : TABLE_UNKNOWN);
-}
-
-/* No layout: unknown. */
-static void layout_columns(struct table *table, const struct tune_candidate *candidate)
-{
-    struct degrees at = degrees_of(&candidate->point);
-    bool known = candidate->is_layout;
-    integer(table, "tp", known, at.tensor);
-    integer(table, "cp", known, at.context);
-    integer(table, "pp", known, at.pipeline);
-    integer(table, "vp", known, at.chunks);
-    integer(table, "ep", known, at.expert);
-    integer(table, "dp", known, at.data);
-}
-
-/* Kernels of the stage with most work as fast as alone, collectives of tensor, context and expert groups that they wait
- * for, the bubble, and what the simulation adds to that bound (study/bound.h). */
-static void layout_shares(struct table *table, const struct tune_candidate *candidate)
-{
-    static const char *const heads[PART_COUNT] = {"kernels", "tp cp ep", "bubble", "rest"};
-    double part_s[PART_COUNT];
-    parts_of(part_s, candidate);
-    for (int p = 0; p < PART_COUNT; p++)
-        table_number(table, heads[p], "% of step", 1,
-            candidate->is_layout ? 100 * part_s[p] / candidate->quiet.step_time_s : TABLE_UNKNOWN);
-}
-
-/* The same for programs; no layout: 0. */
-static void layout_cells(struct rows *rows, const struct tune_candidate *candidate)
-{
-    bool known = candidate->is_layout;
-    struct degrees at = known ? degrees_of(&candidate->point) : (struct degrees){0};
-    rows_int(rows, COLUMN("tensor"), at.tensor);
-    rows_int(rows, COLUMN("context"), at.context);
-    rows_int(rows, COLUMN("pipeline"), at.pipeline);
-    rows_int(rows, COLUMN("virtual"), at.chunks);
-    rows_int(rows, COLUMN("expert"), at.expert);
-    rows_int(rows, COLUMN("data"), at.data);
-    rows_real(rows, COLUMN("bound_step_s"), known, candidate->bound.step_s);
-    rows_real(rows, COLUMN("bound_kernels_s"), known, candidate->bound.kernels_s);
-    rows_real(rows, COLUMN("bound_groups_s"), known, candidate->bound.group_s);
-    rows_real(rows, COLUMN("bound_bubble_s"), known, candidate->bound.bubble_s);
-}
-
-/* Layouts that differ in more than the chunks of a stage. */
-static bool differs(const struct tune_candidate *a, const struct tune_candidate *b)
-{
-    struct degrees one = degrees_of(&a->point), two = degrees_of(&b->point);
-    const struct train_options *train = &a->point.options.strategy.train, *other = &b->point.options.strategy.train;
-    return one.tensor != two.tensor || one.context != two.context || one.pipeline != two.pipeline ||
-           one.expert != two.expert || train->micro_batch != other->micro_batch ||
-           train->activation_checkpointing != other->activation_checkpointing;
-}
-
-void tune_name(FILE *out, const struct tune_candidate *candidate)
-{
-    struct degrees at = degrees_of(&candidate->point);
-    const struct train_options *train = &candidate->point.options.strategy.train;
-    if (candidate->is_layout)
-        fprintf(out, "tp %d", (int)at.tensor);
-    else
-        fputs(strategy_label(&candidate->point.options.strategy), out);
-    if (at.context > 1)
-        fprintf(out, ", cp %d", (int)at.context);
-    if (candidate->is_layout)
-        fprintf(out, ", pp %d", (int)at.pipeline);
-    if (at.chunks > 1)
-        fprintf(out, ", vp %d", (int)at.chunks);
-    if (at.expert > 1)
-        fprintf(out, ", ep %d", (int)at.expert);
-    fprintf(out, ", micro-batch %d, checkpointing %s", (int)train->micro_batch,
-        checkpointing_names[train->activation_checkpointing]);
-}
-
-/* Why another one is slower: the part that is longer by most, and what is shorter, if anything is. */
-static void print_slower(FILE *out, const struct tune_candidate *best, const struct tune_candidate *other)
-{
-    double of_best[PART_COUNT], of_other[PART_COUNT], step_s = best->quiet.step_time_s;
-    int most = 0, least = 0;
-    parts_of(of_best, best);
-    parts_of(of_other, other);
-    for (int p = 1; p < PART_COUNT; p++) {
-        most = of_other[p] - of_best[p] > of_other[most] - of_best[most] ? p : most;
-        least = of_other[p] - of_best[p] < of_other[least] - of_best[least] ? p : least;
-    }
-    fputs("  ", out);
-    tune_name(out, other);
-    fprintf(out, ": %+.1f %%; %s %+.1f %%", 100 * (other->quiet.step_time_s / step_s - 1), part_names[most],
-        100 * (of_other[most] - of_best[most]) / step_s);
-    if (of_other[least] < of_best[least])
-        fprintf(out, ", %s %+.1f %%", part_names[least], 100 * (of_other[least] - of_best[least]) / step_s);
-    fprintf(out, "; %.1f GiB\n", other->quiet.peak_bytes / 0x1p30);
-}
-
-/* Layouts of the base that do not fit, and could have been faster. */
-static int count_unfit(const struct tune *tune, const struct tune_candidate *best)
-{
-    int n = 0;
-    for (int i = 0; i < tune->candidates.n; i++) {
-        const struct tune_candidate *at = &tune->candidates.at[i];
-        bool unfit = at->state == TUNE_PRUNED || at->state == TUNE_OOM;
-        n += at->is_layout && unfit && at->base == best->base && at->bound.step_s > 0 &&
-             at->bound.step_s < best->quiet.step_time_s;
-    }
-    return n;
-}
-
-/* Why the first of an order is that, beside those behind it. Nothing where it is no layout. */
-static void print_why(FILE *out, const struct tune *tune, const int *order, int n)
-{
-    enum { NEXT = 3 };
-    const struct tune_candidate *best = &tune->candidates.at[order[0]], *named[NEXT + 1] = {best};
-    double part_s[PART_COUNT];
-    int others = 1, unfit = count_unfit(tune, best);
-    if (!best->is_layout)
-        return;
-    parts_of(part_s, best);
-    fputs("\nwhy: of its step, ", out);
-    for (int p = 0; p < PART_COUNT; p++)
-        fprintf(out, "%s%s %.1f %%", p == 0 ? "" : ", ", part_names[p], 100 * part_s[p] / best->quiet.step_time_s);
-    fprintf(
-        out, "; %.1f GiB of %.1f\n", best->quiet.peak_bytes / 0x1p30, best->point.hw.gpu.hbm_capacity.value / 0x1p30);
-    for (int i = 1; i < n && others <= NEXT; i++) {
-        const struct tune_candidate *at = &tune->candidates.at[order[i]];
-        bool is_new = at->is_layout && at->base == best->base;
-        for (int k = 0; k < others && is_new; k++)
-            is_new = differs(named[k], at);
-        if (!is_new)
-            continue;
-        if (others == 1)
-            fputs("the next that differ in more than vp, by what they add to its step:\n", out);
-        print_slower(out, best, at);
-        named[others++] = at;
-    }
-    if (unfit > 0)
-        fprintf(out, "%d that do not fit could be faster by their bounds\n", unfit);
-}
 
 /* ---- what a table and records share ---- */
 
@@ -260,7 +88,6 @@ enum {
     SPARE_QUIET,
     SPARE_PREFETCH,
     SPARE_RETRIES,
-    SPARE_INTERVAL,
     SPARE_GPU_HOURS,
     SPARE_ENERGY
 };
@@ -324,7 +151,7 @@ static void name_candidate(const struct tune_print *print, struct table *table, 
         table_spare(table, SPARE_PREFETCH);
     }
     if (print->tune->quiet_only)
-        layout_columns(table, &print->tune->candidates.at[index]);
+        tune_layout_columns(table, &print->tune->candidates.at[index]);
     table_text(table, "checkpoint", "", checkpointing_names[strategy->train.activation_checkpointing]);
     table_number(table, "batch", "/GPU", 0, (double)strategy->train.micro_batch);
     number(table, "accum", "", SPARE_ACCUM, 0, (double)strategy_batch(&strategy->train).micro_batches);
@@ -341,16 +168,14 @@ static void add_row(const struct tune_print *print, struct table *table, int ind
     table_row(table);
     name_candidate(print, table, index);
     sure_cell(print, table, arena_printf(arena, "%s/s", counted), "of the job", 0, regime, rates->tokens_per_s, 0);
-    table_number_as(table, "90 %", "of the job", sure_range(arena, regime, rates->tokens_per_s, 0));
-    table_spare(table, SPARE_INTERVAL);
-    sure_cell(print, table, "TFLOPS", "/GPU", 0, regime, rates->tflops_per_gpu, 1);
+    table_number_as(table, "TFLOPS", "/GPU (90 %)", sure_with_range(arena, regime, rates->tflops_per_gpu, 1));
     if (print->noise)
         sure_cell(print, table, "no noise", "TFLOPS", SPARE_QUIET, regime, candidate->quiet.tflops_per_gpu, 1);
     if (print->retries)
         number(table, "retries", "/step", SPARE_RETRIES, 1, rates->retries);
     table_number(table, "HBM peak", "GiB", 1, rates->peak_bytes / 0x1p30);
     if (print->tune->quiet_only)
-        layout_shares(table, candidate);
+        tune_layout_shares(table, candidate);
     if (print->tokens) {
         sure_cell(print, table, "time", "days", 0, regime, days(print, rates), 1);
         sure_cell(print, table, "GPU-h", "", SPARE_GPU_HOURS, regime, of_all(print, rates->gpu_hours_per_gtokens), 0);
@@ -362,6 +187,23 @@ static void add_row(const struct tune_print *print, struct table *table, int ind
         sure_cell(print, table, "cost", "$/10^9", 0, regime, usd, 2);
         sure_cell(print, table, "energy", "kWh/10^9", SPARE_ENERGY, regime, rates->kwh_per_gtokens, 1);
     }
+}
+
+/* Layouts that differ from a better one in the chunks of a stage alone go. How many stay. */
+static int fold(const struct tune *tune, int *order, int n)
+{
+    int kept = 0;
+    for (int i = 0; i < n; i++) {
+        const struct tune_candidate *at = &tune->candidates.at[order[i]];
+        bool known = false;
+        for (int k = 0; k < kept && at->is_layout && !known; k++) {
+            const struct tune_candidate *better = &tune->candidates.at[order[k]];
+            known = better->is_layout && better->base == at->base && !tune_differs(better, at);
+        }
+        if (!known)
+            order[kept++] = order[i];
+    }
+    return kept;
 }
 
 /* The first rows of an order. */
@@ -388,14 +230,17 @@ static void print_set(FILE *out, const char *key, const char *value, struct aren
 /* The candidate as a command: what --set gave beside the settings searched, these, what the scenario sweeps. */
 static void print_command(const struct tune_print *print, int index)
 {
-    FILE *out = print->out;
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+    BUG_IF(!out, "open_memstream failed");
     struct arena *arena = print->arena;
     const struct tune_command *command = print->command;
     const struct tune_candidate *candidate = &print->tune->candidates.at[index];
     struct tune_settings settings = tune_settings(candidate, arena);
     struct vary vary;
     vary_find(&vary, print->set, arena);
-    fprintf(out, "\nthe first: flopcast run %s", words_shell(command->file, arena));
+    fprintf(out, "flopcast run %s", words_file(arena, command->file));
     for (int i = 0; i < command->overrides.list.n; i++) {
         const struct scenario_override *given = &command->overrides.list.at[i];
         const char *path = config_key_path(&scenario_table, given->key, arena); /* --set may have used an alias */
@@ -412,7 +257,10 @@ static void print_command(const struct tune_print *print, int index)
         if (!tune_sets(&settings, option->path))
             print_set(out, option->path, vary_text(option, &candidate->point.options, arena), arena);
     }
-    fputc('\n', out);
+    fclose(out);
+    fputc('\n', print->out);
+    words_command(print->out, "the first: ", text);
+    free(text);
     vec_free(&vary.options);
 }
 
@@ -431,16 +279,19 @@ static void print_counts(FILE *out, const struct tune_command *command, const st
 {
     int tried = tune->count[TUNE_RAN] + tune->count[TUNE_OOM];
     const char *by = tried < command->options.max_simulations ? ": stopped" : " by --limit";
-    fprintf(out, "\n%d candidate%s: %d ran, %d out of memory, %d pruned: cannot fit", tune->candidates.n,
-        plural(tune->candidates.n), tune->count[TUNE_RAN], tune->count[TUNE_OOM], tune->count[TUNE_PRUNED]);
-    if (tune->count[TUNE_SLOWER] > 0)
-        fprintf(out, ", %d slower by their bounds", tune->count[TUNE_SLOWER]);
-    if (tune->count[TUNE_LEFT_OUT] > 0)
-        fprintf(out, ", %d left out%s", tune->count[TUNE_LEFT_OUT], by);
+    struct arena arena = ARENA_INIT;
+    const char *slower = tune->count[TUNE_SLOWER] > 0
+                             ? arena_printf(&arena, ", %d slower by their bounds", tune->count[TUNE_SLOWER])
+                             : "";
+    const char *left =
+        tune->count[TUNE_LEFT_OUT] > 0 ? arena_printf(&arena, ", %d left out%s", tune->count[TUNE_LEFT_OUT], by) : "";
+    words_paragraph_of(out, "\n%d candidate%s: %d ran, %d out of memory, %d pruned: cannot fit%s%s", tune->candidates.n,
+        plural(tune->candidates.n), tune->count[TUNE_RAN], tune->count[TUNE_OOM], tune->count[TUNE_PRUNED], slower,
+        left);
     if (tune->n_refused > 0)
-        fprintf(
-            out, "\n%d more %s not possible: %s", tune->n_refused, tune->n_refused == 1 ? "is" : "are", tune->refusal);
-    fputs("\n", out);
+        words_paragraph_of(
+            out, "%d more %s not possible: %s", tune->n_refused, tune->n_refused == 1 ? "is" : "are", tune->refusal);
+    arena_release(&arena);
 }
 
 /* The GPUs of the candidates that ran, with or without a price; by the first candidate of each. */
@@ -475,17 +326,17 @@ static void print_prices(const struct tune_print *print)
             vec_push(&known, gpu);
     }
     for (int i = 0; i < known.n; i++) {
-        const char *separator = "price: ";
+        const char *line = "";
         bool printed = false;
         for (int k = 0; k < i; k++)
             printed = printed || same_source(known.at[k], known.at[i]);
         for (int k = i; k < known.n && !printed; k++)
             if (same_source(known.at[k], known.at[i])) {
-                fprintf(print->out, "%s%s %g $/h", separator, known.at[k]->name, known.at[k]->price.value);
-                separator = ", ";
+                line = arena_printf(print->arena, "%s%s%s %g $/h", line, *line ? ", " : "", known.at[k]->name,
+                    known.at[k]->price.value);
             }
         if (!printed)
-            fprintf(print->out, ": %s\n", known.at[i]->price.source);
+            words_paragraph_of(print->out, "price: %s: %s", line, known.at[i]->price.source);
     }
     vec_free(&known);
 }
@@ -501,10 +352,12 @@ static void print_title(const struct tune_print *print, const char *what)
 static void print_noise(const struct tune_print *print)
 {
     if (print->tune->quiet_only)
-        fputs("\nwithout noise (GPUs alike, no jitter); `flopcast run` has it\n", print->out);
+        words_paragraph(print->out,
+            "\nwithout noise (GPUs alike, no jitter); `flopcast run` has it, and its bubble has fill, drain "
+            "and stages that wait for slower ones");
     if (print->noise)
-        fprintf(print->out,
-            "\nthe %d best without noise (GPUs alike, no jitter) were run with it, as `flopcast run` has it\n",
+        words_paragraph_of(print->out,
+            "\nthe %d best without noise (GPUs alike, no jitter) were run with it, as `flopcast run` has it",
             print->tune->n_finalists);
 }
 
@@ -522,6 +375,35 @@ static void print_bests(struct tune_print *print, int *order)
     fputc('\n', print->out);
     print_title(print, "the best of each strategy and stack");
     print_best(print, order, kept, kept);
+}
+
+/* The best in a sentence. */
+static void print_said(const struct tune_print *print, int index)
+{
+    const struct tune_candidate *best = &print->tune->candidates.at[index];
+    const struct tune_rates *rates = best->finalist ? &best->noisy : &best->quiet;
+    struct arena *arena = print->arena;
+    const struct regime *regime = sure_of(print->sure, &best->point, REGIME_OF_SPEED, rates->waiting_share);
+    char *name = NULL;
+    size_t n = 0;
+    FILE *memory = open_memstream(&name, &n);
+    BUG_IF(!memory, "open_memstream failed");
+    tune_name(memory, best);
+    fclose(memory);
+    const char *usd =
+        rates->usd_per_gtokens > 0 && print->tokens
+            ? arena_printf(arena, "; %s", sure_said(arena, regime, of_all(print, rates->usd_per_gtokens), "$"))
+            : "";
+    const char *time = print->tokens
+                           ? arena_printf(arena, "; %s for %s", sure_said(arena, regime, days(print, rates), "days"),
+                                 print->command->tokens.text)
+                           : "";
+    int64_t gpus = best->point.options.cluster.gpus;
+    words_paragraph_of(print->out, "%s on %" PRId64 " GPU%s: %s%s%s", name, gpus, plural(gpus),
+        sure_said(arena, regime, rates->tokens_per_s, arena_printf(arena, "%s/s", words_counted_all(print->set))), time,
+        usd);
+    free(name);
+    fputc('\n', print->out);
 }
 
 /* "best by speed", or of what was tried. */
@@ -542,13 +424,19 @@ static void print_orders(struct tune_print *print, int *order)
     int by = print->command->by, top = print->command->top, n = tune_rank(order, tune, (enum tune_order)by);
     bool all = by == TUNE_BY_SPEED, none_priced = !all && n == 0;
     const char *unpriced = gpu_names(print, false);
-    int first = -1;
+    int first = -1, ranked = n;
     if (n > 0) {
         first = order[0];
+        print_said(print, first);
+        tune_why(print->out, tune, order, n);
+        fputs(tune->candidates.at[first].is_layout ? "\n" : "", print->out);
+        n = fold(tune, order, n);
         print_title(print, best_title(print, by));
         print_best(print, order, n, top);
+        if (n < ranked)
+            words_paragraph_of(
+                print->out, "\n%d more rows differ in vp alone (chunks of a stage); --format csv has them", ranked - n);
         print_noise(print);
-        print_why(print->out, tune, order, n);
         print_command(print, first);
     }
     if (!all && (n = tune_rank(order, tune, TUNE_UNPRICED)) > 0) {
@@ -650,7 +538,7 @@ static void add_candidate(const struct tune_print *print, struct rows *rows, con
     rows_real(rows, COLUMN("least_bytes"), true, candidate->least_bytes);
     rows_real(rows, COLUMN("peak_allocated_bytes"), ran, candidate->quiet.peak_bytes);
     if (print->tune->quiet_only)
-        layout_cells(rows, candidate);
+        tune_layout_cells(rows, candidate);
     if (print->command->options.variants > 1)
         rows_text(rows, COLUMN("stack"), stack_of(point, print->arena));
     add_rates(print, rows, "", ran, &candidate->quiet);

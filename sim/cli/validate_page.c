@@ -498,6 +498,86 @@ static void put_apart(FILE *out, const struct validate_table *rows)
     arena_release(&arena);
 }
 
+/* Errors of the rows of a sample that tool has (NULL: any tool), which were predicted first: the tool's, and ours. */
+static struct errors blind_errors(
+    const struct validate_table *rows, const struct csv_table *csv, const char *sample, const char *tool)
+{
+    struct errors errors = {0};
+    struct diag unread = DIAG_INIT;
+    for (int r = 0; r < csv_rows(csv); r++) {
+        const char *id = csv_cell(csv, r, csv_column(csv, "id"));
+        const struct validate_row *row = row_of(rows, id);
+        double step_time_s = 0;
+        bool known = false;
+        for (int i = 0; i < errors.own.rows.n && !known; i++)
+            known = strcmp(errors.own.rows.at[i].id, id) == 0;
+        if (!row || known || !row->has_first_sight ||
+            strcmp(csv_cell(csv, r, csv_column(csv, "sample")), sample) != 0 ||
+            (tool && strcmp(csv_cell(csv, r, csv_column(csv, "tool")), tool) != 0) ||
+            csv_number(csv, r, csv_column(csv, "step_time_s"), 0, &step_time_s, &unread) != STATUS_OK)
+            continue;
+        double measured = row->predicted.step_time_s * (1 + row->error);
+        add(&errors, row, step_time_s / measured - 1, 1 / (1 + row->first_sight_error) - 1);
+    }
+    return errors;
+}
+
+static void put_short(FILE *out, struct arena *arena, const struct validate_table *errors)
+{
+    struct validate_summary all = validate_summarise(errors, is_any, NULL);
+    fprintf(out, "| %s / %s ", words_number(arena, 100 * all.median, 1, false),
+        words_number(arena, 100 * all.p90, 1, false));
+}
+
+/* A row a sample that all of these have. */
+static void put_peers_in_short(FILE *out, const struct validate_page *page, struct diag *diag)
+{
+    static const char *const tools[] = {"Calculon", "llm-analysis", "RAPID-LLM", "SimuMax"};
+    enum { TOOLS = sizeof tools / sizeof *tools };
+    struct csv_table *csv = NULL;
+    struct arena arena = ARENA_INIT;
+    if (csv_load(&csv, page->peers, diag) != STATUS_OK)
+        return;
+    fputs("Other simulators on the same runs, which flopcast predicted blind: median and 90th percentile of errors in "
+          "%.\n\n"
+          "| runs | flopcast ",
+        out);
+    for (int t = 0; t < TOOLS; t++)
+        fprintf(out, "| %s ", tools[t]);
+    fputs("|\n|---|", out);
+    for (int t = 0; t <= TOOLS; t++)
+        fputs("--:|", out);
+    fputs("\n", out);
+    for (int r = 0; r < csv_rows(csv); r++) {
+        const char *sample = csv_cell(csv, r, csv_column(csv, "sample"));
+        bool opens = true, all = true;
+        for (int before = 0; before < r && opens; before++)
+            opens = strcmp(csv_cell(csv, before, csv_column(csv, "sample")), sample) != 0;
+        if (!opens)
+            continue;
+        struct errors of[TOOLS], any = blind_errors(page->rows, csv, sample, NULL);
+        for (int t = 0; t < TOOLS; t++) {
+            of[t] = blind_errors(page->rows, csv, sample, tools[t]);
+            all = all && of[t].peer.rows.n > 1;
+        }
+        if (all) {
+            fprintf(out, "| %s ", sample);
+            put_short(out, &arena, &any.own);
+            for (int t = 0; t < TOOLS; t++)
+                put_short(out, &arena, &of[t].peer);
+            fputs("|\n", out);
+        }
+        for (int t = 0; t < TOOLS; t++) {
+            vec_free(&of[t].peer.rows);
+            vec_free(&of[t].own.rows);
+        }
+        vec_free(&any.peer.rows);
+        vec_free(&any.own.rows);
+    }
+    csv_release(csv);
+    arena_release(&arena);
+}
+
 static void put_evidence(FILE *out, const struct validate_page *page, struct diag *diag)
 {
     const struct validate_table *rows = page->rows;
@@ -516,7 +596,7 @@ static const struct {
     const char *name; /* in the marker */
     void (*put)(FILE *out, const struct validate_page *page, struct diag *diag);
 } parts[] = {{"", put_evidence}, {" summary", put_summary}, {" accuracy", put_accuracy}, {" peers", put_peers},
-    {" FSDP paper", put_fsdp_paper}};
+    {" other simulators", put_peers_in_short}, {" FSDP paper", put_fsdp_paper}};
 enum { PARTS = sizeof parts / sizeof *parts };
 
 /* The whole file, for free(); NULL: it cannot be read. */

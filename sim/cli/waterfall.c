@@ -216,16 +216,19 @@ static void answer(struct explain *explain, const struct scenario_point *small, 
     scenario_path(&path, result, arena);
     scenario_comm(&comm, result, arena);
     const char *point = arena_printf(arena, "%s, %" PRId64 " GPU%s", label, gpus, plural(gpus));
-    if (people)
-        printf("%s%s, %" PRId64 " -> %" PRId64 " GPUs: %.2f -> %.2f TFLOPS/GPU\n\n", explain->explained ? "\n" : "",
-            label, e.small_gpus, gpus, waterfall->small[0], waterfall->large[0]);
+    if (people) {
+        struct scenario_loss loss = scenario_waterfall_loss(waterfall, small, large);
+        fputs(explain->explained ? "\n" : "", stdout);
+        words_paragraph(stdout, scenario_loss_sentence(arena, &loss));
+        putchar('\n');
+        words_paragraph_of(stdout, "%s, %" PRId64 " -> %" PRId64 " GPUs: %.2f -> %.2f TFLOPS/GPU", label, e.small_gpus,
+            gpus, waterfall->small[0], waterfall->large[0]);
+        putchar('\n');
+    }
     add_causes(&e, waterfall);
     end_table(explain);
     if (people) {
-        struct scenario_loss loss = scenario_waterfall_loss(waterfall, small, large);
         struct scenario_step step = scenario_step(&result->breakdown, result->memory.alloc_stall_s);
-        putchar('\n');
-        words_paragraph(stdout, scenario_loss_sentence(arena, &loss));
         putchar('\n');
         words_paragraph(stdout, arena_printf(arena, "%s: %s", point, scenario_step_sentence(arena, &step)));
     }

@@ -1,8 +1,11 @@
 #include "cli/words.h"
 
+#include "base/files.h"
 #include "cli/table.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -40,12 +43,20 @@ const char *words_point(const struct scenario_point *point, struct arena *arena)
 
 void words_lines(FILE *out, char *text)
 {
-    static const char cut[] = "..";
+    enum { MOST_INDENT = 32, FURTHER = 4 };
     int width = screen_width(out);
     for (char *line; (line = strsep(&text, "\n"));) {
-        int n = (int)strlen(line);
-        bool is_cut = width > 0 && n > width;
-        fprintf(out, "%.*s%s%s", is_cut ? width - (int)strlen(cut) : n, line, is_cut ? cut : "", text ? "\n" : "");
+        int n = (int)strlen(line), taken = n, indent = (int)strspn(line, " ") + FURTHER;
+        if (width > 0 && n > width) {
+            for (taken = width; taken > indent && line[taken] != ' ';)
+                taken--;
+            taken = taken > indent ? taken : n;
+        }
+        fprintf(out, "%.*s%s", taken, line, text || taken < n ? "\n" : "");
+        if (taken < n)
+            screen_wrap(out,
+                &"                                "[MOST_INDENT - (indent < MOST_INDENT ? indent : MOST_INDENT)],
+                line + taken + 1);
     }
 }
 
@@ -102,39 +113,79 @@ void words_oom(FILE *out, const struct exec_result *result)
     other_stages(out, result);
 }
 
-enum { LINE = 100 };
-
 void words_paragraph(FILE *out, const char *text)
 {
-    size_t screen = (size_t)screen_width(out), line = screen > 0 && screen < LINE ? screen : LINE;
-    while (*text) {
-        size_t n = strlen(text);
-        if (n > line) {
-            n = line;
-            while (n > 0 && text[n] != ' ')
-                n--;
-            n = n > 0 ? n : strcspn(text, " ");
-        }
-        fprintf(out, "%.*s\n", (int)n, text);
-        text += n;
-        text += strspn(text, " ");
+    screen_wrap(out, "", text);
+}
+
+void words_command(FILE *out, const char *head, const char *command)
+{
+    static const char before[] = " --", joint[] = " \\\n    ";
+    size_t screen = (size_t)screen_width(out), at = strlen(head);
+    fputs(head, out);
+    while (*command) {
+        const char *next = strstr(command + 1, before);
+        size_t n = next ? (size_t)(next - command) : strlen(command);
+        bool is_new = screen > 0 && at > 4 && *command == ' ' && at + n + 2 > screen;
+        fprintf(out, "%s%.*s", is_new ? joint : "", (int)(n - is_new), command + is_new);
+        at = is_new ? 4 + n : at + n;
+        command += n;
     }
+    fputc('\n', out);
+}
+
+void words_paragraph_of(FILE *out, const char *format, ...)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *memory = open_memstream(&text, &n);
+    BUG_IF(!memory, "open_memstream failed");
+    va_list values;
+    va_start(values, format);
+    vfprintf(memory, format, values);
+    va_end(values);
+    fclose(memory);
+    words_paragraph(out, text);
+    free(text);
+}
+
+const char *words_count(struct arena *arena, double value)
+{
+    const char *digits = arena_printf(arena, "%.0f", value), *text = "";
+    for (size_t n = strlen(digits), i = 0; i < n; i++)
+        text = arena_printf(
+            arena, "%s%s%c", text, i > 0 && (n - i) % 3 == 0 && digits[i - 1] != '-' ? "," : "", digits[i]);
+    return text;
 }
 
 void words_assumptions(FILE *out, const char *lines)
 {
+    struct arena arena = ARENA_INIT;
     fputs("\nassumed, where the source says nothing:\n", out);
     while (*lines) {
         int n = (int)strcspn(lines, "\n");
-        fprintf(out, "  - %.*s\n", n, lines);
+        screen_wrap(out, "  - ", arena_printf(&arena, "%.*s", n, lines));
         lines += n + (lines[n] == '\n');
     }
+    arena_release(&arena);
 }
 
 const char *words_stem(const char *path, struct arena *arena)
 {
     const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path, *dot = strrchr(file, '.');
     return arena_printf(arena, "%.*s", (int)(dot && dot > file ? dot - file : (long)strlen(file)), file);
+}
+
+const char *words_file(struct arena *arena, const char *path)
+{
+    static const enum files_kind kinds[] = {FILES_SCENARIOS, FILES_MODELS};
+    const char *stem = words_stem(path, arena);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const char *own = files_short(arena, kinds[i], stem);
+        if (own && strcmp(files_own(arena, own), path) == 0)
+            return stem;
+    }
+    return words_shell(path, arena);
 }
 
 const char *words_shell(const char *text, struct arena *arena)

@@ -16,8 +16,12 @@ const char *words_counted_all(const struct scenario_set *set);
  * "0.00". */
 const char *words_number(struct arena *arena, double value, int digits, bool sign);
 
-/* The text in lines of at most 100 characters. */
+/* The text as screen_wrap() breaks it. */
 void words_paragraph(FILE *out, const char *text);
+void words_paragraph_of(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* "1,234,567": counts that are read, not computed with. */
+const char *words_count(struct arena *arena, double value);
 
 /* "gpt2 DDP, batch 8, 16 GPUs". */
 const char *words_point(const struct scenario_point *point, struct arena *arena);
@@ -29,11 +33,17 @@ void words_progress(const char *command, const char *what, int done, int total);
 /* What a scenario assumes: its lines as a list below a head. */
 void words_assumptions(FILE *out, const char *lines);
 
-/* Lines that are longer than the screen is wide end there, in "..". text is taken apart. */
+/* Lines that are longer than the screen is wide go on below, four characters further in. text is taken apart. */
 void words_lines(FILE *out, char *text);
 
 /* "runs/ds_config.json" -> "ds_config". */
 const char *words_stem(const char *path, struct arena *arena);
+
+/* A command behind head: on several lines, as a shell takes them, where it is longer than the screen is wide. */
+void words_command(FILE *out, const char *head, const char *command);
+
+/* How a command names a scenario's file: one of flopcast's own by its short name. */
+const char *words_file(struct arena *arena, const char *path);
 
 /* The text as one word of a shell. */
 const char *words_shell(const char *text, struct arena *arena);

@@ -21,6 +21,7 @@ void exec_fixed_memory(double *category_bytes, const struct plan *plan, int prog
 /* Bytes of tensors. */
 struct count {
     int64_t total, peak;
+    int last; /* category */
     int64_t now[HBM_CATEGORY_COUNT], at_peak[HBM_CATEGORY_COUNT], largest[HBM_CATEGORY_COUNT];
 };
 
@@ -35,6 +36,7 @@ static void change(struct count *count, const struct plan_buffer *buffer, int si
     if (count->total <= count->peak)
         return;
     count->peak = count->total;
+    count->last = category;
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
         count->at_peak[c] = count->now[c];
 }
@@ -56,7 +58,10 @@ void exec_program_peak(struct exec_peak *out, const struct plan *plan, int p, co
         change(&count, &program->buffers.at[program->setup.at[i]], 1);
     count_step(&count, program, true);
     count_step(&count, program, false);
-    *out = (struct exec_peak){.host_bytes = program->host_bytes, .capacity_bytes = hw->gpu.hbm_capacity.value};
+    *out = (struct exec_peak){.last = count.last,
+        .kept_state_bytes = (double)count.now[HBM_OPTIMIZER],
+        .host_bytes = program->host_bytes,
+        .capacity_bytes = hw->gpu.hbm_capacity.value};
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++) {
         out->category_bytes[c] = (double)count.at_peak[c];
         out->largest_category[c] = (double)count.largest[c];

@@ -18,6 +18,8 @@ struct exec_peak {
     double total_bytes;                          /* at the fullest moment */
     double category_bytes[HBM_CATEGORY_COUNT];   /* of these, at that moment */
     double largest_category[HBM_CATEGORY_COUNT]; /* each category at its own fullest moment */
+    int last;                                    /* category of the buffer that made it the fullest moment */
+    double kept_state_bytes;                     /* of HBM_OPTIMIZER: what stays between steps, no temporaries */
     double host_bytes;                           /* pinned host memory */
     double capacity_bytes;                       /* HBM of the GPU */
 };

@@ -4,6 +4,7 @@
 #include "base/vec.h"
 #include "scenario/scenario.h"
 #include "store/record.h"
+#include "validate/sure.h"
 
 #include <gsl/gsl_errno.h>
 #include <math.h>
@@ -25,6 +26,7 @@ struct flopcast {
     struct arena values; /* the columns' */
     char *plan;
     struct diag diag;
+    struct sure sure;
 };
 
 const char *flopcast_version(void)
@@ -61,6 +63,7 @@ void flopcast_free(struct flopcast *self)
     if (!self)
         return;
     forget_set(self);
+    sure_end(&self->sure);
     vec_free(&self->overrides);
     arena_release(&self->texts);
     free(self);
@@ -146,6 +149,7 @@ enum flopcast_status flopcast_run(struct flopcast *self, int point)
     const struct scenario_point *chosen = point_at(self, point);
     if (chosen && scenario_simulate(&result, chosen, &arena, &self->diag) == STATUS_OK) {
         struct record record;
+        sure_set(&self->sure, chosen, &result, 1);
         record_fill(&record, chosen, &result);
         take(self, &record);
         record_fill_deviation(&record, chosen, &result);

@@ -56,6 +56,24 @@ static const char *join_assumptions(struct config_node list, struct arena *arena
     return text;
 }
 
+/* Each is swept in the file. */
+static void check_readings(struct loader *loader)
+{
+    const char *at = loader->read.options.published.readings;
+    while (*at) {
+        int n = (int)strcspn(at, ", ");
+        bool swept = n == 0;
+        for (int i = 0; i < loader->sweep.keys.n && !swept; i++) {
+            const char *path = loader->sweep.keys.at[i].path;
+            swept = strncmp(path, at, (size_t)n) == 0 && path[n] == '\0';
+        }
+        if (!swept)
+            diag_input(&loader->diag, (struct source_pos){.file = loader->file},
+                "published.readings: '%.*s' is not in the file's 'sweep'; name settings that are", n, at);
+        at += n + (at[n] != '\0');
+    }
+}
+
 /* A model where a scenario is expected: all else comes from outside (--set). One sequence at once, and one step after
  * another one, which a step without noise needs no more of. */
 static void read_model(struct loader *loader)
@@ -129,6 +147,8 @@ static void read_file(struct loader *loader)
     config_read(config_root(doc), &scenario_file_table, &loader->read, loader->arena, &loader->origins, &loader->diag);
     if (loader->read.sweep.doc)
         sweep_read(&loader->sweep, loader->read.sweep, loader->arena, &loader->diag);
+    if (loader->read.options.published.readings)
+        check_readings(loader);
     if (loader->read.assumptions.doc)
         loader->read.options.assumptions = join_assumptions(loader->read.assumptions, loader->arena, &loader->diag);
 }

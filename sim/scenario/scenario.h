@@ -62,6 +62,9 @@ struct scenario_cluster_options {
 struct scenario_published_options {
     const char *file;   /* CSV of published figures, or NULL */
     const char *figure; /* rows whose column "figure" has this value */
+    /* "train.precision, cluster.nccl_protocols": what of the sweep the publication leaves open; the first values are
+     * the reading that stands for it. NULL: nothing */
+    const char *readings;
 };
 
 struct scenario {
@@ -150,6 +153,11 @@ struct scenario_slow {
     double none_s, some_s; /* step times on the others, and on these in the mean */
 };
 
+/* Between these 90 % of measured runs of such jobs are (validate/sure.h); 0: not asked, or not known. */
+struct scenario_sure {
+    double tflops_low, tflops_high, tokens_low, tokens_high; /* of a GPU */
+};
+
 struct scenario_result {
     struct exec_result exec; /* step time and what goes with it: the mean over clusters with and without slow hosts */
     struct scenario_slow slow;
@@ -167,6 +175,7 @@ struct scenario_result {
     int n_samples;
     double discrepancy; /* of its speed, log-sd, and of ratios per root of a doubling: see discrepancy.h; with */
     double discrepancy_doubling; /* the samples */
+    struct scenario_sure sure;   /* set by who shows or keeps the result */
     double wall_s;               /* real time that the simulation took; not deterministic */
 };
 

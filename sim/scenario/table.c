@@ -322,6 +322,9 @@ static const struct config_field published_fields[] = {
     {FIELD("file", FIELD_PATH, struct scenario_published_options, file, "CSV of published figures")},
     {FIELD("figure", FIELD_STRING, struct scenario_published_options, figure,
         "its rows with this value in column 'figure'")},
+    {FIELD("readings", FIELD_STRING, struct scenario_published_options, readings,
+        "swept settings that the publication leaves open, as 'train.precision, train.optimizer': a table of `flopcast "
+        "run` has the points of their first values, and of the others the range")},
 };
 static TABLE(published_table, "'published'", published_fields);
 

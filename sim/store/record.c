@@ -53,6 +53,11 @@ static bool with_kinds(const struct record_source *s)
     return s->point->hw.second_from > 0;
 }
 
+static bool with_interval(const struct record_source *s)
+{
+    return ok(s) && s->result->sure.tflops_high > 0;
+}
+
 static bool with_documents(const struct record_source *s)
 {
     return ok(s) && document_options_vary(&s->point->options.strategy.train.documents);
@@ -204,6 +209,13 @@ const struct record_column record_columns[] = {
     {"first_micro_batch", "INTEGER", "samples that a GPU of the first kind computes on at once",
         OF(micro_batch[0], with_kinds)},
     {"second_micro_batch", "INTEGER", NULL, OF(micro_batch[1], with_kinds)},
+    {"tflops_per_gpu_low", "REAL",
+        "between it and tflops_per_gpu_high 90 % of measured runs of such jobs are (sim/validate/sure.h); NULL: not "
+        "known",
+        OF(sure.tflops_low, with_interval)},
+    {"tflops_per_gpu_high", "REAL", NULL, OF(sure.tflops_high, with_interval)},
+    {"tokens_per_s_per_gpu_low", "REAL", "the same interval", OF(sure.tokens_low, with_interval)},
+    {"tokens_per_s_per_gpu_high", "REAL", NULL, OF(sure.tokens_high, with_interval)},
 };
 const int n_record_columns = sizeof record_columns / sizeof *record_columns;
 
@@ -277,7 +289,7 @@ static void add_real(struct record *record, const char *name, bool known, double
 
 void record_fill_band(struct record *out, const struct scenario_result *result)
 {
-    static const char *const ends[] = {"p05", "p50", "p95", "low", "high"};
+    static const char *const ends[] = {"p05", "p50", "p95", "all_p05", "all_p95"};
     enum { ENDS = sizeof ends / sizeof *ends, NAMES = sizeof out->band / sizeof *out->band };
     _Static_assert(SAMPLED_COUNT * ENDS <= NAMES, "a name for every number");
     out->n = 0;

@@ -99,7 +99,7 @@ double *record_of_program(struct exec_program *program, const struct record_colu
 
 /* How sure it is, where it was sampled (scenario/sample.h): the number of samples that ran, then of each sampled
  * quantity 5, 50 and 95 % ("tflops_per_gpu_p05" ...) and the ends of the band that what the model leaves out widens
- * ("tflops_per_gpu_low", "..._high"), NULL where none ran; last that discrepancy. */
+ * ("tflops_per_gpu_all_p05", "..._all_p95"), NULL where none ran; last that discrepancy. */
 void record_fill_band(struct record *out, const struct scenario_result *result);
 
 /* How far the simulated numbers are from published ones, simulated / published - 1, as fractions: tflops_deviation,

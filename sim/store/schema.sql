@@ -119,15 +119,15 @@ CREATE TABLE sample (
   PRIMARY KEY (identity, draw, sample)
 ) STRICT, WITHOUT ROWID;
 
--- 5, 50 and 95 % of what samples of a point gave; NULL when every sample was out of memory. low, high: the 90 % band with what the
+-- 5, 50 and 95 % of what samples of a point gave; NULL when every sample was out of memory. all_p05, all_p95: the band with what the
 -- model leaves out (sim/scenario/discrepancy.h), and discrepancy, the log-standard deviation of that.
 CREATE TABLE band (
   point_id INTEGER PRIMARY KEY REFERENCES point ON DELETE CASCADE,
   samples INTEGER NOT NULL, -- that ran
-  tflops_per_gpu_p05 REAL, tflops_per_gpu_p50 REAL, tflops_per_gpu_p95 REAL, tflops_per_gpu_low REAL, tflops_per_gpu_high REAL,
-  step_time_s_p05 REAL, step_time_s_p50 REAL, step_time_s_p95 REAL, step_time_s_low REAL, step_time_s_high REAL,
-  tokens_per_s_per_gpu_p05 REAL, tokens_per_s_per_gpu_p50 REAL, tokens_per_s_per_gpu_p95 REAL, tokens_per_s_per_gpu_low REAL,
-  tokens_per_s_per_gpu_high REAL,
+  tflops_per_gpu_p05 REAL, tflops_per_gpu_p50 REAL, tflops_per_gpu_p95 REAL, tflops_per_gpu_all_p05 REAL, tflops_per_gpu_all_p95 REAL,
+  step_time_s_p05 REAL, step_time_s_p50 REAL, step_time_s_p95 REAL, step_time_s_all_p05 REAL, step_time_s_all_p95 REAL,
+  tokens_per_s_per_gpu_p05 REAL, tokens_per_s_per_gpu_p50 REAL, tokens_per_s_per_gpu_p95 REAL, tokens_per_s_per_gpu_all_p05 REAL,
+  tokens_per_s_per_gpu_all_p95 REAL,
   discrepancy REAL
 ) STRICT;
 
@@ -202,8 +202,8 @@ CREATE VIEW v_breakdown AS
 -- The newest runs with their bands.
 CREATE VIEW v_band AS
   SELECT v_scaling.*, samples, tflops_per_gpu_p05, tflops_per_gpu_p50, tflops_per_gpu_p95, step_time_s_p05, step_time_s_p50,
-    step_time_s_p95, tokens_per_s_per_gpu_p05, tokens_per_s_per_gpu_p50, tokens_per_s_per_gpu_p95, tflops_per_gpu_low,
-    tflops_per_gpu_high, step_time_s_low, step_time_s_high, tokens_per_s_per_gpu_low, tokens_per_s_per_gpu_high, discrepancy
+    step_time_s_p95, tokens_per_s_per_gpu_p05, tokens_per_s_per_gpu_p50, tokens_per_s_per_gpu_p95, tflops_per_gpu_all_p05,
+    tflops_per_gpu_all_p95, step_time_s_all_p05, step_time_s_all_p95, tokens_per_s_per_gpu_all_p05, tokens_per_s_per_gpu_all_p95, discrepancy
   FROM v_scaling JOIN band USING (point_id);
 
 -- Settings that differ between points which are alike in model, strategy, micro-batch and GPUs; sequence length, number format and cluster

@@ -62,7 +62,7 @@ const char *regime_name(struct arena *arena, const struct nearest_job *job, enum
             arena, "%s, %s, %s%s", job->arch, products(job->precision), is_alone(job) ? job->layout : shared, experts);
     case REGIME_SHARED:
         return arena_printf(arena, "%s, %s, %s%s", job->arch, products(job->precision),
-            axes ? "ranks that share a model" : shared, experts);
+            axes ? "ranks that share a model" : "one GPU or data parallelism", experts);
     case REGIME_PRECISION:
         return arena_printf(arena, "%s, %s", job->arch, products(job->precision));
     case REGIME_GENERATION:
@@ -80,6 +80,7 @@ struct found {
     struct lesson lesson;
     double error; /* |predicted / measured - 1| */
     enum regime_rung rung;
+    bool of_gpu; /* the job's */
 };
 
 static double ratio_of(const struct validate_row *row, enum regime_of of)
@@ -120,7 +121,8 @@ static int find(struct found *found, const struct nearest_runs *runs, const stru
                     .family = runs->families[r],
                     .source = runs->sources[r]},
                 .error = fabs(ratio_of(&rows[r], of) - 1),
-                .rung = rungs[r]};
+                .rung = rungs[r],
+                .of_gpu = strcmp(runs->jobs[r].gpu, job->gpu) == 0};
     }
     free(rungs);
     return n;
@@ -180,8 +182,10 @@ static void summarise(struct regime *out, const struct found *found, int n)
     while (out->runs[out->first] == 0)
         out->first++;
     for (int i = 0; i < n; i++)
-        if (found[i].rung == out->first)
+        if (found[i].rung == out->first) {
             errors[count++] = found[i].error;
+            out->of_gpu += found[i].of_gpu;
+        }
     gsl_sort(errors, 1, count);
     out->median = gsl_stats_median_from_sorted_data(errors, 1, count);
     out->p90 = gsl_stats_quantile_from_sorted_data(errors, 1, count, 0.9);
@@ -315,7 +319,8 @@ const char *regime_text(struct arena *arena, const struct regime *regime, const 
     const char *waits = regime->waiting >= LEAST_WAITING
                             ? arena_printf(arena, " where %.0f %% of the step waits", PERCENT * regime->waiting)
                             : "";
-    return arena_printf(arena, "90 %% of measured %s are %+.0f to %+.0f %% off what is predicted%s; %s%s",
-        whats[regime->of], PERCENT * (regime->factors.low - 1), PERCENT * (regime->factors.high - 1), waits, basis,
+    const char *own = regime->of_gpu > 0 ? "" : arena_printf(arena, ", none of them on %s", job->gpu);
+    return arena_printf(arena, "90 %% of measured %s are %+.0f to %+.0f %% off what is predicted%s; %s%s%s",
+        whats[regime->of], PERCENT * (regime->factors.low - 1), PERCENT * (regime->factors.high - 1), waits, basis, own,
         regime->poor ? "; the interval rests on runs that are not alike, too" : "");
 }

@@ -42,6 +42,7 @@ struct regime {
     bool known;                                                            /* else there are no runs at all */
     bool poor;
     enum regime_rung first; /* the first that has runs */
+    int of_gpu;             /* there, on the job's own GPU */
     double median, p90;     /* there, of |predicted / measured - 1| */
     enum regime_of of;
     double waiting;                /* share of the job's step; of a peak 0 */

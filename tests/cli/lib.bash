@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # For the tests of the command line: expectations that say what was seen, and small scenarios in the folder where the test stands.
 # Sourced by the scripts beside it and in tests/fault.
-unset ARGP_HELP_FMT COLUMNS # would change the layout of --help and of tables
+unset ARGP_HELP_FMT # would change the layout of --help
+export COLUMNS=0    # tables as they are, as --wide has them; tests of the layout say how wide
 
 fail() {
     printf 'FAILED: %s\n' "$*" >&2
@@ -16,12 +17,12 @@ expect() {
     [[ $got == "$want" ]] || fail "exit status $got, not $want, of: $* $(tail -n 5 out err)"
 }
 
-# says FILE TEXT...: the file holds each text.
+# says FILE TEXT...: the file holds each text, a sentence also over several lines.
 says() {
     local file=$1 text
     shift
     for text; do
-        grep -qF -- "$text" "$file" || fail "'$text' is not in $file: $(head -n 20 "$file")"
+        grep -qF -- "$text" "$file" || tr -s '\n ' ' ' <"$file" | grep -qF -- "$text" || fail "'$text' is not in $file: $(head -n 20 "$file")"
     done
 }
 

@@ -17,10 +17,10 @@ for page in results/README.md README.md; do
     cmp page.md "$FLOPCAST_SOURCE_DIR/$page" || fail "$page is not what the command writes; scenarios/run validate writes it: $(diff page.md "$FLOPCAST_SOURCE_DIR/$page" | head)"
 done
 
-# Outside of what is generated, and of the heading "90 %" of a printed table: no percentage, and no count of runs beside the words of accuracy.
-typed() { sed '/^<!-- begin/,/^<!-- end -->/d; /^    model   strategy/d' "$1" | grep -nE '[0-9] ?%|[Mm]edian|p90|percentile|[0-9] (published )?runs' || true; }
+# Outside of what is generated, and of what commands print (cli.readme compares that): no percentage, and no count of runs beside the words of accuracy.
+typed() { sed '/^<!-- begin/,/^<!-- end -->/d; /^    /d' "$1" | grep -nE '[0-9] ?%|[Mm]edian|p90|percentile|[0-9] (published )?runs' || true; }
 [[ -z $(typed "$FLOPCAST_SOURCE_DIR/README.md") ]] || fail "figures of accuracy are typed into README.md: $(typed "$FLOPCAST_SOURCE_DIR/README.md")"
-for part in summary accuracy; do
+for part in summary accuracy "other simulators"; do
     sed "/^<!-- begin $part:/,/^<!-- end -->/{/^<!--/d}" "$FLOPCAST_SOURCE_DIR/README.md" >typed.md # without its markers it counts as typed
     [[ -n $(typed typed.md) ]] || fail "a typed figure of the part '$part' is not found"
 done

@@ -42,6 +42,7 @@ want = want[0] if isinstance(want, list) else want
 assert len(row) > 40 and row["status"] == "ok" and row["tflops_per_gpu"] > 0, row
 differ = [name for name, value in row.items() if name in want and want[name] != value]
 assert not differ and set(row) & set(want) >= {"gpus", "tflops_per_gpu", "digest"}, [(n, row[n], want[n]) for n in differ]
+assert 0 < row["tokens_per_s_per_gpu_low"] < row["tokens_per_s_per_gpu"] < row["tokens_per_s_per_gpu_high"], row
 assert flopcast.__version__ in open(flopcast._library._name, "rb").read().decode("latin-1")
 for wrong, sentence in ((("nosuch", {}), "nosuch"), (("t5_scaling", {"train.micro_bach": 1}), "did you mean 'micro_batch'")):
     try:

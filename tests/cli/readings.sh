@@ -6,22 +6,31 @@ set -euo pipefail
 quick=(--set "cluster.gpus=[8, 512]" --set train.micro_batch=8 --set run.steps=1)
 quick+=(--set noise.gpu_speed_spread=0 --set noise.kernel_jitter=0 --set noise.network_jitter=0 --set noise.host_jitter=0)
 
-# Two precisions with two protocols answer to one published curve: the range is that of the lines above it, the published change theirs.
-expect 0 "$FLOPCAST" run scenarios/t5_scaling.yaml "${quick[@]}" --db a.db
-sed -n 's/.*512 GPUs: simulated.* TFLOPS\/GPU (\(.*\) %); published.*(\(.*\) %)$/\1 \2/p' out |
-    awk '{ change[NR] = $1; published[NR] = $2 } END {
-        if (NR != 4) exit 1
-        low = high = 1
-        for (i = 2; i <= NR; i++) {
-            if (published[i] != published[1]) exit 1
-            if (change[i] + 0 < change[low] + 0) low = i # the larger loss
-            if (change[i] + 0 > change[high] + 0) high = i
+# Two precisions with two protocols answer to one published curve: the range is that of the other readings, of the table and of the curve.
+expect 0 "$FLOPCAST" run scenarios/t5_scaling.yaml "${quick[@]}" --format csv
+tr -d '\r' <out | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+    { curve[$at["gpus"], ++n[$at["gpus"]]] = $at["tflops_per_gpu"] }
+    END {
+        if (n[8] != 4 || n[512] != 4) exit 1
+        low = 1e9; high = 0; least = 1e9; most = -1e9
+        for (i = 2; i <= 4; i++) {
+            low = curve[512, i] < low ? curve[512, i] : low
+            high = curve[512, i] > high ? curve[512, i] : high
+            loss = 100 * (1 - curve[512, i] / curve[8, i])
+            least = loss < least ? loss : least
+            most = loss > most ? loss : most
         }
-        if (change[low] == change[high]) exit 1
-        printf "t5-11b, batch 8, 4 readings of the publication: simulated %s to %s %%; published %s %%\n", change[high], change[low], published[1] }' >want ||
-    fail "curves: $(<out)"
-says out "$(<want)"
-[[ $(grep -c 'readings of the publication' out) == 1 ]] || fail "not one range: $(<out)"
+        printf "other readings %.1f to %.1f %%\n%.0f-%.0f\n", least, most, low, high }' >want || fail "points: $(<out)"
+COLUMNS=80 expect 0 "$FLOPCAST" run scenarios/t5_scaling.yaml "${quick[@]}" --db a.db
+says out "$(head -n 1 want)" "; published: loses 5.8 %" "  $(tail -n 1 want)  " "--wide has a row for each of 8 points"
+[[ $(grep -cE '^ *(8|512) +[0-9]+ \(' out) == 2 || $(grep -cE '^ +8 +(8|512) ' out) == 2 ]] || fail "not two rows: $(<out)"
+expect 0 "$FLOPCAST" run scenarios/t5_scaling.yaml "${quick[@]}" --wide
+[[ $(grep -c '^t5-11b .*GPUs, ' out) -le 4 && $(grep -c '^t5-11b .*FULL_SHARD .*(.*-.*)' out) == 8 ]] || fail "not eight rows: $(<out)"
+
+# What is no setting of the sweep cannot be left open.
+{ sed -e "s,\.\./,$PWD/scenarios/../,g" -e "s,model: models,model: $PWD/scenarios/models," -e 's/readings: .*/readings: train.optimizer/' scenarios/t5_scaling.yaml; } >wrong.yaml
+expect 2 "$FLOPCAST" run wrong.yaml
+says err "published.readings: 'train.optimizer' is not in the file's 'sweep'"
 
 if command -v gnuplot >/dev/null; then
     expect 0 "$FLOPCAST" plot t5_scaling --db a.db --out a.svg
@@ -30,8 +39,8 @@ fi
 
 # One reading has no range.
 expect 0 "$FLOPCAST" run scenarios/t5_scaling.yaml "${quick[@]}" --set train.precision=bf16 --set cluster.nccl_protocols=no_ll128
-says out "512 GPUs: simulated"
-! grep -q 'readings of the publication' out || fail "one curve has a range: $(<out)"
+says out " from 8 to 512 GPUs"
+! grep -q 'other readings' out || fail "one curve has a range: $(<out)"
 
 # What was published is of the run that the file states: not of another cluster, length or optimizer; the value that the file has, a reading that
 # it sweeps and another seed change nothing.

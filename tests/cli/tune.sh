@@ -9,6 +9,7 @@ scenario a.yaml 'noise: {gpu_speed_spread: 0, kernel_jitter: 0, network_jitter: 
 expect 0 "$FLOPCAST" tune a.yaml --max-batch 4 --top 3
 says out "best by speed" "90 candidates: " "the first: flopcast run a.yaml --set " "price: "
 [[ $(grep -c '^V100' out) == 3 ]] || fail "not three rows: $(<out)"
+head -n 1 out | grep -qE '^[A-Z].*, micro-batch [0-9]+, checkpointing [a-z]+ on 8 GPUs: [0-9,]+ tokens/s \([0-9,]+ to [0-9,]+\)$' || fail "the answer: $(head -n 2 out)"
 cp out first
 expect 0 "$FLOPCAST" tune a.yaml --max-batch 4 --top 3
 cmp out first || fail "two searches differ"
@@ -48,7 +49,7 @@ greatest() { # COLUMN: in all.csv; texts before it may have commas, so columns c
 
 # The table has the CSV's numbers, the fastest first.
 expect 0 "$FLOPCAST" tune a.yaml --set strategy=ddp --max-batch 512 --top 100
-awk '/^V100/ { sub(/ [0-9.]+ \.\. [0-9.]+ /, " "); print $(NF - 8), $(NF - 7), $(NF - 6), $(NF - 5), $(NF - 4), $(NF - 3), $(NF - 2), $(NF - 1), $NF }' out >shown
+awk '/^V100/ { sub(/ \([0-9.]+-[0-9.]+\)/, ""); print $(NF - 8), $(NF - 7), $(NF - 6), $(NF - 5), $(NF - 4), $(NF - 3), $(NF - 2), $(NF - 1), $NF }' out >shown
 "$FLOPCAST" tune a.yaml --set strategy=ddp --max-batch 512 --top 100 --format csv | tr -d '\r' |
     awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) left[$i] = NF - i }
         function of(name) { return $(NF - left[name]) }
@@ -85,7 +86,7 @@ if grep -q "no price" out; then fail "there is no price: $(<out)"; fi
 # 2 T tokens at s tokens/s are 2e12 / s / 86400 days; on 8 GPUs at 1.5 dollars an hour 24 x 8 x 1.5 dollars each.
 expect 0 "$FLOPCAST" tune a.yaml --set strategy=ddp --max-batch 2 --top 1 --tokens 2T --price v100=1.5
 says out "best by speed, for 2T tokens"
-awk '/^V100/ { sub(/ [0-9.]+ \.\. [0-9.]+ /, " "); days = 2e12 / $(NF - 6) / 86400; usd = days * 24 * 8 * 1.5
+awk '/^V100/ { sub(/ \([0-9.]+-[0-9.]+\)/, ""); days = 2e12 / $(NF - 6) / 86400; usd = days * 24 * 8 * 1.5
     exit !(($(NF - 3) / days - 1) ^ 2 < 4e-4 && ($(NF - 2) / (days * 192) - 1) ^ 2 < 4e-4 && ($(NF - 1) / usd - 1) ^ 2 < 4e-4) }' out || fail "days or dollars: $(<out)"
 "$FLOPCAST" tune a.yaml --set strategy=ddp --max-batch 1 --tokens 2e12 --price v100=1.5 --format csv | tr -d '\r' >all.csv
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) left[$i] = NF - i }

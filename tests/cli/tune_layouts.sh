@@ -17,7 +17,7 @@ run: {steps: 1, warmup_steps: 1}
 EOF
 
 expect 0 "$FLOPCAST" tune a.yaml --max-batch 2 --top 3
-says out "best by speed" " tp " " cp " " pp " " vp " " ep " " dp " "bubble" "why: of its step, kernels " "the next that differ in more than vp" \
+says out "best by speed" " tp " " cp " " pp " " vp " " ep " " dp " "fill, drain" "why: of its step, kernels " "the next that differ in more than vp" \
     "slower by their bounds" "without noise"
 [[ $(grep -c '^H100' out) == 3 ]] || fail "not three rows: $(<out)"
 cp out first

@@ -1,0 +1,371 @@
+#include "cli/output_view.h"
+
+#include "base/files.h"
+#include "cli/words.h"
+#include "scenario/sample.h"
+#include "study/causes.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double GiB = 0x1p30, PERCENT = 100;
+
+/* ---- one point ---- */
+
+static struct scenario_step step_of(const struct scenario_result *result)
+{
+    return scenario_step(&result->exec.breakdown, result->exec.memory.alloc_stall_s);
+}
+
+/* "limited by kernels (93 % of the step)", with what else takes a tenth. */
+static const char *limits(struct arena *arena, const struct scenario_result *result)
+{
+    static const double LEAST = 0.1;
+    struct scenario_step step = step_of(result);
+    int most = 0;
+    for (int p = 1; p < STEP_PART_COUNT; p++)
+        most = step.part_s[p] > step.part_s[most] ? p : most;
+    const char *text = arena_printf(arena, "limited by %s (%.0f %% of the step", scenario_step_parts[most].name,
+        PERCENT * step.part_s[most] / result->exec.step_time_s);
+    for (int p = 0; p < STEP_PART_COUNT; p++)
+        if (p != most && step.part_s[p] >= LEAST * result->exec.step_time_s)
+            text = arena_printf(arena, "%s, %s %.0f %%", text, scenario_step_parts[p].name,
+                PERCENT * step.part_s[p] / result->exec.step_time_s);
+    return arena_printf(arena, "%s)", text);
+}
+
+static const char *room(struct arena *arena, const struct exec_memory *memory)
+{
+    double fixed = memory->peak_category_bytes[HBM_CONTEXT] + memory->peak_category_bytes[HBM_NCCL];
+    double spare = (memory->capacity_bytes - memory->peak_reserved_bytes - fixed) / GiB;
+    if (memory->alloc_retries_a_step > 0)
+        return arena_printf(
+            arena, "just fits: cudaMalloc fails and is tried again %.1f times a step", memory->alloc_retries_a_step);
+    return arena_printf(arena, "fits, %.1f GiB to spare", fmax(0, spare));
+}
+
+static const char *said(struct view *view, int i)
+{
+    const struct scenario_result *result = &view->results[i];
+    const struct exec_memory *memory = &result->exec.memory;
+    double lacking = (memory->required_bytes - memory->capacity_bytes) / GiB;
+    if (result->exec.status != EXEC_OK)
+        return lacking > 0 ? arena_printf(view->arena, "does not fit: %.1f GiB short of %.1f", lacking,
+                                 memory->capacity_bytes / GiB)
+                           : "does not fit: what is free lies in gaps between tensors";
+    const char *of = arena_printf(view->arena, "%s/s a GPU", words_counted(&view->set->points[i].model.shape));
+    return arena_printf(view->arena, "%s, %.*f %% MFU; %s; %s",
+        sure_said(view->arena, view_regime(view, i), result->tokens_per_s_per_gpu, of), result->mfu < 0.1 ? 1 : 0,
+        PERCENT * result->mfu, limits(view->arena, result), room(view->arena, memory));
+}
+
+/* The fastest of those that have rows; -1: none ran. */
+static int fastest(const struct view *view)
+{
+    int best = -1;
+    for (int i = 0; i < view->set->n_points; i++)
+        if (view->results[i].exec.status == EXEC_OK && !(view->folded && view->reading_of[i] != i) &&
+            (best < 0 || view->results[i].tokens_per_s_per_gpu > view->results[best].tokens_per_s_per_gpu))
+            best = i;
+    return best;
+}
+
+/* ---- curves ---- */
+
+/* A point and the curve that it lies on. */
+struct member {
+    uint64_t key;
+    int point;
+};
+
+/* Ends of a curve: the points with the smallest and the largest cluster that ran, and those that were published; -1:
+ * none. */
+struct curve {
+    int point; /* its first point in the sweep */
+    int first, last, published_first, published_last;
+};
+
+static double gpus_of(const struct view *view, int i)
+{
+    return (double)view->set->points[i].options.cluster.gpus;
+}
+
+static void extend(const struct view *view, int *first, int *last, int i)
+{
+    if (*first < 0 || gpus_of(view, i) < gpus_of(view, *first))
+        *first = i;
+    if (*last < 0 || gpus_of(view, i) > gpus_of(view, *last))
+        *last = i;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct member *x = a, *y = b;
+    return x->key != y->key ? (x->key > y->key) - (x->key < y->key) : x->point - y->point;
+}
+
+static int by_point(const void *a, const void *b)
+{
+    const struct curve *x = a, *y = b;
+    return x->point - y->point;
+}
+
+/* Those of several sizes. */
+static int find_curves(struct curve *curves, const struct view *view)
+{
+    int n = view->set->n_points, n_curves = 0, several = 0;
+    struct member *members = xcalloc((size_t)n, sizeof *members);
+    for (int i = 0; i < n; i++)
+        members[i] = (struct member){record_curve(&view->set->points[i].options), i};
+    qsort(members, (size_t)n, sizeof *members, by_key);
+    for (int m = 0; m < n; m++) {
+        int i = members[m].point;
+        const struct scenario_published *published = &view->set->points[i].published;
+        if (m == 0 || members[m].key != members[m - 1].key)
+            curves[n_curves++] = (struct curve){i, -1, -1, -1, -1};
+        struct curve *curve = &curves[n_curves - 1];
+        if (view->results[i].exec.status == EXEC_OK)
+            extend(view, &curve->first, &curve->last, i);
+        if (published->found && published->tflops_per_gpu > 0)
+            extend(view, &curve->published_first, &curve->published_last, i);
+    }
+    free(members);
+    for (int c = 0; c < n_curves; c++)
+        if (curves[c].first != curves[c].last)
+            curves[several++] = curves[c];
+    qsort(curves, (size_t)several, sizeof *curves, by_point);
+    return several;
+}
+
+/* Fractions of the small cluster's throughput; below 0: a gain. */
+static double loss_of(const struct view *view, const struct curve *curve)
+{
+    return 1 - view->results[curve->last].tflops_per_gpu / view->results[curve->first].tflops_per_gpu;
+}
+
+static const char *change(struct arena *arena, double loss)
+{
+    return arena_printf(
+        arena, "%s %s %%", loss < 0 ? "gains" : "loses", words_number(arena, PERCENT * fabs(loss), 1, false));
+}
+
+/* The loss by parts of a step, of the same work: "kernels 1.3, stragglers 1.0", of which none is below a tenth of a
+ * point. "": there are none. */
+static const char *parts(struct arena *arena, const struct view *view, const struct curve *curve)
+{
+    static const double LEAST = 0.05;
+    const struct scenario_result *from = &view->results[curve->first], *to = &view->results[curve->last];
+    struct scenario_step small = step_of(from), large = step_of(to);
+    double grown[STEP_PART_COUNT], sum = 0, loss = PERCENT * loss_of(view, curve);
+    double small_work = from->tflops_per_gpu * from->exec.step_time_s,
+           large_work = to->tflops_per_gpu * to->exec.step_time_s;
+    for (int p = 0; p < STEP_PART_COUNT; p++)
+        sum += grown[p] = large.part_s[p] / large_work - small.part_s[p] / small_work;
+    const char *text = "";
+    for (int most; sum != 0;) {
+        most = 0;
+        for (int p = 1; p < STEP_PART_COUNT; p++)
+            most = fabs(grown[p]) > fabs(grown[most]) ? p : most;
+        double points = loss * grown[most] / sum;
+        if (fabs(points) < LEAST || fabs(loss) < LEAST)
+            break;
+        text = arena_printf(arena, "%s%s %s %.1f", text,
+            *text ? "," : "; by parts of the step:", scenario_step_parts[most].name, points);
+        grown[most] = 0;
+    }
+    return text;
+}
+
+/* How sure the change along a curve is. */
+static const char *samples(struct view *view, const struct curve *curve)
+{
+    const struct scenario_result *from = &view->results[curve->first], *to = &view->results[curve->last];
+    struct scenario_band band = scenario_ratio_band(from, to);
+    double doublings = log2(gpus_of(view, curve->last) / gpus_of(view, curve->first));
+    struct scenario_band wide = scenario_widen(band, to->discrepancy_doubling * sqrt(doublings));
+    if (!view->sampled || band.n == 0)
+        return "";
+    return arena_printf(view->arena,
+        "; median of %d samples %+.1f %%, spread of inputs %+.1f to %+.1f %%, with what the model leaves out %+.1f to "
+        "%+.1f %%",
+        band.n, PERCENT * (band.median - 1), PERCENT * (band.low - 1), PERCENT * (band.high - 1),
+        PERCENT * (wide.low - 1), PERCENT * (wide.high - 1));
+}
+
+static bool same_sizes(const struct view *view, const struct curve *curve)
+{
+    return curve->published_first != curve->published_last &&
+           gpus_of(view, curve->published_first) == gpus_of(view, curve->first) &&
+           gpus_of(view, curve->published_last) == gpus_of(view, curve->last);
+}
+
+/* "; other readings lose 2.3 to 5.2 %" of curves that are readings of this one. */
+static const char *other_readings(struct view *view, const struct curve *curves, int n, const struct curve *of)
+{
+    double low = HUGE_VAL, high = -HUGE_VAL;
+    for (int c = 0; c < n; c++) {
+        bool other = &curves[c] != of && view->reading_of[curves[c].first] == of->first &&
+                     view->reading_of[curves[c].last] == of->last;
+        low = other ? fmin(low, PERCENT * loss_of(view, &curves[c])) : low;
+        high = other ? fmax(high, PERCENT * loss_of(view, &curves[c])) : high;
+    }
+    return low > high ? "" : arena_printf(view->arena, "; other readings %.1f to %.1f %%", low, high);
+}
+
+/* Of the reading that stands for all no setting that others have otherwise. */
+static const char *name_of(struct view *view, int i)
+{
+    struct vary named = {0};
+    for (int v = 0; v < view->vary.options.n; v++)
+        if (!(view->folded && view_is_reading(view, view->vary.options.at[v].path)))
+            vec_push(&named.options, view->vary.options.at[v]);
+    const char *name = vary_name(&named, &view->set->points[i], view->arena);
+    vec_free(&named.options);
+    return name;
+}
+
+static const char *curve_text(struct view *view, const struct curve *curves, int n, int c)
+{
+    const struct curve *curve = &curves[c];
+    const struct scenario_point *points = view->set->points;
+    struct arena *arena = view->arena;
+    double from = view->results[curve->first].tflops_per_gpu, to = view->results[curve->last].tflops_per_gpu;
+    const char *published = "";
+    if (same_sizes(view, curve)) {
+        double first = points[curve->published_first].published.tflops_per_gpu,
+               last = points[curve->published_last].published.tflops_per_gpu;
+        published = arena_printf(arena, "; published: %s, %.1f to %.1f", change(arena, 1 - last / first), first, last);
+    }
+    return arena_printf(arena, "%s: %s from %.0f to %.0f GPUs, %.1f to %.1f TFLOPS/GPU%s%s%s%s",
+        name_of(view, curve->first), change(arena, loss_of(view, curve)), gpus_of(view, curve->first),
+        gpus_of(view, curve->last), from, to, parts(arena, view, curve), samples(view, curve), published,
+        other_readings(view, curves, n, curve));
+}
+
+static bool has_line(const struct view *view, const struct curve *curve)
+{
+    return !view->folded || view->reading_of[curve->first] == curve->first;
+}
+
+enum { MOST_CURVES = 4 };
+
+static int count_lines(const struct view *view, const struct curve *curves, int n)
+{
+    int lines = 0;
+    for (int c = 0; c < n; c++)
+        lines += has_line(view, &curves[c]);
+    return lines;
+}
+
+static void print_curves(FILE *out, struct view *view, const struct curve *curves, int n)
+{
+    for (int c = 0; c < n; c++)
+        if (has_line(view, &curves[c]))
+            words_paragraph(out, curve_text(view, curves, n, c));
+}
+
+/* The command that takes causes away one after the other, of the scenario's smallest and largest cluster. */
+static void print_why(FILE *out, const struct view *view)
+{
+    int64_t least = INT64_MAX, most = 0;
+    for (int i = 0; i < view->set->n_points; i++) {
+        int64_t gpus = view->set->points[i].options.cluster.gpus;
+        least = gpus < least ? gpus : least;
+        most = gpus > most ? gpus : most;
+    }
+    words_command(out, "by cause: ",
+        arena_printf(view->arena, "flopcast waterfall %s --from %" PRId64 " --to %" PRId64 "%s",
+            words_file(view->arena, view->set->file), least, most, view_overrides(view, "cluster.gpus")));
+}
+
+/* Curves that have no room: the range of what they lose. */
+static void print_range(FILE *out, struct view *view, const struct curve *curves, int n)
+{
+    double low = HUGE_VAL, high = -HUGE_VAL;
+    int lines = 0;
+    for (int c = 0; c < n; c++)
+        if (has_line(view, &curves[c])) {
+            low = fmin(low, PERCENT * loss_of(view, &curves[c]));
+            high = fmax(high, PERCENT * loss_of(view, &curves[c]));
+            lines++;
+        }
+    words_paragraph(
+        out, arena_printf(view->arena, "%d curves lose %s to %s %% from their smallest to their largest cluster", lines,
+                 words_number(view->arena, low, 1, false), words_number(view->arena, high, 1, false)));
+}
+
+void view_answer(FILE *out, struct view *view)
+{
+    struct curve *curves = xcalloc((size_t)view->set->n_points, sizeof *curves);
+    int n = find_curves(curves, view), lines = count_lines(view, curves, n), best = fastest(view);
+    if (view->set->n_points == 1)
+        words_paragraph(out, said(view, 0));
+    else if (lines > MOST_CURVES)
+        print_range(out, view, curves, n);
+    else if (lines > 0)
+        print_curves(out, view, curves, n);
+    else if (best >= 0)
+        words_paragraph(out, arena_printf(view->arena, "fastest of %d: %s, %.0f GPUs: %s", view->set->n_points,
+                                 name_of(view, best), gpus_of(view, best), said(view, best)));
+    else
+        words_paragraph(out, arena_printf(view->arena, "none of %d points fits", view->set->n_points));
+    if (lines > 0)
+        print_why(out, view);
+    fputc('\n', out);
+    free(curves);
+}
+
+void view_curves(FILE *out, struct view *view)
+{
+    struct curve *curves = xcalloc((size_t)view->set->n_points, sizeof *curves);
+    int n = find_curves(curves, view);
+    if (count_lines(view, curves, n) > MOST_CURVES) {
+        fputc('\n', out);
+        print_curves(out, view, curves, n);
+    }
+    free(curves);
+}
+
+/* ---- what the command line set ---- */
+
+/* The values of a setting over the points, as --set takes them. */
+static const char *values(const struct view *view, const struct vary_option *option)
+{
+    const char *text = "";
+    int n = 0;
+    for (int i = 0; i < view->set->n_points; i++) {
+        bool known = false;
+        for (int j = 0; j < i && !known; j++)
+            known = !vary_differs(option, &view->set->points[i].options, &view->set->points[j].options);
+        if (!known)
+            text = arena_printf(view->arena, "%s%s%s", text, n++ ? ", " : "",
+                vary_text(option, &view->set->points[i].options, view->arena));
+    }
+    return n > 1 ? arena_printf(view->arena, "[%s]", text) : text;
+}
+
+const char *view_overrides(const struct view *view, const char *except)
+{
+    const struct config_origins *origins = &view->set->points[0].origins;
+    const char *text = "";
+    for (int i = 0; i < origins->list.n; i++) {
+        const struct config_origin *origin = &origins->list.at[i];
+        struct config_origin last = scenario_origin(&view->set->points[0], origin->path);
+        bool said = origin->kind != ORIGIN_COMMAND_LINE || last.kind != ORIGIN_COMMAND_LINE ||
+                    (except && strcmp(origin->path, except) == 0);
+        for (int k = 0; k < i && !said; k++)
+            said =
+                origins->list.at[k].kind == ORIGIN_COMMAND_LINE && strcmp(origins->list.at[k].path, origin->path) == 0;
+        if (said)
+            continue;
+        struct vary_option option = {.path = origin->path};
+        option.field = config_field_at(&scenario_table, origin->path, &option.offset);
+        if (option.field->type == FIELD_SECTION || option.field->type == FIELD_OVERRIDES)
+            continue;
+        text = arena_printf(view->arena, "%s --set %s", text,
+            words_shell(arena_printf(view->arena, "%s=%s", origin->path, values(view, &option)), view->arena));
+    }
+    return text;
+}
