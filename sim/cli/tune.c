@@ -195,7 +195,7 @@ static void print_list(FILE *out, const char *head, const char *const *list, int
     arena_release(&arena);
 }
 
-/* What all candidates have in common, and what was left aside. */
+/* What all candidates have in common, what was tried and cannot be, and what was left aside. */
 void tune_print_held(FILE *out, const struct tune_command *command, const struct tune *tune, struct arena *arena)
 {
     const struct scenario_point *point = &tune->candidates.at[0].point;
@@ -205,8 +205,9 @@ void tune_print_held(FILE *out, const struct tune_command *command, const struct
         layouts = layouts || tune->candidates.at[i].is_layout;
         others = others || !tune->candidates.at[i].is_layout;
     }
-    const char *held[6], *left[8];
-    int n_held = 0, n_left = 0;
+    const char *held[6], *left[8], *not_possible[2];
+    int n_held = 0, n_left = 0, n_not_possible = 0;
+    bool tried = is_all(command) || (command->is_model && !command->strategy); /* each of them */
     if (!all && layouts)
         held[n_held++] = "strategy megatron";
     held[n_held++] = arena_printf(
@@ -222,9 +223,13 @@ void tune_print_held(FILE *out, const struct tune_command *command, const struct
                                                    "kernels for deepspeed";
     if (all)
         held[n_held++] = "prefetch as PyTorch has it";
-    if (!layouts)
+    if (!layouts && tried)
+        not_possible[n_not_possible++] = "layouts of megatron (tensor, context, pipeline, expert parallelism)";
+    else if (!layouts)
         left[n_left++] = "layouts of megatron (tensor, context, pipeline, expert parallelism; --strategy all has them)";
-    if (!others)
+    if (!others && tried)
+        not_possible[n_not_possible++] = "FSDP, DDP, ZeRO (at this batch on these GPUs)";
+    else if (!others)
         left[n_left++] = "FSDP, DDP, ZeRO (--strategy all has them)";
     if (layouts)
         left[n_left++] = arena_printf(arena, "context parallelism below %d tokens a rank", TUNE_LEAST_CONTEXT_TOKENS);
@@ -234,6 +239,8 @@ void tune_print_held(FILE *out, const struct tune_command *command, const struct
         arena_printf(arena, "micro-batches above %d and between powers of 2", (int)command->options.max_batch);
     left[n_left++] = "other schedules than 1F1B, partial recomputation, offload, other precisions";
     print_list(out, "held: ", held, n_held);
+    if (n_not_possible > 0)
+        print_list(out, "not possible: ", not_possible, n_not_possible);
     print_list(out, "not searched: ", left, n_left);
 }
 

@@ -9,6 +9,7 @@
 struct store {
     sqlite3 *db;
     const char *path;
+    int read_steps;    /* of all queries since store_show() (where_bound_reading()) */
     unsigned reads;    /* what statements have read (store/shown.h) */
     bool reading_only; /* the statement that is prepared may do nothing else */
     bool refused;      /* by figure_room(): the error is a sentence for the user */

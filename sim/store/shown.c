@@ -361,6 +361,7 @@ enum status store_show(struct store *store, const struct store_show *show, struc
         store->db, "quantity_text", 2, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, quantity_text, NULL, NULL);
     sqlite3_create_function(store->db, "figure_room", 4, SQLITE_UTF8, store, figure_room, NULL, NULL);
     sqlite3_set_authorizer(store->db, authorize, store);
+    where_bound_reading(store);
     enum status status = database_exec(store, "PRAGMA query_only = 0", "configure the connection", diag);
     if (status == STATUS_OK)
         status = fill(store, show, diag);

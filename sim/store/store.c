@@ -32,6 +32,8 @@ static const char *remedy(int code)
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
         return "the file is damaged or no database; restore a copy of it or name another file";
+    case SQLITE_INTERRUPT:
+        return "a query of it took too long; a view in it may have no end";
     default:
         return "this is unexpected";
     }

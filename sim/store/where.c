@@ -187,6 +187,17 @@ static int too_long(void *steps)
     return ++*(int *)steps > MOST_STEPS;
 }
 
+static int reads_too_long(void *steps)
+{
+    enum { MOST_READ_STEPS = 1000 }; /* some 20 s; a timeline of 30,000 spans takes 2 */
+    return ++*(int *)steps > MOST_READ_STEPS;
+}
+
+void where_bound_reading(struct store *store)
+{
+    sqlite3_progress_handler(store->db, STEPS_AT_ONCE, reads_too_long, &store->read_steps);
+}
+
 void where_limit(struct where_limit *limit, sqlite3 *db)
 {
     *limit = (struct where_limit){0, sqlite3_limit(db, SQLITE_LIMIT_LENGTH, MOST_BYTES)};
@@ -235,6 +246,7 @@ enum status where_keep(struct store *store, const char *expression, struct diag 
                      ? diag_input(diag, at(), "'%s' takes too long; write a simpler condition", expression)
                      : refuse(store, expression, &arena, diag);
     where_unlimit(&limit, store->db);
+    where_bound_reading(store);
     if (status == STATUS_OK && sqlite3_changes(store->db) > 0) {
         int left = 0;
         status = database_int(store, "SELECT count(*) FROM shown_setting", &left, diag);

@@ -17,6 +17,10 @@ void where_limit(struct where_limit *limit, sqlite3 *db);
 void where_unlimit(struct where_limit *limit, sqlite3 *db);
 bool where_was_too_long(const struct where_limit *limit);
 
+/* A database of somebody's may have views that do not end: from here on what its queries take all together is bounded.
+ */
+void where_bound_reading(struct store *store);
+
 /* Takes out of shown_setting the points that do not fit. */
 enum status where_keep(struct store *store, const char *expression, struct diag *diag);
 
