@@ -476,6 +476,17 @@ enum status page_dependence(const struct page_run *run, struct diag *diag)
     return status;
 }
 
+/* Days, dollars and energy, where it was said how many tokens are to be trained on. */
+static enum status months_totals(const struct page_run *run, struct diag *diag)
+{
+    struct html_rows rows;
+    enum status status = page_ask(&rows, run->store, page_totals_sql, diag);
+    if (status == STATUS_OK && rows.n > 0)
+        html_table(run->out, &rows, 0, rows.n, 1, html_cell(&rows, 0, 0));
+    html_free(&rows);
+    return status;
+}
+
 enum status page_months(const struct page_run *run, struct diag *diag)
 {
     struct html_rows rows;
@@ -486,6 +497,7 @@ enum status page_months(const struct page_run *run, struct diag *diag)
             run->out);
         study_figure(run, "goodput", diag);
         html_table(run->out, &rows, 0, rows.n, 0, "Shares of the time");
+        status = months_totals(run, diag);
     }
     html_free(&rows);
     return status;

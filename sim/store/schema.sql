@@ -352,7 +352,8 @@ CREATE TABLE goodput (
   created_utc TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
   version TEXT NOT NULL,
   scenario TEXT NOT NULL,
-  histories INTEGER NOT NULL    -- of each point
+  histories INTEGER NOT NULL,   -- of each point
+  tokens REAL                   -- to train on (images, samples); NULL: not said
 ) STRICT;
 
 -- Means of the histories; shares of the time. NULL: out of memory.
@@ -372,7 +373,13 @@ CREATE TABLE goodput_point (
   checkpoint REAL, lost_work REAL, detection REAL, waiting REAL, restart REAL, -- shares that do not train
   shrunk REAL,                  -- the same, of elastic jobs: what the nodes that were away would have trained
   step_tflops_per_gpu REAL,     -- while it trains
-  slowed REAL,                  -- beside nodes that get slow: the share of the time by which steps took longer
+  slowed REAL,                  -- beside hosts that get slow: the share of the time by which steps took longer
+  spare_gpus REAL,              -- of hot spares, which are paid for and idle
+  price_usd_per_gpu_hour REAL,  -- NULL: not known
+  -- What the tokens take, at 5 and 95 % by failures and by how sure the step is; with spares. NULL: no tokens; of the last ones, nothing trains
+  training_days REAL, training_days_p05 REAL, training_days_p95 REAL,
+  cost_usd REAL, cost_usd_p05 REAL, cost_usd_p95 REAL,
+  energy_kwh REAL, energy_kwh_p05 REAL, energy_kwh_p95 REAL,
   PRIMARY KEY (goodput_id, position)
 ) STRICT, WITHOUT ROWID;
 

@@ -74,7 +74,7 @@ expect 0 "$FLOPCAST" run a.yaml --format csv
 holds "$(cell never.csv goodput) > 1 - 1e-5" # a history counts whole nanoseconds
 holds "abs($(cell never.csv energy_kwh) * 3.6e6 / (1e9 * $(cell out energy_per_token_j)) - 1) < 1e-5"
 # What does not train waits, which draws less than a step and more than nothing.
-expect 0 "$FLOPCAST" goodput a.yaml --set $given --set goodput.hot_spares=0 --tokens 1B --format csv
+expect 0 "$FLOPCAST" goodput a.yaml --set $given --set goodput.hot_spares=0 --tokens 1B --days 30 --format csv
 holds "$(cell never.csv energy_kwh) * 1.000001 < $(cell out energy_kwh) < $(cell never.csv energy_kwh) / $(cell out goodput)"
 expect 0 "$FLOPCAST" goodput a.yaml --set $given --tokens 1B --price v100=2
 says out "1B tokens" "cost" "energy" "GPUs paid: 8 + 0 spare" "by failures"
@@ -84,9 +84,29 @@ says out "20 histories of 54 days" "in 54 days"
 expect 0 "$FLOPCAST" goodput a.yaml --set $given --set goodput.days=54 --days 3
 says out "20 histories of 3 days" "in 3 days"
 
+# The answer comes first, and no line is longer than the screen is wide.
+expect 0 env COLUMNS=80 "$FLOPCAST" goodput a.yaml --set $given --tokens 1B --price v100=2
+head -n 2 out | tr '\n' ' ' >answer
+says answer "1B tokens take" " on 8 GPUs, and $" "MWh; " "% of the time trains (goodput; "
+if grep -E '.{81}' out; then fail "lines of more than 80 characters"; fi
+says out "a host is a node of 8 GPUs"
+expect 0 "$FLOPCAST" goodput plain.yaml --set cluster.topology=gb200-nvl72 --set cluster.gpus=72 --set train.precision=bf16_mixed
+says out "% of 30 days trains (goodput; " "a host is a compute tray of 4 GPUs; a rack of 72 GPUs (GB200 NVL72) has 18" "72 + 8 spare"
+# Dollars and energy have the interval of days.
+expect 0 "$FLOPCAST" goodput a.yaml --set $given --tokens 1B --price v100=2 --format csv
+for total in cost_usd energy_kwh; do for end in p05 p95; do
+    holds "abs($(cell out ${total}_$end) / $(cell out training_days_$end) / ($(cell out $total) / $(cell out training_days)) - 1) < 1e-9"
+done; done
+# So few tokens that nothing fails: in words, and no share is below 0.
+expect 0 "$FLOPCAST" goodput plain.yaml --tokens 100K
+says out "Next to nothing takes other time in " "the job fails every"
+if grep -E -e "-0\.0|e-[0-9]" out; then fail "numbers that are none"; fi
+
 # A sweep: a row a point, and no causes.
 expect 0 "$FLOPCAST" goodput a.yaml --set $given --set cluster.gpus='[8, 16]' --set goodput.hot_spares='[0, 2]'
 says out "Where the rest of the time goes" "16"
+head -n 3 out | tr '\n' ' ' >answer
+says answer "Of 4 jobs " "trains the largest share of the time"
 expect 0 "$FLOPCAST" goodput a.yaml --set $given --set cluster.gpus='[8, 16]' --format json
 python3 -c 'import json; rows = json.load(open("out")); assert [r["gpus"] for r in rows] == [8, 16], rows; assert rows[1]["mtbf_s"] < rows[0]["mtbf_s"]'
 
@@ -130,6 +150,10 @@ expect 2 "$FLOPCAST" goodput a.yaml --set goodput.gpu_mtbf=5
 says err "goodput.gpu_mtbf" "needs one"
 expect 2 "$FLOPCAST" goodput a.yaml --set goodput.gpu_mtbf=1us
 says err "the job would fail every" "give longer goodput.*_mtbf"
+expect 2 "$FLOPCAST" goodput a.yaml --set goodput.gpu_mtbf=1min
+says err "the job would fail every 7.5 s, and a restart takes 554 s: of 10000 restarts less than one ends"
+expect 2 "$FLOPCAST" goodput a.yaml --tokens 1K
+says err "--tokens 1K: error: one step of the job takes 2048; months of training are meant, as in 15T"
 expect 2 "$FLOPCAST" goodput a.yaml --set goodput.checkpoint_interval=1us --days 36500
 says err "hold more than" "give a longer interval"
 expect 2 "$FLOPCAST" goodput a.yaml --set goodput.hang_share=1.5

@@ -59,6 +59,17 @@ expect 0 "$FLOPCAST" goodput plain.yaml --db t.db --set goodput.gpu_mtbf=20h --d
 expect 0 "$FLOPCAST" report 1 --db t.db --out studies.html
 valid studies.html
 says studies.html "<h3>What it depends on</h3>" "<h3>Months of training</h3>" '<th scope="col" class="n">training, %</th>'
+if grep -q "What 10 billion tokens" studies.html; then fail "tokens that were not given"; fi
+expect 0 "$FLOPCAST" goodput plain.yaml --db t.db --set goodput.gpu_mtbf=20h --tokens 10B --days 3 --seeds 2 --price v100=2.5 --format csv
+cp out paid.csv
+expect 0 "$FLOPCAST" report 1 --db t.db --out studies.html
+valid studies.html
+says studies.html "What 10 billion tokens" '<th scope="col" class="n">cost, $</th>' "90 % of cost" "energy, MWh" '<td class="n">2.5</td>'
+# What the database has is what the command said.
+for column in training_days training_days_p95 cost_usd cost_usd_p05 energy_kwh spare_gpus; do
+    said=$(python3 -c 'import csv, sys; print(next(csv.DictReader(open("paid.csv", newline="")))[sys.argv[1]])' "$column")
+    [[ $(ask "SELECT abs($column - $said) <= 1e-9 * $said FROM goodput_point ORDER BY goodput_id DESC, position LIMIT 1" t.db) == 1 ]] || fail "$column is not $said"
+done
 if grep -q "What it depends on" traced.html; then fail "a section without what belongs there"; fi
 
 # Names and descriptions are texts, whatever is in them; in pictures, too.
