@@ -28,7 +28,8 @@ expect 0 "$FLOPCAST" run scenarios/t5_scaling.yaml "${quick[@]}" --wide
 [[ $(grep -c '^t5-11b .*GPUs, ' out) -le 4 && $(grep -c '^t5-11b .*FULL_SHARD .*(.*-.*)' out) == 8 ]] || fail "not eight rows: $(<out)"
 
 # What is no setting of the sweep cannot be left open.
-{ sed -e "s,\.\./,$PWD/scenarios/../,g" -e "s,model: models,model: $PWD/scenarios/models," -e 's/readings: .*/readings: train.optimizer/' scenarios/t5_scaling.yaml; } >wrong.yaml
+own=$FLOPCAST_SOURCE_DIR/scenarios
+sed -e "s,\.\./,$own/../,g" -e "s,model: models,model: $own/models," -e 's/readings: [^}]*/readings: train.optimizer/' "$own/t5_scaling.yaml" >wrong.yaml
 expect 2 "$FLOPCAST" run wrong.yaml
 says err "published.readings: 'train.optimizer' is not in the file's 'sweep'"
 
