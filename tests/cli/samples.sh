@@ -11,7 +11,7 @@ says out "spread of inputs" "and of the model" "median of 5 samples" "with what 
 # Along the curve, in per cent: 90 % lie around the median, and what the model leaves out widens them, here over one doubling: both ends by
 # hypot(ln(median / end), 1.645 d), with d as filed (scenario/sample.h).
 doubling=$(sed -n 's/^per_doubling: {value: \([0-9.]*\) %.*/\1/p' "$FLOPCAST_SOURCE_DIR/topologies/fitted/discrepancy.yaml")
-sed '/^$/q' out | tr '\n' ' ' | sed -n 's/.* median of 5 samples \(.*\) %, spread of inputs \(.*\) to \(.*\) %, with what the model leaves out \(.*\) to \(.*\) % (parts.*$/\1 \2 \3 \4 \5\n/p' |
+sed '/^$/q' out | tr '\n' ' ' | sed -n 's/.* median of 5 samples \(.*\) %, spread of inputs \(.*\) to \(.*\) %, with what the model leaves out \(.*\) to \(.*\) % by cause:.*$/\1 \2 \3 \4 \5\n/p' |
     awk -v d="$doubling" 'function widened(median, end) { return sqrt(log(median / end) ^ 2 + (1.645 * d / 100) ^ 2) }
     { n++; m = 1 + $1 / 100; low = 1 + $2 / 100; high = 1 + $3 / 100
       down = 100 * (m * exp(-widened(m, low)) - 1) - $4; up = 100 * (m * exp(widened(m, high)) - 1) - $5 # each is rounded to 0.1
