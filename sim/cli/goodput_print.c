@@ -159,7 +159,11 @@ static void print_points(FILE *out, const struct goodput_command *command, const
         rows_text(&rows, COLUMN("swept"), vary_assignments(&all, point, arena));
         fill(&rows, command, point, &points[i], arena);
     }
-    rows_finish(out, &rows, command->format);
+    if (command->format == RECORDS_TABLE && set->n_points == 1)
+        table_print_row(out, &rows.table);
+    else
+        rows_print(out, &rows, command->format);
+    rows_free(&rows);
     vec_free(&all.options);
     vec_free(&unnamed.options);
 }
@@ -407,6 +411,8 @@ void goodput_print(FILE *out, const struct goodput_command *command, const struc
     } else if (points[0].ok) {
         print_rest(out, &points[0], arena);
         print_costs(out, command, set, &points[0], arena);
+    } else {
+        fputc('\n', out);
     }
     print_host(out, set, arena);
     if (set->points[0].options.assumptions)
