@@ -144,7 +144,7 @@ static void check_tokens(
     double of_step = out->tokens_per_s * out->job.step_s;
     if (command->tokens.n > 0 && command->tokens.n < of_step)
         diag_input(diag, (struct source_pos){.file = arena_printf(arena, "--tokens %s", command->tokens.text)},
-            "one step of the job takes %.4g; months of training are meant, as in 15T", of_step);
+            "one step of the job takes %.0f; months of training are meant, as in 15T", of_step);
 }
 
 /* What would take too long to simulate, or means nothing. */
