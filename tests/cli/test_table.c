@@ -101,7 +101,7 @@ static void of_spare_columns_the_highest_rank_goes_first(void **state)
     table_free(&table);
 }
 
-static void long_texts_are_cut_before_a_table_is_split(void **state)
+static void long_texts_go_on_below_before_a_table_is_split(void **state)
 {
     (void)state;
     struct table table = {0};
@@ -109,7 +109,7 @@ static void long_texts_are_cut_before_a_table_is_split(void **state)
     table_column(&table, "what it is", "", true);
     table_cell(&table, "a");
     table_cell(&table, "the first of several sentences");
-    assert_printed(&table, 20, "name  what it is\na     the first of..\n");
+    assert_printed(&table, 20, "name  what it is\na     the first of\n      several\n      sentences\n");
     table_free(&table);
 }
 
@@ -184,7 +184,7 @@ int main(void)
         cmocka_unit_test(a_narrow_screen_gets_narrow_tables),
         cmocka_unit_test(spare_columns_go_and_are_named),
         cmocka_unit_test(of_spare_columns_the_highest_rank_goes_first),
-        cmocka_unit_test(long_texts_are_cut_before_a_table_is_split),
+        cmocka_unit_test(long_texts_go_on_below_before_a_table_is_split),
         cmocka_unit_test(what_must_stay_is_printed_in_parts),
         cmocka_unit_test(marks_are_colours_where_there_are_colours),
         cmocka_unit_test(every_width_is_kept),
