@@ -15,7 +15,7 @@ static struct scenario_identity of(const struct scenario_point *point)
 static bool is_label(const char *path)
 {
     static const char *const labels[] = {"name", "description", "assumptions", "model", "stack", "cluster.topology",
-        "cluster.second_node", "published.file", "published.figure"};
+        "cluster.second_node", "published.file", "published.figure", "published.readings", "force"};
     if (strncmp(path, "goodput.", strlen("goodput.")) == 0) /* a step does not read it */
         return true;
     for (size_t i = 0; i < sizeof labels / sizeof *labels; i++)

@@ -58,7 +58,7 @@ static void retries_are_the_allocators(void **state)
 {
     (void)state;
     struct scenario_waterfall w = EXPLAIN(GPUS("[8, 32]"), LOADED, NO_NOISE);
-    assert_near(w.part[CAUSE_ALLOCATOR], 0, 0);
+    assert_near(w.part[CAUSE_ALLOCATOR], 0, 1e-4 * w.small[0]); /* steady steps, which differ by so little */
     static const struct scenario_override full[] = {
         {"fsdp.limit_all_gathers", "false"}, {"train.micro_batch", "2"}, GPUS("[128, 256]")};
     struct arena arena = ARENA_INIT;

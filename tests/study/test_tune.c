@@ -179,10 +179,11 @@ static void finals(struct tune *tune, enum tune_order by, int rows, struct diag 
 static void documents_are_drawn_for_finalists(void **state)
 {
     (void)state;
-    const struct scenario_override set[] = {{"train.attention", "flash"}, {"train.seq_len", "4096"},
-        {"max_positions", "4096"}, {"train.document_lengths", "64, 4096"}, {"host.kernel_issue", "0 s"},
-        {"host.backward_issue", "0 s"}, {"host.unit_hook", "0 s"}, {"host.collective_issue", "0 s"},
-        {"host.step", "0 s"}};
+    const struct scenario_override set[] = {
+        {"cluster.topology", FLOPCAST_SOURCE_DIR "/topologies/clusters/h100-8x400g.yaml"}, {"train.attention", "flash"},
+        {"train.seq_len", "4096"}, {"max_positions", "4096"}, {"train.document_lengths", "64, 4096"},
+        {"host.kernel_issue", "0 s"}, {"host.backward_issue", "0 s"}, {"host.unit_hook", "0 s"},
+        {"host.collective_issue", "0 s"}, {"host.step", "0 s"}};
     struct loaded *loaded = load_text(BASE QUIET, set, sizeof set / sizeof *set);
     struct tune tune = search(loaded, (struct tune_options){1, 0, 1000, 0, 0, 0, 0});
     struct scenario_result result;

@@ -239,8 +239,8 @@ static void test_names(void **state)
     (void)state;
     static const char *const shared[] = {"Hopper, 16 bit, TP+PP, experts",
         "Hopper, 16 bit, ranks that share a model, experts", "Hopper, 16 bit", "Hopper", "all runs"};
-    static const char *const data[] = {
-        "Hopper, 16 bit, data parallelism", "Hopper, 16 bit, data parallelism", "Hopper, 16 bit", "Hopper", "all runs"};
+    static const char *const data[] = {"Hopper, 16 bit, data parallelism",
+        "Hopper, 16 bit, one GPU or data parallelism", "Hopper, 16 bit", "Hopper", "all runs"};
     struct arena arena = ARENA_INIT;
     struct nearest_job experts = job, alone = job;
     experts.experts = true;
