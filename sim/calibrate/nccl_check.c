@@ -46,7 +46,7 @@ int nccl_explaining(double chosen_error, const double errors[COLL_ALGORITHM_COUN
 {
     int best = COLL_ANY;
     for (int a = 0; a < COLL_ALGORITHM_COUNT; a++)
-        if (errors[a] >= 0 && (best == COLL_ANY || errors[a] < errors[best]))
+        if (coll_is_nccls((enum coll_algorithm)a) && errors[a] >= 0 && (best == COLL_ANY || errors[a] < errors[best]))
             best = a;
     bool explains = best != COLL_ANY && chosen_error > NCCL_LARGE_WANTED && errors[best] <= NCCL_LARGE_WANTED &&
                     errors[best] < chosen_error * 2 / 3;

@@ -40,10 +40,10 @@ struct nccl_check {
 enum status nccl_check(struct nccl_check *out, const char *log, const struct nccl_options *options, const struct hw *hw,
     struct coll_force force, struct arena *arena, struct diag *diag);
 
-/* The algorithm as which a log agrees where NCCL's choice does not: the one with the least error, if that is within
- * NCCL_LARGE_WANTED and less than two thirds of the error of NCCL's choice, which is beyond. Else COLL_ANY. errors:
- * median of |predicted / measured - 1| over sizes of 1 MiB and more with each algorithm forced; below 0: it is not
- * possible. */
+/* The algorithm of NCCL's as which a log agrees where NCCL's choice does not: the one with the least error, if that is
+ * within NCCL_LARGE_WANTED and less than two thirds of the error of NCCL's choice, which is beyond. Else COLL_ANY.
+ * errors: median of |predicted / measured - 1| over sizes of 1 MiB and more with each algorithm forced; below 0: it is
+ * not possible. */
 int nccl_explaining(double chosen_error, const double errors[COLL_ALGORITHM_COUNT]);
 
 /* What the sizes of 1 MiB and more say of a cluster, in a sentence or two; NULL without such sizes. */

@@ -72,6 +72,11 @@ enum coll_algorithm {
     COLL_ALGORITHM_COUNT
 };
 extern const char *const coll_algorithm_names[COLL_ALGORITHM_COUNT + 1]; /* "Ring", ..., as NCCL_ALGO; NULL */
+/* Whether NCCL has it, so that a log can be of it. */
+static inline bool coll_is_nccls(enum coll_algorithm algorithm)
+{
+    return algorithm != COLL_HIERARCHICAL && algorithm != COLL_DEEPEP;
+}
 
 enum coll_protocol { COLL_LL, COLL_LL128, COLL_SIMPLE, COLL_PROTOCOL_COUNT };
 extern const char

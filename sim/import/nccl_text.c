@@ -212,7 +212,7 @@ struct text_reader {
     struct nccl_tables *t;
     struct nccl_table stated;      /* by comments */
     struct nccl_table run;         /* by the banner: collective, ambiguous, algorithm, protocol */
-    VEC(const char *) hosts;       /* of group 0 */
+    VEC(const char *) hosts;       /* of group 0, of neighbours on one the first */
     int listed, in_group, highest; /* ranks: lines; those of group 0; the highest number */
     const char *listed_gpu, *run_version;
     struct nccl_columns columns;
@@ -361,10 +361,8 @@ static void take_rank(struct text_reader *r, const char *text)
     const char *name = text + at + strspn(text + at, " ");
     if (*name)
         r->listed_gpu = keep(r, name, strcspn(name, "\t\r"));
-    for (int i = 0; i < r->hosts.n; i++)
-        if (strcmp(r->hosts.at[i], host) == 0)
-            return;
-    vec_push(&r->hosts, arena_strdup(r->t->arena, host));
+    if (r->hosts.n == 0 || strcmp(r->hosts.at[r->hosts.n - 1], host) != 0)
+        vec_push(&r->hosts, arena_strdup(r->t->arena, host));
 }
 
 /* NCCL_ALGO and NCCL_PROTO in a command or in NCCL's own log. */
@@ -420,6 +418,20 @@ static void take_banner(struct text_reader *r, const char *line)
 
 /* Tables */
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int count_hosts(struct text_reader *r)
+{
+    int n = 0;
+    qsort(r->hosts.at, (size_t)r->hosts.n, sizeof *r->hosts.at, by_name);
+    for (int i = 0; i < r->hosts.n; i++)
+        n += i == 0 || strcmp(r->hosts.at[i], r->hosts.at[i - 1]) != 0;
+    return n;
+}
+
 static void begin_table(struct text_reader *r, int line)
 {
     struct nccl_table table = r->stated;
@@ -431,14 +443,34 @@ static void begin_table(struct text_reader *r, int line)
     table.algorithm = table.algorithm ? table.algorithm : r->run.algorithm;
     table.protocol = table.protocol ? table.protocol : r->run.protocol;
     table.listed_ranks = complete ? r->in_group : 0;
-    table.listed_nodes = complete ? r->hosts.n : 0;
+    table.listed_nodes = complete && r->hosts.n > 0 ? count_hosts(r) : 0;
     vec_push(&r->t->tables, table);
     r->in_table = true;
     r->footer = false;
 }
 
+/* What mpirun --tag-output puts before what a rank prints, "[1,0]<stdout>:" or "[0]", and again where the rank printed
+ * a line in parts, so within rows. All of them are taken out. */
+static void take_out_tags(char *line)
+{
+    enum { MOST = 64 };
+    char tag[MOST + 1];
+    size_t inside = *line == '[' ? strspn(line + 1, "0123456789,") : 0, n = inside + 2;
+    if (inside == 0 || inside > MOST / 2 || line[n - 1] != ']')
+        return;
+    if (strncmp(line + n, "<stdout>:", 9) == 0 || strncmp(line + n, "<stderr>:", 9) == 0)
+        n += 9;
+    memcpy(tag, line, n);
+    tag[n] = '\0';
+    char *from = line + n + (line[n] == ' '); /* a comment begins its line */
+    memmove(line, from, strlen(from) + 1);
+    for (char *at = line; (at = strstr(at, tag)); at += n)
+        memset(at, ' ', n);
+}
+
 static void take_line(struct text_reader *r, const struct input_line *line)
 {
+    take_out_tags(line->text);
     if (!take_comment(r, line->text, line->number) || strncmp(line->text, "# env:", 6) == 0)
         take_banner(r, line->text);
     struct nccl_words words;

@@ -111,6 +111,10 @@ static void forms_of_rows(void **state)
         /* mpirun --tag-output, srun --label, an indented quotation */
         "[1,0]<stdout>:" HEAD "[1,0]<stdout>:     " ROW,
         "[1,0]<stdout>:# " HEAD "[1,0]<stdout>:" ROW,
+        /* a rank that prints a row in parts has its tag within it, too */
+        "[0] #" HEAD "[0]  1000000 250000 float sum -1[0]   100.0 10.00 15.00      0[0]   200.0 5.00 7.50 0\n",
+        "[1,0]<stdout>:" HEAD
+        "[1,0]<stdout>:1000000 250000 float sum -1[1,0]<stdout>: 100.0 10.00 15.00 0 200.0 5.00 7.50 0\n",
         "0: " HEAD "0: " ROW,
         "   > " HEAD "   > " ROW,
         /* -I 1; a timestamp */
