@@ -109,7 +109,7 @@ static struct nccl_case *case_of(const struct reading *r, const struct collectiv
         .family = "",
         .hardware = "",
         .kind = (enum coll_kind)kind,
-        .nodes = row->nodes > 0 ? row->nodes : isolated_fewest_nodes(&fit->filed, row->ranks),
+        .nodes = nccl_nodes(row->ranks, row->nodes, &fit->filed),
         .ranks = row->ranks,
         .force = {fit_find_name(coll_algorithm_names, row->algorithm),
             fit_find_name(coll_protocol_names, row->protocol)},

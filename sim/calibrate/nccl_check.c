@@ -16,11 +16,20 @@ bool nccl_same_gpu(const char *logged, const struct hw_gpu *gpu)
     return strstr(logged, model) != NULL;
 }
 
+int nccl_nodes(int ranks, int logged, const struct hw *hw)
+{
+    int fewest = isolated_fewest_nodes(hw, ranks);
+    bool as_hosts = hw_hosts_per_node(hw) > 1 && logged > fewest && ranks <= (int64_t)logged * hw_gpus_per_host(hw);
+    return logged <= 0 || as_hosts ? fewest : logged;
+}
+
 static void set_group(struct nccl_check *out, const struct collective_measurement *first, const struct hw *hw)
 {
     out->collective = first->collective;
     out->ranks = first->ranks;
-    out->nodes = first->nodes > 0 ? first->nodes : isolated_fewest_nodes(hw, first->ranks);
+    out->nodes = nccl_nodes(first->ranks, first->nodes, hw);
+    out->logged_nodes = first->nodes;
+    out->channels = coll_channels(out->nodes > 1, hw);
 }
 
 /* With this algorithm forced; below 0: some size cannot be done so, or there is none. */
@@ -40,17 +49,6 @@ static double error_as(
     }
     struct fit_error error = fit_sample_error(&sample);
     return possible && error.n > 0 ? error.median : -1;
-}
-
-int nccl_explaining(double chosen_error, const double errors[COLL_ALGORITHM_COUNT])
-{
-    int best = COLL_ANY;
-    for (int a = 0; a < COLL_ALGORITHM_COUNT; a++)
-        if (coll_is_nccls((enum coll_algorithm)a) && errors[a] >= 0 && (best == COLL_ANY || errors[a] < errors[best]))
-            best = a;
-    bool explains = best != COLL_ANY && chosen_error > NCCL_LARGE_WANTED && errors[best] <= NCCL_LARGE_WANTED &&
-                    errors[best] < chosen_error * 2 / 3;
-    return explains ? best : COLL_ANY;
 }
 
 static enum status add_rows(struct nccl_check *out, const struct nccl_log *log, const struct hw *hw,
@@ -108,7 +106,7 @@ void nccl_warn_of_trays(const char *log, int ranks, int nodes, const struct hw *
 {
     static const double most_of_a_host = 16; /* DGX-2 */
     int fewest = isolated_fewest_nodes(hw, ranks);
-    if (hw->node.gpus.value > most_of_a_host && nodes > fewest)
+    if (hw->node.gpus.value > most_of_a_host && hw_hosts_per_node(hw) == 1 && nodes > fewest)
         diag_warn(diag, (struct source_pos){.file = log},
             "%d ranks on %d nodes fit on %d of the cluster's, racks of %.0f GPUs; if the nodes are trays, say --nodes "
             "%d",
@@ -160,40 +158,6 @@ struct fit_error nccl_check_error(const struct nccl_check *check, double min_byt
             fit_sample_add(&sample, coll_isolated_s(row->predicted), row->measured_s);
     }
     return fit_sample_error(&sample);
-}
-
-/* What mostly makes a healthy-looking cluster slow: the usual list of NCCL's own documentation. */
-static const char *where_to_look(const struct nccl_check *check)
-{
-    return check->nodes > 1
-               ? "look at GPUDirect RDMA (NCCL_DEBUG=INFO shows GDRDMA; nvidia-peermem, NCCL_NET_GDR_LEVEL), the "
-                 "number "
-                 "of NICs that NCCL uses (NCCL_IB_HCA), their links (ib_write_bw) and other jobs on the network"
-               : "look at NVLink (nvidia-smi topo -m, nvidia-smi nvlink -s), NCCL_P2P_DISABLE and NCCL_P2P_LEVEL";
-}
-
-const char *nccl_check_verdict(const struct nccl_check *check, struct arena *arena)
-{
-    struct fit_error large = nccl_check_error(check, NCCL_LARGE_BYTES, HUGE_VAL);
-    double error = large.median, share = 1 + large.bias; /* of the busbw, the predicted over the measured time */
-    int as = nccl_explaining(error, check->errors);
-    if (large.n == 0)
-        return NULL;
-    if (error <= NCCL_LARGE_WANTED)
-        return arena_printf(arena, "agrees: median error %.1f %% at sizes of 1 MiB and more.", 100 * error);
-    const char *choice = coll_algorithm_names[check->rows.at[check->rows.n - 1].predicted.algorithm];
-    const char *share_text =
-        arena_printf(arena, "%.0f %% of the busbw that is predicted of sizes of 1 MiB and more", 100 * share);
-    if (as != COLL_ANY)
-        return arena_printf(arena,
-            "reaches %s, and agrees as %s within %.1f %% (with NCCL's choice, %s at the largest size, it is %.1f %% "
-            "off). Is %s off (NCCL_NVLS_ENABLE=0, NCCL_ALGO)? NCCL_DEBUG=INFO says what NCCL takes. If it takes %s: "
-            "%s.",
-            share_text, coll_algorithm_names[as], 100 * check->errors[as], choice, 100 * error, choice, choice,
-            where_to_look(check));
-    if (share < 1)
-        return arena_printf(arena, "reaches %s: %s.", share_text, where_to_look(check));
-    return arena_printf(arena, "reaches %s: is the topology the right one?", share_text);
 }
 
 static enum status put_point(struct store_fit *into, const struct nccl_checked *row, struct diag *diag)

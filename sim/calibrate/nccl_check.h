@@ -10,13 +10,20 @@
 /* Whether a log's name of its GPUs is that of this one's model: "NVIDIA H100 80GB HBM3" and H100-SXM5-80GB. */
 bool nccl_same_gpu(const char *logged, const struct hw_gpu *gpu);
 
-/* A rack of trays that NVLink joins is one node of a cluster, and a launcher calls each tray one: warns where the log's
- * ranks would fit on fewer racks. */
+/* On how many of the cluster's nodes ranks ran that a log has on `logged` (0: it does not say). A rack of trays that
+ * NVLink joins is one node of a cluster, and a launcher calls each tray one: where the ranks of a log's nodes fit a
+ * host (node.hosts), its nodes are hosts, and fill the racks. */
+int nccl_nodes(int ranks, int logged, const struct hw *hw);
+
+/* The same of racks whose file has no hosts: warns where the log's ranks would fit on fewer. */
 void nccl_warn_of_trays(const char *log, int ranks, int nodes, const struct hw *hw, struct diag *diag);
 
 /* nccl_read() of the log at path. Rows whose results were wrong, which it leaves out, are warned of. */
 enum status nccl_load(
     struct nccl_log *out, const char *path, const struct nccl_options *options, struct arena *arena, struct diag *diag);
+
+#define NCCL_FULL_BYTES                                                                                                \
+    0x1p28 /* assumed: from here on latency is below a tenth of a healthy all_reduce of some nodes */
 
 struct nccl_checked {
     double bytes, measured_s; /* out of place where there is such a figure, else in place */
@@ -25,8 +32,9 @@ struct nccl_checked {
 
 struct nccl_check {
     const char *collective;
-    const char *other_gpu; /* what the log calls its GPUs, when that is not the cluster's model; else NULL */
-    int ranks, nodes;
+    const char *other_gpu;          /* what the log calls its GPUs, when that is not the cluster's model; else NULL */
+    int ranks, nodes, logged_nodes; /* nodes of the cluster; what the log calls nodes, 0: it does not say */
+    double channels;                /* that are predicted */
     double errors[COLL_ALGORITHM_COUNT]; /* as nccl_explaining() takes them; none where an algorithm was forced */
     VEC(struct nccl_checked) rows;
 };
@@ -46,7 +54,9 @@ enum status nccl_check(struct nccl_check *out, const char *log, const struct ncc
  * not possible. */
 int nccl_explaining(double chosen_error, const double errors[COLL_ALGORITHM_COUNT]);
 
-/* What the sizes of 1 MiB and more say of a cluster, in a sentence or two; NULL without such sizes. */
+/* What the sizes say of a cluster, in a few sentences; NULL without sizes of 1 MiB and more. Small sizes (below 1 MiB),
+ * middle ones and large ones (NCCL_FULL_BYTES) are judged apart: where the large ones meet the prediction, the
+ * links are as they should be, and no hardware is suspected. */
 const char *nccl_check_verdict(const struct nccl_check *check, struct arena *arena);
 
 /* The check as rows of the database, for `flopcast plot check`. */

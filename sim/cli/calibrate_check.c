@@ -1,5 +1,6 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
+#include "cli/given.h"
 #include "cli/rows.h"
 #include "cli/words.h"
 
@@ -14,6 +15,7 @@ struct check_command {
     enum records_format format;
     struct nccl_options nccl;
     struct coll_force force;
+    struct overrides overrides;
 };
 
 #define AT(at) .member = offsetof(struct check_command, at)
@@ -23,6 +25,8 @@ static const struct command_option options[] = {
     LOG_OPTIONS("Of the log: ", struct check_command),
     {"db", "PATH", "Store the comparison in this database, for `flopcast plot check`", OPTION_TEXT, AT(db)},
     FORCE_OPTIONS(struct check_command),
+    {"set", "KEY=VALUE", "A number of the cluster, its node or its GPU for this command, as cluster.nccl_channels=24",
+        OPTION_SET, AT(overrides)},
     {0},
 };
 
@@ -60,7 +64,10 @@ static void print_table(
     FILE *out, const struct nccl_check *check, const struct rows *rows, const char *gpu, struct arena *arena)
 {
     static const double MiB = 0x1p20, KiB = 0x1p10;
-    fprintf(out, "%s, %d ranks on %d node%s\n\n", check->collective, check->ranks, check->nodes, plural(check->nodes));
+    fprintf(out, "%s, %d ranks on %d node%s", check->collective, check->ranks, check->nodes, plural(check->nodes));
+    if (check->logged_nodes > check->nodes)
+        fprintf(out, " (the log's %d are hosts)", check->logged_nodes);
+    fputs("\n\n", out);
     const char *verdict = nccl_check_verdict(check, arena);
     if (check->other_gpu)
         fprintf(
@@ -114,9 +121,12 @@ int calibrate_check(int argc, char **argv)
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct hw hw;
+    struct hw_sources sources;
     struct nccl_check check = {0};
     command.topology = files_find(&arena, FILES_CLUSTERS, command.topology);
-    enum status status = hw_load(&hw, command.topology, &arena, &diag);
+    enum status status = hw_load_from(&hw, &sources, command.topology, &arena, &diag);
+    if (status == STATUS_OK)
+        status = given_cluster(&hw, &sources, command.overrides.list.at, command.overrides.list.n, &arena, &diag);
     if (status == STATUS_OK)
         status = nccl_check(&check, command.log, &command.nccl, &hw, command.force, &arena, &diag);
     struct rows rows = {0};
@@ -130,6 +140,8 @@ int calibrate_check(int argc, char **argv)
     if (status == STATUS_OK && command.db)
         store_check(&command, &check, &hw, &diag);
     vec_free(&check.rows);
+    hw_sources_free(&sources);
+    overrides_free(&command.overrides);
     arena_release(&arena);
     return cli_report(&diag);
 }

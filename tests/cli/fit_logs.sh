@@ -18,8 +18,8 @@ says out "one.txt: all_reduce, 8 ranks on 1 node" "four.txt: all_gather, 32 rank
 value() { sed -n "s/^nccl_efficiency: {value: \([0-9.]*\), kind: fitted, std_error.*fit nccl. on one.txt and 1 more: $2\"}\$/\1/p" "$1"; }
 awk -v node="$(value mine-node.yaml node)" -v cluster="$(value mine.yaml cluster)" \
     'BEGIN { exit !(node > 0.69 && node < 0.71 && cluster > 0.79 && cluster < 0.81) }' || fail "$(cat out)"
-# Nothing else of the files changed, comments neither.
-[[ $(diff mine.yaml "$clusters/a100-80gb-8x200g.yaml" | grep -c '^<') == "$(grep -c '^ *cluster ' out | awk '{ print $1 + 1 }')" ]] || fail "mine.yaml"
+# Nothing else of the files changed, comments neither; of the cluster's file also the paths extends and node.
+[[ $(diff mine.yaml "$clusters/a100-80gb-8x200g.yaml" | grep -c '^<') == "$(grep -c '^ *cluster ' out | awk '{ print $1 + 2 }')" ]] || fail "mine.yaml"
 [[ $(diff mine-node.yaml "$nodes/dgx-a100-80gb-like.yaml" | grep -c '^<') == "$(grep -c '^ *node ' out | awk '{ print $1 + 1 }')" ]] || fail "mine-node.yaml"
 expect 0 "$FLOPCAST" calibrate check four.txt --topology mine.yaml
 awk '/of 1 MiB and more/ { seen = $NF == "%" && $(NF - 1) < 1 } END { exit !seen }' out || fail "$(tail -n 3 out)"
@@ -67,7 +67,7 @@ sed -n 's/.* +- //p' out | paste -d' ' once - | awk '{ n++ } $1 > 1.1 * $3 || $3
 awk '$1 ~ /^[0-9]+$/ { $6 *= 2.6; $7 /= 2.6; $8 /= 2.6 } { print }' "$ring" >sick.txt
 expect 0 "$FLOPCAST" calibrate check sick.txt --topology h100-8x400g
 tr '\n' ' ' <out >line
-says line "reaches 33 % of the busbw that is predicted of sizes of 1 MiB and more: look at GPUDirect RDMA"
+says line "reaches 33 % of the busbw that is predicted of sizes of 1 MiB and more: the network is slow; look at GPUDirect RDMA"
 expect 0 fit sick.txt --topology h100-8x400g
 says err "nccl_efficiency of the cluster becomes 0." "healthy networks reach 0.9 and more"
 # GPUs of another model are reported; so is a file that cannot be written, and no half of it is left.
@@ -107,11 +107,45 @@ says out "bare.txt: all_reduce, 8 ranks on 1 node"
 "$FLOPCAST" collective all_reduce --topology topologies/clusters/gb200-nvl72.yaml --gpus 72 --bytes 1K:8G >rack.txt
 sed 's,^# n_nodes: 1$,# n_nodes: 18,' rack.txt >trays.txt
 expect 0 "$FLOPCAST" calibrate check trays.txt --topology topologies/clusters/gb200-nvl72.yaml
-says err "trays.txt: warning: 72 ranks on 18 nodes fit on 1 of the cluster's, racks of 72 GPUs; if the nodes are trays, say --nodes 1"
-expect 2 fit trays.txt --topology topologies/clusters/gb200-nvl72.yaml
-says err "say --nodes 1" "determine none of the files' numbers"
-expect 0 fit trays.txt --topology topologies/clusters/gb200-nvl72.yaml --nodes 1
+says out "all_reduce, 72 ranks on 1 node (the log's 18 are hosts)" "agrees: median error 0.0 %"
 [[ ! -s err ]] || fail "$(<err)"
+expect 0 fit trays.txt --topology topologies/clusters/gb200-nvl72.yaml
+says out "trays.txt: all_reduce, 72 ranks on 1 node"
+
+# Of a healthy log small, middle and large sizes are judged apart, and no hardware is suspected where the large ones are as predicted.
+h100=topologies/clusters/h100-8x400g.yaml
+"$FLOPCAST" collective all_reduce --topology $h100 --gpus 64 --bytes 1K:8G >as_filed.txt
+changed() { awk -v f="$1" '$1 ~ /^[0-9]+$/ { b = $1; x = 1; '"$2"'; $6 = $10 = $6 * x; $7 = $11 = $7 / x; $8 = $12 = $8 / x } { print }' as_filed.txt >changed.txt; }
+verdict() {
+    expect 0 "$FLOPCAST" calibrate check "$@"
+    sed -n '3,/^$/p' out | tr '\n' ' ' >verdict
+}
+changed 1 'if (b >= 2^20 && b < 2^29) x = 1.5'
+verdict changed.txt --topology $h100
+says verdict "the largest sizes meet the prediction (100 % of its busbw): the links are whole." "reaches 67 %: latency"
+! grep -qE 'GPUDirect|NICs' verdict || fail "$(<verdict)"
+# With 24 channels instead of NCCL's 16; and the prediction can be given them, too.
+"$FLOPCAST" collective all_reduce --topology $h100 --gpus 64 --bytes 1M:8G --set cluster.nccl_channels=24 --algo Ring |
+    sed '/NCCL_ALGO/d' | awk '$1 ~ /^[0-9]+$/ && $1 < 2^29 { $6 *= 2; $7 /= 2; $8 /= 2; $10 = $6; $11 = $7; $12 = $8 } { print }' >many.txt
+verdict many.txt --topology $h100
+says verdict "above the prediction from" "More channels than 16 (NCCL_MIN_CTAS"
+! grep -qE 'GPUDirect|NICs' verdict || fail "$(<verdict)"
+verdict many.txt --topology $h100 --set cluster.nccl_channels=24
+! grep -q 'More channels' verdict || fail "$(<verdict)"
+expect 2 "$FLOPCAST" calibrate check many.txt --topology $h100 --set cluster.nccl_chanels=24
+says err "nccl_chanels"
+# Slow at all sizes is the network; at a fiftieth TCP. A log may come by a pipe.
+changed 1 'x = 2'
+verdict - --topology $h100 <changed.txt
+says verdict "the network is slow; look at GPUDirect RDMA"
+changed 1 'x = 40'
+verdict changed.txt --topology $h100
+says verdict "looks like sockets (TCP): NET/Socket in NCCL_DEBUG=INFO?"
+# One process for all GPUs adds a constant to small sizes.
+"$FLOPCAST" collective all_reduce --topology $h100 --gpus 8 --bytes 1K:8G |
+    awk '$1 ~ /^[0-9]+$/ { t = $6; $6 = $10 = t < 87 ? 87 : t; k = t / $6; $7 = $11 = $7 * k; $8 = $12 = $8 * k } { print }' >one_process.txt
+verdict one_process.txt --topology $h100
+says verdict "one process for all GPUs of a node"
 
 # A GPU's file with what flopcast_measure timed: a tiny kernel of 3 us.
 cat >fit.csv <<'CSV'
