@@ -175,6 +175,11 @@ static void test_new_source(void **state)
     assert_near(regime.factors.low, pow(1.21, -2 * hypot(0.5, 3.5)), 1e-9);
     struct arena arena = ARENA_INIT;
     assert_non_null(strstr(regime_text(&arena, &regime, &job), " off what is predicted where 50 % of the step waits;"));
+    assert_null(strstr(regime_text(&arena, &regime, &job), "none of them on"));
+    struct nearest_job own = job;
+    own.gpu = "My-H20";
+    regime_find(&regime, &made.runs, &own, REGIME_OF_SPEED, 0.5, NULL);
+    assert_non_null(strstr(regime_text(&arena, &regime, &own), ", none of them on My-H20"));
     arena_release(&arena);
     release(&made);
 }
