@@ -34,7 +34,7 @@ static void write_log(
     for (int log2 = 10; log2 <= 33; log2 += 2) {
         double bytes = ldexp(1, log2);
         struct coll_cost cost =
-            coll_choose(kind, bytes, (struct coll_shape){ranks, nodes, ranks / nodes}, &w->truth, COLL_FREE);
+            coll_nccl_choice(kind, bytes, (struct coll_shape){ranks, nodes, ranks / nodes}, &w->truth, COLL_FREE);
         double time_s = coll_isolated_s(cost) * (log2 % 4 ? 1 + scatter : 1 / (1 + scatter));
         fprintf(out, "%.0f %.0f float sum -1 %.6g %.6g %.6g 0\n", bytes, bytes / 4, time_s * 1e6, bytes / time_s * 1e-9,
             cost.bus_bytes / time_s * 1e-9);

@@ -306,7 +306,7 @@ static void two_nodes_are_faster_than_four_and_eight(void **state)
     double busbw[3];
     for (int i = 0; i < 3; i++) {
         struct coll_shape shape = {16 << i, 2 << i, 8};
-        struct coll_cost cost = coll_choose(COLL_ALL_REDUCE, 0x1p33, shape, &hw, COLL_FREE);
+        struct coll_cost cost = coll_nccl_choice(COLL_ALL_REDUCE, 0x1p33, shape, &hw, COLL_FREE);
         busbw[i] = cost.bus_bytes / coll_isolated_s(cost);
     }
     assert_near(busbw[0], 467e9, 10e9);
