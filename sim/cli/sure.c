@@ -5,11 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Digits behind the point, below 0 before it, of which the last is worth at most a twentieth of half the interval. */
 static int digits_of(const struct regime *regime, double value, int digits)
 {
-    double half = fabs(value) * (regime->factors.high - regime->factors.low) / 2;
-    return regime->known && half > 0 ? (int)fmin(digits, -floor(log10(half / 20))) : digits;
+    return regime->known ? regime_digits(value * regime->factors.low, value * regime->factors.high, digits) : digits;
 }
 
 static const char *rounded(struct arena *arena, double value, int digits)

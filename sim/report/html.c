@@ -88,17 +88,29 @@ void html_free(struct html_rows *rows)
     arena_release(&rows->arena);
 }
 
-/* "1,234.5": commas stand between thousands. */
-static bool is_number(const char *text)
+/* Behind "1,234.5", where commas stand between thousands; NULL: the text begins with something else. */
+static const char *behind_number(const char *text)
 {
     char *end = NULL;
     const char *digits = text + (*text == '-' || *text == '+');
     if (*digits < '0' || *digits > '9')
-        return false;
+        return NULL;
     strtod(text, &end);
     while (*end == ',' && end[1] >= '0' && end[1] <= '9')
         strtod(end + 1, &end);
-    return *end == '\0';
+    return end;
+}
+
+/* "718", "718 (615-1,050)". */
+static bool is_number(const char *text)
+{
+    const char *end = behind_number(text);
+    if (end && strncmp(end, " (", 2) == 0)
+        end = behind_number(end + 2);
+    else
+        return end && *end == '\0';
+    end = end && *end == '-' ? behind_number(end + 1) : NULL;
+    return end && strcmp(end, ")") == 0;
 }
 
 enum column_kind { COLUMN_EMPTY, COLUMN_NUMBERS, COLUMN_TEXTS };

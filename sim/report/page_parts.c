@@ -1,6 +1,7 @@
 #include "report/page_parts.h"
 
 #include "report/page_texts.h"
+#include "report/script.h"
 #include "store/shown.h"
 #include "validate/regime.h"
 
@@ -93,6 +94,7 @@ static void put_points(const struct evidence *e)
 {
     static const char *const names[] = {"point", "nearest run", "distance", "what differs", "distance of the last",
         "runs", "median error, %", "90th percentile, %", "bias, %", "as near, in a fit"};
+    enum { OF_ERRORS = 6 }; /* the last of these, of runs that are near */
     const struct nearest_runs *measured = e->run->measured;
     struct html_rows rows;
     begin(&rows, names, sizeof names / sizeof *names);
@@ -105,8 +107,13 @@ static void put_points(const struct evidence *e)
         add(&rows, measured->table.rows.at[first->row].id);
         add_number(&rows, 1, first->distance);
         add(&rows, differences(first, &e->jobs[i], &measured->jobs[first->row], &rows.arena));
-        add_number(&rows, 1, found->runs[found->n - 1].distance);
-        add_number(&rows, 0, found->n);
+        if (found->n_near == 0) {
+            for (int c = 0; c < OF_ERRORS; c++)
+                add(&rows, NULL);
+            continue;
+        }
+        add_number(&rows, 1, found->runs[found->n_near - 1].distance);
+        add_number(&rows, 0, found->n_near);
         add_number(&rows, 1, PERCENT * found->median);
         add_number(&rows, 1, PERCENT * found->p90);
         add_error(&rows, found->bias);
@@ -182,13 +189,13 @@ static void put_terms(FILE *out)
         out);
 }
 
-/* The least and the most of the points: "1.5 to 3.4". */
+/* The least and the most of the points that have at least one run, near or not: "1.5 to 3.4". */
 static const char *span(
-    struct arena *arena, const struct evidence *e, double (*of)(const struct nearest *), double times)
+    struct arena *arena, const struct evidence *e, double (*of)(const struct nearest *), double times, bool near)
 {
     double low = HUGE_VAL, high = 0;
     for (int i = 0; i < e->points->n; i++) {
-        if (e->found[i].n == 0)
+        if ((near ? e->found[i].n_near : e->found[i].n) == 0)
             continue;
         low = fmin(low, times * of(&e->found[i]));
         high = fmax(high, times * of(&e->found[i]));
@@ -236,11 +243,14 @@ static void put_regimes(const struct evidence *e)
 static void put_evidence(const struct evidence *e)
 {
     struct arena *arena = e->run->arena;
-    int n = 0, most = 0;
-    for (int i = 0; i < e->points->n; i++)
-        most = e->found[i].n > most ? e->found[i].n : most;
+    int n = 0, any = 0, most = 0, far = 0;
+    for (int i = 0; i < e->points->n; i++) {
+        any += e->found[i].n;
+        most = e->found[i].n_near > most ? e->found[i].n_near : most;
+        far += e->found[i].n_near == 0;
+    }
     put_regimes(e);
-    if (most == 0) {
+    if (any == 0) {
         fputs("<p>No published run on GPUs of this generation, with products in this precision, is at hand.</p>\n",
             e->run->out);
         return;
@@ -249,10 +259,17 @@ static void put_evidence(const struct evidence *e)
         n += e->run->measured->table.rows.at[r].has_error;
     fprintf(e->run->out,
         "<p>flopcast was compared with %d published runs. The distance to the nearest one on GPUs of this generation, "
-        "with products in this precision, is %s (what it counts stands below). The %d nearest that no fit "
-        "rests on were predicted with a median error of <b>%s %%</b>; 9 of 10 were within <b>%s %%</b> (tokens/s per "
-        "GPU).</p>\n",
-        n, span(arena, e, nearest_of, 1), most, span(arena, e, median_of, PERCENT), span(arena, e, p90_of, PERCENT));
+        "with products in this precision, is %s (what it counts stands below).",
+        n, span(arena, e, nearest_of, 1, false));
+    if (most > 0)
+        fprintf(e->run->out,
+            " Of those nearer than %d that no fit rests on, the %d nearest were predicted with a median error of <b>%s "
+            "%%</b>; 9 of 10 were within <b>%s %%</b> (tokens/s per GPU).",
+            NEAREST_FAR, most, span(arena, e, median_of, PERCENT, true), span(arena, e, p90_of, PERCENT, true));
+    if (far > 0)
+        fprintf(e->run->out, " %s run is nearer than %d%s: their errors say little here.",
+            most ? "Of some points no" : "No", NEAREST_FAR, most ? "" : " to any point");
+    fputs("</p>\n", e->run->out);
     put_points(e);
     put_terms(e->run->out);
     put_runs(e);
@@ -261,7 +278,7 @@ static void put_evidence(const struct evidence *e)
 enum status page_evidence(const struct page_run *run, struct diag *diag)
 {
     struct html_rows points;
-    fputs("<h3>Evidence for this regime</h3>\n", run->out);
+    fputs("<h3>How sure it is: evidence for this regime</h3>\n", run->out);
     enum status status = page_ask(&points, run->store, page_job_sql, diag);
     struct evidence e = {.run = run,
         .points = &points,
@@ -296,16 +313,31 @@ static enum status put_table(const struct page_run *run, const char *sql, const 
     return status;
 }
 
+/* The sentence that answers, then what it looks like. The curve of a figure of its own, where there is one for the
+ * scenario (plots/README.md), comes first. */
 enum status page_answer(const struct page_run *run, struct diag *diag)
 {
-    page_figure(run, run->gpu_counts > 1 ? "scaling" : "speed", diag);
-    return STATUS_OK;
+    struct html_rows rows;
+    enum status status = page_ask(&rows, run->store, page_answer_sql, diag);
+    for (int r = 0; r < rows.n && status == STATUS_OK; r++) {
+        fputs("<p class=\"answer\">", run->out);
+        html_text(run->out, html_cell(&rows, r, 0));
+        fputs("</p>\n", run->out);
+    }
+    html_free(&rows);
+    const struct report_plot plot = {.folder = run->page->folder, .others = run->page->others, .figure = run->scenario};
+    bool own = script_is_of(&plot, run->scenario);
+    page_figure(run, own ? run->scenario : run->gpu_counts > 1 ? "scaling" : "speed", diag);
+    return status;
 }
 
 enum status page_results(const struct page_run *run, struct diag *diag)
 {
     fputs("<h3>Results</h3>\n<p class=\"screen\">A click on a column's name sorts.</p>\n", run->out);
-    return put_table(run, page_results_sql, "A row a point; rates and memory of one GPU", diag);
+    return put_table(run, page_results_sql,
+        "A row a point; rates and memory of one GPU; in brackets: between these, 90 % of measured runs of such jobs "
+        "would be",
+        diag);
 }
 
 /* "label: sentence" for each row; of more than a few only the first stand open. */
@@ -438,16 +470,12 @@ enum status page_samples(const struct page_run *run, struct diag *diag)
 {
     struct html_rows rows;
     enum status status = page_ask(&rows, run->store, page_samples_sql, diag);
-    fputs("<h3>How sure it is</h3>\n", run->out);
     if (status == STATUS_OK && rows.n > 0) {
-        fputs("<p>Each point was simulated again with numbers drawn from their standard errors and other seeds of the "
-              "noise: the median and the 90 % interval. <i>In all</i>: with what the model leaves out.</p>\n",
+        fputs("<h3>Samples</h3>\n<p>Each point was simulated again with numbers drawn from their standard errors and "
+              "other seeds of the noise: the median, and the spread of 90 %. <i>Of the model</i>: with what the model "
+              "leaves out.</p>\n",
             run->out);
         html_table(run->out, &rows, 0, rows.n, 0, "TFLOPS per GPU");
-    } else if (status == STATUS_OK) {
-        fputs("<p>Not sampled, so these numbers have no interval; <code>flopcast run</code> with <code>--samples "
-              "10</code> adds it.</p>\n",
-            run->out);
     }
     html_free(&rows);
     return status;

@@ -131,6 +131,18 @@ static enum status read_part(
     return status;
 }
 
+bool script_is_of(const struct report_plot *plot, const char *scenario)
+{
+    struct diag unsaid = DIAG_INIT;
+    struct arena arena = ARENA_INIT;
+    char *text = NULL, path[4096];
+    bool is = !strchr(plot->figure, '/') && read_part(&text, path, sizeof path, plot, "sql", &unsaid) == STATUS_OK &&
+              strstr(text, arena_printf(&arena, "scenario = '%s'", scenario));
+    free(text);
+    arena_release(&arena);
+    return is;
+}
+
 static const char include[] = "#include \"";
 
 enum { MOST_INCLUDED = 8 }; /* in each other */

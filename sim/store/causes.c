@@ -59,7 +59,8 @@ static void loss_sentence(sqlite3_context *context, int n, sqlite3_value **value
     arena_release(&arena);
 }
 
-/* step_part: a row for each part of a step; v_step: the parts of every point; v_loss: explanations with their sentence.
+/* step_part: a row for each part of a step; v_step: the parts of every point; v_verdict: whether it fits, and how much
+ * room is left; v_loss: explanations with their sentence.
  */
 static char *views(void)
 {
@@ -67,6 +68,14 @@ static char *views(void)
     sqlite3_str_appendall(sql, "CREATE TEMP VIEW step_part AS SELECT 1 AS part, '' AS name WHERE 0");
     for (int i = 0; i < STEP_PART_COUNT; i++)
         sqlite3_str_appendf(sql, " UNION ALL SELECT %d, %Q", i + 1, scenario_step_parts[i].name);
+    sqlite3_str_appendall(sql,
+        "; CREATE TEMP VIEW v_verdict AS SELECT point_id, CASE WHEN point.status = 'oom' AND point.shortfall_bytes > 0 "
+        "THEN printf('does not fit: %.1f GiB short of %.1f', point.shortfall_bytes / 0x40000000, "
+        "point.hbm_capacity_bytes / 0x40000000) WHEN point.status = 'oom' THEN 'does not fit: what is free lies in "
+        "gaps between tensors' WHEN alloc_retries_a_step > 0 THEN printf('just fits: cudaMalloc fails and is tried "
+        "again %.1f times a step', alloc_retries_a_step) ELSE printf('fits, %.1f GiB to spare', max(0, "
+        "point.hbm_capacity_bytes - point.peak_reserved_bytes - coalesce(context_bytes, 0) - coalesce(nccl_bytes, 0)) "
+        "/ 0x40000000) END AS verdict FROM v_memory JOIN point ON point.id = point_id");
     sqlite3_str_appendall(sql, "; CREATE TEMP VIEW v_step AS SELECT v_breakdown.*");
     for (int i = 0; i < STEP_PART_COUNT; i++)
         sqlite3_str_appendf(sql, ", step_part(%d, %s) AS part_%d_s", i, step_columns, i + 1);

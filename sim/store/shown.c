@@ -3,6 +3,7 @@
 #include "base/units.h"
 #include "store/database.h"
 #include "store/where.h"
+#include "validate/regime.h"
 
 #include <math.h>
 #include <string.h>
@@ -43,6 +44,31 @@ static void quantity_text(sqlite3_context *context, int n, sqlite3_value **value
             quantity_format(text, sizeof text, sqlite3_value_double(values[0]), (enum dimension)d);
             sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
         }
+}
+
+static char *rounded(double value, int digits)
+{
+    double unit = pow(10, -digits);
+    return digits > 0 ? sqlite3_mprintf("%.*f", digits, value)
+                      : sqlite3_mprintf("%,lld", (long long)(round(value / unit) * unit));
+}
+
+/* with_interval(value, low, high, digits): see shown.h. */
+static void with_interval(sqlite3_context *context, int n, sqlite3_value **values)
+{
+    (void)n;
+    if (sqlite3_value_type(values[0]) == SQLITE_NULL)
+        return;
+    bool known = sqlite3_value_type(values[1]) != SQLITE_NULL && sqlite3_value_type(values[2]) != SQLITE_NULL;
+    double low = sqlite3_value_double(values[1]), high = sqlite3_value_double(values[2]);
+    int most = sqlite3_value_int(values[3]), digits = known ? regime_digits(low, high, most) : most;
+    char *value = rounded(sqlite3_value_double(values[0]), digits), *from = rounded(low, digits),
+         *to = rounded(high, digits);
+    char *text = known ? sqlite3_mprintf("%s (%s-%s)", value, from, to) : sqlite3_mprintf("%s", value);
+    sqlite3_result_text(context, text, -1, sqlite3_free);
+    sqlite3_free(value);
+    sqlite3_free(from);
+    sqlite3_free(to);
 }
 
 /* figure_room(n, most, what, how): see shown.h. */
@@ -359,6 +385,7 @@ enum status store_show(struct store *store, const struct store_show *show, struc
 {
     sqlite3_create_function(
         store->db, "quantity_text", 2, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, quantity_text, NULL, NULL);
+    sqlite3_create_function(store->db, "with_interval", 4, SQLITE_UTF8, NULL, with_interval, NULL, NULL);
     sqlite3_create_function(store->db, "figure_room", 4, SQLITE_UTF8, store, figure_room, NULL, NULL);
     sqlite3_set_authorizer(store->db, authorize, store);
     where_bound_reading(store);

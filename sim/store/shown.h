@@ -9,9 +9,14 @@
  *                number (else its values are texts); common (what all points have in common, where panels leave it out
  * of the names of curves, or NULL), condition (or NULL) shown_tick   x, text shown_setting, shown_vary   all settings
  * of the points (point_id, path, value, text); those that differ (path, n)
+ *   shown_bar    of figures with a bar a point: point_id, place (1 ...); of more than 16 points the ends of each curve
+ *                alone, chosen says so, else it is NULL
  *
  * Points on one curve differ only in the setting of the x axis, or in settings that go along with it: one value for
  * each value of the axis. More curves than a panel has colors for become panels, one for each value of a setting.
+ *
+ * with_interval(value, low, high, digits) in a query is "718 (615-1,050)": as many digits as the interval makes sense
+ * of, `digits` behind the point at most; the value alone where the ends are NULL.
  *
  * figure_room(n, most, 'bars', ', or another axis with --x') in a query is 1, or ends it with a sentence that says how
  * to choose fewer: by --where, and by the last argument. */

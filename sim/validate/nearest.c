@@ -253,7 +253,9 @@ static void insert(struct nearest *out, const struct nearest_found *found)
 static void summarise(struct nearest *out, const struct nearest_runs *runs)
 {
     double errors[NEAREST_RUNS], absolute[NEAREST_RUNS];
-    size_t n = (size_t)out->n;
+    while (out->n_near < out->n && out->runs[out->n_near].distance < NEAREST_FAR)
+        out->n_near++;
+    size_t n = (size_t)(out->n_near > 0 ? out->n_near : out->n);
     for (size_t i = 0; i < n; i++) {
         errors[i] = runs->table.rows.at[out->runs[i].row].error;
         absolute[i] = fabs(errors[i]);

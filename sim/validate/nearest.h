@@ -78,7 +78,7 @@ bool nearest_load(struct nearest_runs *out, const char *path, struct diag *diag)
 void nearest_number(struct nearest_runs *runs);
 void nearest_release(struct nearest_runs *runs);
 
-enum { NEAREST_RUNS = 20 };
+enum { NEAREST_RUNS = 20, NEAREST_FAR = 3 /* from this distance on errors say little about the job */ };
 
 struct nearest_found {
     int row; /* of the table */
@@ -87,8 +87,10 @@ struct nearest_found {
 struct nearest {
     struct nearest_found runs[NEAREST_RUNS]; /* the nearest first, then as the table has them */
     int n;                                   /* of runs with a speed that is measured and predicted, in no fit */
-    double median, p90, bias;                /* of their |error|; median of error; fractions. n 0: not known */
-    int n_fitted;                            /* runs that a fit rests on, and that are as near as the last of these */
+    int n_near;                              /* of these, nearer than NEAREST_FAR */
+    double median, p90, bias; /* of |error|; median of error; of those that are near, where none is of all; fractions. n
+                               * 0: not known */
+    int n_fitted;             /* runs that a fit rests on, and that are as near as the last of these */
 };
 
 /* Runs that are the same run (struct validate_row) count once. Those on GPUs of another generation, or with products in

@@ -48,6 +48,12 @@ enum regime_rung regime_rung_of(const struct nearest_job *a, const struct neares
     return axes_a == axes_b && is_alone(a) == is_alone(b) ? REGIME_ALIKE : REGIME_SHARED;
 }
 
+int regime_digits(double low, double high, int most)
+{
+    double half = fabs(high - low) / 2;
+    return half > 0 ? (int)fmin(most, -floor(log10(half / 20))) : most;
+}
+
 const char *regime_name(struct arena *arena, const struct nearest_job *job, enum regime_rung rung)
 {
     unsigned axes = axes_of(job->layout);

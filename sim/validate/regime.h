@@ -61,6 +61,10 @@ struct regime regime_waiting(const struct regime *regime, const struct nearest_r
 /* How much wider intervals of sources must be that are new, into runs->new_source; first 1. */
 void regime_leave_out(struct nearest_runs *runs);
 
+/* Digits behind the point, below 0 before it, `most` at most, of which the last is worth at most a twentieth of half
+ * the interval. */
+int regime_digits(double low, double high, int most);
+
 /* "Hopper, 16 bit, TP+PP, experts": the regime; of a rung what it has in common with the job, "all runs". */
 const char *regime_name(struct arena *arena, const struct nearest_job *job, enum regime_rung rung);
 

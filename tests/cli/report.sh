@@ -24,14 +24,25 @@ expect 0 "$FLOPCAST" report --db a.db
 [[ $(cat out) == "wrote report.html" ]] || fail "what it is called: $(cat out)"
 valid report.html
 says report.html "<h2>plain</h2>" "Two layers on some GPUs" "Run 1 of a.db" ": 6 points." "kernels alone take" "From 8 to 32 GPUs" \
-    "<td>stragglers</td>" "<th scope=\"col\" class=\"n\">activations</th>" "the median and the 90 % interval" "--set host.kernel_issue:1:1" \
+    "<td>stragglers</td>" "<th scope=\"col\" class=\"n\">activations</th>" "the median, and the spread of 90 %" "--set host.kernel_issue:1:1" \
     "plain.yaml:3:" "<td>run.seed</td>" "<td>default</td>" "digest of all events"
 # Measured runs near it: how far, how well predicted, with links to their sources.
-says report.html "Evidence for this regime" "published runs. The distance to the nearest one on GPUs of this generation" "How sure: 90 %" "<th scope=\"col\" class=\"n\">median error, %</th>" \
+says report.html "How sure it is: evidence for this regime" "published runs. The distance to the nearest one on GPUs of this generation" "How sure: 90 %" "<th scope=\"col\" class=\"n\">median error, %</th>" \
     "0.5 for each doubling of the number of GPUs" '<td><a rel="noreferrer" href="https://' "Not traced:"
-for point in $(ask "SELECT printf('%.2f', tflops_per_gpu) FROM point") $(ask "SELECT digest FROM point"); do
+for point in $(ask "SELECT digest FROM point"); do
     says report.html ">$point</td>"
 done
+# The answer first; each speed with its interval, as the database has both, and whether it fits.
+says report.html '<p class="answer">' "% from 8 to 32 GPUs, " "TFLOPS/GPU (90 %)" "fits, "
+ask "SELECT tflops_per_gpu, tflops_per_gpu_low, tflops_per_gpu_high FROM point ORDER BY position" >speeds
+python3 - <<'EOF' || fail "intervals on the page"
+import re
+cells = [[float(n.replace(",", "")) for n in cell] for cell in re.findall(r'<td class="n">([\d.,]+) \(([\d.,]+)-([\d.,]+)\)</td>', open("report.html").read())]
+for line in open("speeds"):
+    want = [float(n) for n in line.split()]
+    unit = (want[2] - want[1]) / 2 / 20
+    assert any(all(abs(a - b) <= unit for a, b in zip(cell, want)) for cell in cells), (want, cells)
+EOF
 # What the command on the page gives is what it was taken from.
 command=$(sed -n 's/^<pre>flopcast \(run .*\)<\/pre>$/\1/p' report.html | sed "s/&#39;/'/g; s/&quot;/\"/g")
 [[ $command == *"--samples 2"* ]] || fail "to repeat it: $command"
@@ -98,7 +109,7 @@ fi
 expect 0 "$FLOPCAST" run hostile.yaml --db a.db --quiet --set train.micro_batch=65536 --set name=big
 expect 0 "$FLOPCAST" report plain 2 --db a.db --out two.html
 valid two.html
-says two.html 'href="#run1"' 'id="run2"' "out of memory" "short of, GiB" "Not explained:" "Not sampled"
+says two.html 'href="#run1"' 'id="run2"' "does not fit: " "Not explained:"
 [[ -z $(grep -o ' id="[^"]*"' two.html | sort | uniq -d) ]] || fail "ids that are there twice"
 expect 2 "$FLOPCAST" report 1 plain --db a.db --out x.html
 says err "run 1 is chosen twice"
