@@ -433,7 +433,9 @@ static void manual_of_all(void)
         printf(".TP\n\\fBflopcast\\-%s\\-%s\\fR(1)\n%s\n", actions[i].command, actions[i].name, actions[i].summary);
     puts(".SH EXAMPLE\n.nf\nflopcast run t5_scaling\nflopcast memory llama3.1\\-8b \\-\\-gpu h100\n.fi\n"
          ".SH ENVIRONMENT\n.TP\n\\fBFLOPCAST_DATA\\fR\nThe folder of scenarios, models and clusters, in place of the "
-         "installed one.\n.TP\n\\fBFLOPCAST_PLOTS\\fR\nA folder of figures that come before the installed ones.\n"
+         "installed one.\n.TP\n\\fBFLOPCAST_SILENT_S\\fR\nSeconds before a command that still runs says on standard "
+         "error how far it is (default: 4; on a terminal 1).\n.TP\n\\fBFLOPCAST_PLOTS\\fR\nA folder of figures that "
+         "come before the installed ones.\n"
          ".TP\n\\fBCOLUMNS\\fR\nThe width of tables; 0: no limit.\n"
          ".SH SEE ALSO\n\\fBflopcast\\-scenario\\fR(5), \\fBflopcast\\-topology\\fR(5)");
 }

@@ -3,6 +3,7 @@
 #include "base/units.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
+#include "cli/waiting.h"
 #include "report/page.h"
 #include "report/report.h"
 
@@ -175,7 +176,10 @@ int cmd_plot(int argc, char **argv)
     if (strcmp(plot.out, "-") == 0 && plot.size.width == 0)
         plot.size.width = columns();
     struct diag diag = DIAG_INIT;
-    if (default_db(&plot.db, &arena, &diag) == STATUS_OK && report_plot(&plot, &diag) == STATUS_OK && !named)
+    struct waiting *waiting = waiting_begin("plot", plot.figure, "under way", NULL, false);
+    bool drawn = default_db(&plot.db, &arena, &diag) == STATUS_OK && report_plot(&plot, &diag) == STATUS_OK;
+    waiting_end(waiting);
+    if (drawn && !named)
         printf("wrote %s\n", out);
     vec_free(&command.choices);
     arena_release(&arena);
@@ -228,7 +232,10 @@ int cmd_report(int argc, char **argv)
     if (!named)
         page.out = "report.html";
     struct diag diag = DIAG_INIT;
-    if (default_db(&page.db, &arena, &diag) == STATUS_OK && report_page(&page, &diag) == STATUS_OK && !named)
+    struct waiting *waiting = waiting_begin("report", "", "pictures are under way", NULL, false);
+    bool written = default_db(&page.db, &arena, &diag) == STATUS_OK && report_page(&page, &diag) == STATUS_OK;
+    waiting_end(waiting);
+    if (written && !named)
         printf("wrote %s\n", page.out);
     vec_free(&command.runs);
     arena_release(&arena);

@@ -8,6 +8,7 @@
 #include "cli/stop.h"
 #include "cli/trace.h"
 #include "cli/vary.h"
+#include "cli/waiting.h"
 #include "cli/words.h"
 #include "crew/crew.h"
 #include "exchange/chakra.h"
@@ -19,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct run {
     struct crew *crew;
@@ -227,7 +227,7 @@ static void print(
 /* A scenario under way. */
 struct work {
     const struct run *run;
-    const struct scenario_set *set;
+    struct scenario_set *set;
     struct scenario_result *results;
     struct arena *arenas;
     bool *known, *known_samples;
@@ -235,23 +235,14 @@ struct work {
     int own_points;
     struct store_run *stored; /* NULL: no database */
     struct sure sure;
+    struct waiting *waiting;
     struct diag diag; /* of storing, on whatever thread */
 };
 
-static void show(const struct work *work, const char *what, int done, int total)
-{
-    fprintf(
-        stderr, "\r%s: %d of %d %s%s", work->set->points[0].options.name, done, total, what, done == total ? "\n" : "");
-}
-
 static void show_progress(void *self, int done, int total)
 {
-    show(self, "points", done, total);
-}
-
-static void show_samples(void *self, int done, int total)
-{
-    show(self, "samples", done, total);
+    const struct work *work = self;
+    waiting_count(work->waiting, done, total);
 }
 
 static bool keep_point(void *self, int point)
@@ -303,18 +294,18 @@ static enum status loop_end(struct work *work, enum status status, struct diag *
     return status != STATUS_OK ? status : stored;
 }
 
-static enum status simulate_points(struct work *work, scenario_progress progress, struct diag *diag)
+static enum status simulate_points(struct work *work, struct diag *diag)
 {
     struct scenario_work loop = {.crew = work->run->crew,
         .known = work->known,
         .others = work->others,
         .keep = work->stored ? keep_point : NULL,
-        .progress = progress,
+        .progress = show_progress,
         .self = work};
     return loop_end(work, scenario_simulate_some(work->results, work->arenas, work->set, &loop, diag), diag);
 }
 
-static enum status simulate_samples(struct work *work, scenario_progress progress, struct diag *diag)
+static enum status simulate_samples(struct work *work, struct diag *diag)
 {
     const struct run *run = work->run;
     int n = work->set->n_points * run->samples;
@@ -322,7 +313,7 @@ static enum status simulate_samples(struct work *work, scenario_progress progres
         .known = work->known_samples,
         .others = work->other_samples,
         .keep = work->stored ? keep_sample : NULL,
-        .progress = progress,
+        .progress = show_progress,
         .self = work};
     enum status status = STATUS_OK;
     if (work->stored) {
@@ -338,12 +329,17 @@ static enum status simulate_samples(struct work *work, scenario_progress progres
 static enum status simulate_all(struct work *work, struct store *store, struct diag *diag)
 {
     const struct run *run = work->run;
-    bool shown = !run->quiet && isatty(STDERR_FILENO);
+    bool quiet = run->quiet || !crew_is_owner(run->crew);
+    const char *name = work->set->points[0].options.name;
     enum status status = store ? begin_stored(work, store, diag) : STATUS_OK;
+    work->waiting = waiting_begin("run", name, "points", work->set, quiet);
     if (status == STATUS_OK && !stop_asked())
-        status = simulate_points(work, shown ? show_progress : NULL, diag);
+        status = simulate_points(work, diag);
+    waiting_end(work->waiting);
+    work->waiting = waiting_begin("run", name, "samples", work->set, quiet);
     if (status == STATUS_OK && run->samples > 0 && !stop_asked())
-        status = simulate_samples(work, shown ? show_samples : NULL, diag);
+        status = simulate_samples(work, diag);
+    waiting_end(work->waiting);
     if (status == STATUS_OK && work->stored && !stop_asked())
         status = store_run_shard_done(work->stored, diag);
     store_run_end(work->stored);

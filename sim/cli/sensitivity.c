@@ -4,12 +4,12 @@
 #include "base/units.h"
 #include "cli/rows.h"
 #include "cli/vary.h"
+#include "cli/waiting.h"
 #include "cli/words.h"
 #include "study/sensitivity.h"
 
 #include <argp.h>
 #include <math.h>
-#include <unistd.h>
 
 static const double PERCENT = 100;
 enum { TOP = 15, MOST_ITEMS = 100000 };
@@ -108,20 +108,18 @@ static void keep(const char *db, const struct rows *rows, const struct sensitivi
     rows_keep(rows, db, "sensitivity", "sensitivity_part", head, sizeof head / sizeof *head, diag);
 }
 
-static void show_progress(void *self, int done, int total)
+static void run(struct command *command, struct scenario_set *set, struct diag *diag)
 {
-    (void)self;
-    fprintf(stderr, "\rsensitivity: %d of %d runs%s", done, total, done == total ? "\n" : "");
-}
-
-static void run(struct command *command, const struct scenario_point *point, struct diag *diag)
-{
+    const struct scenario_point *point = &set->points[0];
     struct scenario_uncertainty uncertainty;
     struct sensitivity s;
     struct arena *arena = &command->arena;
-    if (scenario_uncertainty_load(&uncertainty, files_folder(arena), arena, diag) != STATUS_OK ||
-        scenario_sensitivity(
-            &s, point, &uncertainty, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, arena, diag) != STATUS_OK)
+    if (scenario_uncertainty_load(&uncertainty, files_folder(arena), arena, diag) != STATUS_OK)
+        return;
+    struct waiting *waiting = waiting_begin("sensitivity", point->options.name, "runs", set, false);
+    enum status status = scenario_sensitivity(&s, point, &uncertainty, waiting_count, waiting, arena, diag);
+    waiting_end(waiting);
+    if (status != STATUS_OK)
         return;
     const char *name = words_point(point, arena);
     struct rows rows = {.most = command->top};
@@ -157,7 +155,7 @@ int cmd_sensitivity(int argc, char **argv)
     if (diag.worst == STATUS_OK)
         vary_refuse_several(&set, "`flopcast sensitivity` is of one", &command.arena, &diag);
     if (diag.worst == STATUS_OK)
-        run(&command, &set.points[0], &diag);
+        run(&command, &set, &diag);
     overrides_free(&command.overrides);
     arena_release(&command.arena);
     return cli_report(&diag);

@@ -5,6 +5,7 @@
 #include "cli/records.h"
 #include "cli/stop.h"
 #include "cli/validate_parts.h"
+#include "cli/waiting.h"
 #include "cli/words.h"
 #include "config/config.h"
 #include "crew/crew.h"
@@ -18,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 typedef VEC(const char *) paths;
 
@@ -221,12 +221,6 @@ static void refuse_source(const struct validate_command *command, struct arena *
         files.n == 1 ? " (--all has the other tables)" : "");
 }
 
-static void show_progress(void *self, int done, int total)
-{
-    (void)self;
-    fprintf(stderr, "\rvalidate: %d of %d runs%s", done, total, done == total ? "\n" : "");
-}
-
 /* The rows that --where and --source want; NULL: all. */
 static bool *choose(const struct validate_command *command, const char *path, struct diag *diag)
 {
@@ -335,8 +329,9 @@ static void simulate(const struct validate_command *command, struct validate_tab
         validate_keep_open(table);
     if (command->predict)
         validate_keep_unmeasured(table);
-    validate_run(
-        table, command->samples > 0 ? &sampling : NULL, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, diag);
+    struct waiting *waiting = waiting_begin("validate", "", "runs", NULL, !crew_is_owner(command->crew));
+    validate_run(table, command->samples > 0 ? &sampling : NULL, waiting_count, waiting, diag);
+    waiting_end(waiting);
     table->share = NULL;
     store_outcomes_end(outcomes, diag);
     if (table->n_known > 0)

@@ -7,6 +7,7 @@
 #include "cli/records.h"
 #include "cli/table.h"
 #include "cli/vary.h"
+#include "cli/waiting.h"
 #include "cli/words.h"
 #include "scenario/identity.h"
 #include "store/record.h"
@@ -137,7 +138,10 @@ static void simulate(struct variant *variant, struct arena *arena, struct diag *
     }
     variant->results = xcalloc((size_t)variant->set.n_points, sizeof *variant->results);
     variant->arenas = xcalloc((size_t)variant->set.n_points, sizeof *variant->arenas);
-    scenario_simulate_all(variant->results, variant->arenas, &variant->set, NULL, NULL, diag);
+    struct waiting *waiting =
+        waiting_begin("whatif", variant->label ? variant->label : "", "points", &variant->set, false);
+    scenario_simulate_all(variant->results, variant->arenas, &variant->set, waiting_count, waiting, diag);
+    waiting_end(waiting);
     variant->comms = ARENA_ARRAY(arena, struct scenario_comm, variant->set.n_points);
     for (int i = 0; i < variant->set.n_points && diag->worst == STATUS_OK; i++)
         scenario_comm(&variant->comms[i], &variant->results[i].exec, arena);

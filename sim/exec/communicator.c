@@ -490,9 +490,19 @@ static void finish(struct sim *sim, const struct communicator *comm, struct part
     queue_finish(sim, party.rank, party.queue);
 }
 
+/* By where the first rank is, as all go on together; before it has ended a collective there is not much to wait for. */
+static void tell(const struct sim *sim)
+{
+    const struct queue *queue = &sim->ranks[0].queues[STREAM_COMPUTE];
+    if (sim->options->progress && queue->n_ops > 0)
+        sim->options->progress->thousandths =
+            (int)(1000 * (queue->step + (double)queue->position / queue->n_ops) / sim->total_steps);
+}
+
 void communicator_on_end(void *self, const struct event *event)
 {
     struct sim *sim = self;
+    tell(sim);
     struct communicator *comm = &sim->meetings.all[event->target];
     comm->busy = false;
     if (comm->follows)

@@ -116,12 +116,18 @@ struct exec_reference {
 };
 void exec_reference_release(struct exec_reference *reference);
 
+/* How far a simulation is, for who waits for it, on whatever thread: thousandths of its steps. */
+struct exec_progress {
+    _Atomic int thousandths;
+};
+
 struct exec_options {
     int64_t steps;        /* measured */
     int64_t warmup_steps; /* run before, not measured: at least so many (above); default 2 */
     int64_t seed;
     int fold;                         /* enum exec_fold: auto folds when there is no noise; slowest: with it, too */
     struct exec_reference *reference; /* borrowed; NULL: the run has its own */
+    struct exec_progress *progress;   /* borrowed; NULL: nobody asks */
     struct hbm_options allocator;
     struct noise_options noise;
     const int *trace_ranks; /* record spans of these; borrowed. When ranks are folded, rank 0 stands for every rank */

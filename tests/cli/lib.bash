@@ -2,6 +2,7 @@
 # For the tests of the command line: expectations that say what was seen, and small scenarios in the folder where the test stands.
 # Sourced by the scripts beside it and in tests/fault.
 unset ARGP_HELP_FMT # would change the layout of --help
+export FLOPCAST_SILENT_S=3600 # a command says nothing of how far it is, however slow the machine
 export COLUMNS=0    # tables as they are, as --wide has them; tests of the layout say how wide
 
 fail() {

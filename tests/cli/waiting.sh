@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Whoever waits is told: how far a command is, how long the rest takes and what is sooner; not where it is short, and not with --quiet.
+set -euo pipefail
+# shellcheck source=/dev/null
+. "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
+
+scenario one.yaml 'sweep: [{cluster.gpus: [64]}]'
+# From the first moment on: what else takes some seconds.
+export FLOPCAST_SILENT_S=0
+expect 0 "$FLOPCAST" run one.yaml --set run.steps=40
+cp out told
+grep -qE '^run one: [0-9]+ s, .*; sooner: --fold slowest \(run.fold=slowest\), or --no-noise$' err || fail "run: $(<err)"
+# The answer is the same, whoever is told.
+FLOPCAST_SILENT_S=3600 expect 0 "$FLOPCAST" run one.yaml --set run.steps=40
+[[ ! -s err ]] || fail "a short command says something: $(<err)"
+cmp out told || fail "another answer"
+expect 0 "$FLOPCAST" run one.yaml --set run.steps=40 --quiet
+[[ ! -s err ]] || fail "--quiet: $(<err)"
+# What would be sooner is not said of what is so already.
+for short in --no-noise "--fold slowest"; do
+    # shellcheck disable=SC2086 # two words
+    expect 0 "$FLOPCAST" run one.yaml --set run.steps=40 $short
+    if grep -q sooner err; then fail "$short: $(<err)"; fi
+done
+# Of several jobs how many are done; other commands, too.
+expect 0 "$FLOPCAST" run one.yaml --samples 10
+grep -qE '^run one: [0-9]+ s, ' err || fail "samples: $(<err)"
+expect 0 "$FLOPCAST" sensitivity one.yaml
+grep -qE '^sensitivity one: [0-9]+ s, ' err || fail "sensitivity: $(<err)"
+expect 0 "$FLOPCAST" whatif one.yaml --base run.steps=40 --set host.kernel_issue=7us
+grep -qE '^whatif [^:]*: [0-9]+ s' err || fail "whatif: $(<err)"
+if command -v gnuplot >/dev/null; then
+    expect 0 "$FLOPCAST" run one.yaml --db a.db --quiet
+    expect 0 "$FLOPCAST" plot scaling --db a.db
+    grep -qE '^plot scaling: [0-9]+ s, under way' err || fail "plot: $(<err)"
+    expect 0 "$FLOPCAST" report --db a.db
+    grep -qE '^report: [0-9]+ s, pictures are under way' err || fail "report: $(<err)"
+fi
