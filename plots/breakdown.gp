@@ -48,7 +48,7 @@ set label 1 'Where the time of a step goes, over '.word($heading[2], 4) at scree
 set label 2 word($heading[2], 1) at screen 0.5,1 - pixels(74) center textcolor rgb grey
 set label 3 sentence at screen 0.02,pixels(100) font ',11'
 set label 4 note at screen 0.02,pixels(18) textcolor rgb grey font ',11'
-set label 5 unit.' a step' at screen 0.018,0.55 center rotate
+set label 5 'time of a step, '.unit at screen 0.018,0.55 center rotate
 set label 6 word($heading[2], 4) at screen 0.53,pixels(foot - 16) center
 if (panels > 1) { set multiplot }
 do for [p = 1 : panels] {
@@ -80,7 +80,7 @@ set label 2 sentence at screen 0.02,(plain ? 120.0 : 96.0) / height font ',11'
 set label 3 (plain ? '' : note) at screen 0.02,20.0 / height textcolor rgb grey font ',11'
 set bmargin plain ? 13 : 9.5
 set rmargin plain ? 4 : 29
-set xlabel unit.' a step'
+set xlabel 'time of a step, '.unit
 set offsets 0, graph 0.12, 0, 0
 plot for [i = 1 : parts] $bars \
     using (before(i - 1)):"place":(before(i - 1)):(before(i)):(column("place") - 0.35):(column("place") + 0.35) \

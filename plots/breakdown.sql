@@ -1,4 +1,4 @@
--- Where the time of a step goes, of the newest `flopcast run SCENARIO --db` that is not all out of memory: a bar a point; with --x columns over a setting, a panel a curve.
+-- Where the time of a step goes, of the newest `flopcast run SCENARIO --db` that is not all out of memory: a bar a point, of more than 16 the ends of each curve; with --x columns over a setting, a panel a curve.
 
 -- name: bars
 SELECT
@@ -9,7 +9,7 @@ SELECT
   step_time_s AS step,
   shown.curve, dense_rank() OVER (ORDER BY x) AS x
 FROM shown JOIN v_step USING (point_id), shown_axis
-WHERE iif(asked, figure_room((SELECT max(curve) FROM shown), 24, 'panels', ', or another axis with --x'), figure_room((SELECT count(*) FROM shown), 100, 'bars', ', or another axis with --x'))
+WHERE iif(asked, figure_room((SELECT max(curve) FROM shown), 24, 'panels', ', or another axis with --x'), point_id IN (SELECT point_id FROM shown_bar) AND figure_room((SELECT count(*) FROM shown_bar), 100, 'bars', ', or another axis with --x'))
 ORDER BY place
 
 -- name: panels
@@ -26,7 +26,7 @@ FROM step_part ORDER BY part
 
 -- name: heading
 SELECT
-  (SELECT group_concat(scenario, ', ') FROM (SELECT DISTINCT scenario FROM shown JOIN point ON point.id = point_id JOIN run ON run.id = point.run_id)) || ': ' || iif(count(DISTINCT cluster) > 1, 'several clusters', min(cluster)) || coalesce(', ' || common, '') || coalesce('; where ' || condition, '') AS setting,
+  (SELECT group_concat(scenario, ', ') FROM (SELECT DISTINCT scenario FROM shown JOIN point ON point.id = point_id JOIN run ON run.id = point.run_id)) || ': ' || iif(count(DISTINCT cluster) > 1, 'several clusters', min(cluster)) || coalesce(', ' || common, '') || coalesce('; where ' || condition, '') || iif(asked, '', coalesce('; ' || (SELECT min(chosen) FROM shown_bar), '')) AS setting,
   -- of the point whose kernels have the smallest share of their step
   (SELECT printf('%s %s, batch %d, %d GPU%s%s: %s', model, strategy, micro_batch, gpus, iif(gpus = 1, '', 's'), coalesce(', ' || varied, ''), sentence)
     FROM shown JOIN v_step USING (point_id) ORDER BY part_1_s / step_time_s, place LIMIT 1) AS sentence,

@@ -1,7 +1,7 @@
 # One line a curve over a setting, in one panel or several. Filled: simulated. Hollow: published. Cross on the axis: out of memory.
 # Included by figures with the series points, legend, panels, ticks and axis; `what` is on the y axis, `over` the title, `setting` stands
 # below it, `source` says where what is published is from, `changes` whether the legend has the change over a
-# curve.
+# curve. `closer`, where it is there: the y axis need not begin at 0, and says so; `banding`: what bands are, if not of samples.
 
 panels = |$panels| - 1
 names = |$legend| - 1
@@ -28,6 +28,14 @@ array end_x[names]
 array end_y[names]
 do for [c = 1 : names] { end_x[c] = -1e300; end_y[c] = -1 }
 highest = 0
+bottom = 0
+do for [i = 2 : exists('closer') ? |$points| : 1] {
+  do for [k in "5 7 11"] { v = word($points[i], int(k)) eq 'NaN' ? 1e300 : real(word($points[i], int(k))); bottom = bottom == 0 || v < bottom ? v : bottom }
+  do for [k in "5 7 12"] { v = word($points[i], int(k)) eq 'NaN' ? 0 : real(word($points[i], int(k))); highest = v > highest ? v : highest }
+  if (word($points[i], 6) ne 'NaN') { bottom = -1e300 } # a cross stands on the axis
+}
+bottom = bottom > 0.6 * highest && bottom < 1e300 ? bottom - 0.25 * (1.04 * highest - bottom) : 0
+highest = 0
 do for [i = 2 : direct ? |$points| : 1] {
   if (word($points[i], 5) ne 'NaN') {
     c = int(word($points[i], 3))
@@ -37,7 +45,7 @@ do for [i = 2 : direct ? |$points| : 1] {
 }
 do for [a = 1 : direct ? names : 0] {
   direct = direct && end_y[a] >= 0
-  do for [b = a + 1 : names] { direct = direct && abs(end_y[a] - end_y[b]) >= 0.045 * highest }
+  do for [b = a + 1 : names] { direct = direct && abs(end_y[a] - end_y[b]) >= 0.045 * (highest - bottom) }
 }
 legend = direct || (names < 2 && panels > 1) ? 0 : (names + entries - 1) / entries
 longest = 0
@@ -71,7 +79,7 @@ do for [i = 2 : |$points|] {
   if (has(i, 5)) { drawn[p] = with(drawn[p], i) }
   if (has(i, 6)) { crossed[p] = with(crossed[p], i) }
   if (has(i, 7)) { hollow[p] = with(hollow[p], i) }
-  if (has(i, 9)) { banded[p] = with(banded[p], i) }
+  if (has(i, 9) && !(plain && exists('banding'))) { banded[p] = with(banded[p], i) } # in characters it would hide curves
   do for [k in "5 6 7 9 12"] { top = number_of(i, int(k)) > top ? number_of(i, int(k)) : top }
   most = number_of(i, 8) > most ? number_of(i, 8) : most
 }
@@ -86,12 +94,12 @@ do for [p = 1 : panels] {
   published = published || strlen(hollow[p]) > 1
   sampled = sampled || strlen(banded[p]) > 1
 }
-top = top > 0 ? 1.06 * top : 1
+top = top > 0 ? (bottom > 0 ? 1 : 1.06) * top : 1
 
 set border 3 linecolor rgb grey
 set tics nomirror textcolor rgb grey font small
 set grid ytics linetype -1 linecolor rgb faint linewidth 0.5
-set yrange [0 : top]
+set yrange [bottom : bottom > 0 ? top + 0.02 * (top - bottom) : top]
 if (top >= 1e4) { set format y '%.0s%c' } # 50k
 if (logarithmic) { set logscale x 2 }
 if (!number) { set xrange [0.6 : values + 0.4] }
@@ -103,11 +111,11 @@ set for [t = 2 : |$ticks|] xtics add (word($ticks[t], 2) real(word($ticks[t], 1)
 if (slanted) { set xtics rotate by -30 }
 
 notes = (ooms ? 'Cross: out of memory. ' : '').(capacity ? 'Dashed: capacity. ' : '').(published ? 'Hollow: published, '.source.'. ' : '') \
-  .(sampled ? 'Bands: 90 % of the samples, and paler with what the model leaves out. ' : '') \
+  .(sampled ? (exists('banding') ? banding : 'Bands: 90 % of the samples, and paler with what the model leaves out. ') : '') \
   .(panels == 1 && number && values > 1 && changes ? (direct ? 'Behind the names: ' : 'Legend: ').'change over the curve.' : '')
 set label 1 over at screen 0.5,1 - pixels(40) center font ',18'
 set label 2 wrap(setting, plain ? 76 : 130) at screen 0.5,1 - pixels(strlen(setting) > 130 ? 66 : 76) center textcolor rgb grey
-set label 3 notes at screen 0.02,pixels(20) textcolor rgb grey font ',11'
+set label 3 wrap(notes, plain ? 76 : 1000) at screen 0.02,pixels(plain && strlen(notes) > 76 ? 40 : 20) textcolor rgb grey font ',11'
 of(p, c, name) = column("panel") == p && column("color") == c ? column(name) : NaN
 tick(x, t) = t > |$ticks| ? sprintf('%g', x) : real(word($ticks[t], 1)) == x ? word($ticks[t], 2) : tick(x, t + 1)
 said(c, x, y) = sprintf('%.4g ', y).what.', '.word($axis[2], 1).' '.tick(x, 2).': '.word($legend[c + 1], 2)
@@ -116,7 +124,7 @@ right(p) = left(p) + 0.915 / columns - (columns > 1 ? 0.045 : 0.02) - (direct ? 
 do for [c = 1 : direct ? names : 0] { set label 10 + c word($legend[c + 1], 2) at end_x[c],end_y[c] left offset 1.2,0 textcolor linetype c font ',11' }
 upper(p) = 1 - pixels(head + title + each * ((p - 1) / columns))
 lower(p) = upper(p) - pixels(each - title - ticks)
-set label 5 what at screen 0.018,0.5 * (upper(1) + lower(panels)) center rotate
+set label 5 what.(bottom > 0 ? '  (axis does not start at 0)' : '') at screen 0.018,0.5 * (upper(1) + lower(panels)) center rotate
 set label 6 word($axis[2], 1) at screen direct ? 0.5 * (left(1) + right(1)) : 0.53,pixels(foot - 14) center
 
 if (panels > 1) { set multiplot }

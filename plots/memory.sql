@@ -1,8 +1,8 @@
--- HBM of a GPU by category, of the newest `flopcast run SCENARIO --db`: a bar a point; the sum over a setting with --x, and of more than 100 points.
+-- HBM of a GPU by category, of the newest `flopcast run SCENARIO --db`: a bar a point, of more than 16 the ends of each curve; the sum over a setting with --x, and of more than 100 points.
 
 -- name: heading
 SELECT
-  (SELECT group_concat(scenario, ', ') FROM (SELECT DISTINCT scenario FROM shown JOIN point ON point.id = point_id JOIN run ON run.id = point.run_id)) || ': ' || iif(count(DISTINCT cluster) > 1, 'several clusters', min(cluster)) || coalesce(', ' || iif(asked OR count(*) > 100, common, NULL), '') || coalesce('; where ' || condition, '') AS setting,
+  (SELECT group_concat(scenario, ', ') FROM (SELECT DISTINCT scenario FROM shown JOIN point ON point.id = point_id JOIN run ON run.id = point.run_id)) || ': ' || iif(count(DISTINCT cluster) > 1, 'several clusters', min(cluster)) || coalesce(', ' || iif(asked OR count(*) > 100, common, NULL), '') || coalesce('; where ' || condition, '') || iif(asked OR count(*) > 100, '', coalesce('; ' || (SELECT min(chosen) FROM shown_bar), '')) AS setting,
   count(published_peak_allocated_bytes) AS published,
   asked OR count(*) > 100 AS curves,
   coalesce(max(published_source), '') || ' (allocated, without context and NCCL)' AS source
@@ -11,7 +11,7 @@ HAVING count(*) > 0
 
 -- name: bars
 SELECT
-  place,
+  shown_bar.place,
   printf('%s %s, batch %d, %d GPU%s', model, strategy, micro_batch, gpus, iif(gpus = 1, '', 's')) AS label,
   coalesce(varied, '-') AS varied,
   parameters_bytes / 0x40000000 AS parameters,
@@ -26,9 +26,9 @@ SELECT
   published_peak_allocated_bytes / 0x40000000 AS published,
   CASE status WHEN 'oom' THEN iif(shortfall_bytes > 0x6666666, printf('OOM: %.1f GiB short', shortfall_bytes / 0x40000000),
     iif(shortfall_bytes > 0, printf('OOM: %.0f MiB short', shortfall_bytes / 0x100000), 'OOM: gaps')) ELSE '' END AS note
-FROM shown JOIN v_memory USING (point_id)
+FROM shown JOIN shown_bar USING (point_id) JOIN v_memory USING (point_id)
 WHERE (SELECT count(*) FROM shown) <= 100
-ORDER BY place
+ORDER BY shown_bar.place
 
 -- name: points
 -- The cross of a point out of memory stands at what it would need.

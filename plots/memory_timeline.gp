@@ -7,19 +7,18 @@ set rmargin 18
 set border 3 linecolor rgb grey
 set tics nomirror textcolor rgb grey
 set grid ytics linetype -1 linecolor rgb faint linewidth 0.5
-# In the order that the host issues them, ops are alike in width: most of them may be issued in an instant, far ahead of the GPU.
-set xlabel 'ops, in the order that the host issues them, and when it does: ms since the first'
-set xrange [0 : word($ticks[|$ticks|], 1)]
-set xtics scale 0.5 ()
-set for [i = 2 : |$ticks|] xtics add (word($ticks[i], 2) word($ticks[i], 1))
+# Most ops may be issued in an instant, far ahead of the GPU.
+set xlabel 'ms since the host issued the first op of the step (it allocates as it issues, ahead of the GPU)'
+set xrange [0 : *] noextend
 set ylabel 'GiB'
 set yrange [0:*]
 set key outside right top Left reverse invert samplen 1 textcolor rgb grey
 set style fill solid 0.85 noborder
-plot $use using "sample":(0):"parameters" with filledcurves linecolor rgb blue title 'parameters', \
-  $use using "sample":"parameters":"optimizer" with filledcurves linecolor rgb '#7f9fbf' title 'optimizer', \
-  $use using "sample":"optimizer":"gradients" with filledcurves linecolor rgb sky title 'gradients', \
-  $use using "sample":"gradients":"gathered" with filledcurves linecolor rgb orange title 'gathered', \
-  $use using "sample":"gathered":"buffers" with filledcurves linecolor rgb pink title 'buffers', \
-  $use using "sample":"buffers":"activations" with filledcurves linecolor rgb amber title 'activations', \
-  $use using "sample":"reserved" with steps linecolor rgb grey title 'reserved'
+plot $use using "ms":(0):"parameters" with filledcurves linecolor rgb blue title 'parameters', \
+  $use using "ms":"parameters":"optimizer" with filledcurves linecolor rgb '#7f9fbf' title 'optimizer', \
+  $use using "ms":"optimizer":"gradients" with filledcurves linecolor rgb sky title 'gradients', \
+  $use using "ms":"gradients":"gathered" with filledcurves linecolor rgb orange title 'gathered', \
+  $use using "ms":"gathered":"buffers" with filledcurves linecolor rgb pink title 'buffers', \
+  $use using "ms":"buffers":"activations" with filledcurves linecolor rgb amber title 'activations', \
+  $use using "ms":"reserved" with steps linecolor rgb grey title 'reserved', \
+  $peak using "ms":"total":"text" with labels point pointtype 7 pointsize 0.7 linecolor rgb 'black' left offset 1.2,0 font ',11' notitle

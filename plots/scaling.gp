@@ -5,4 +5,6 @@ over = word($axis[2], 1) eq 'GPUs' ? what.' as the cluster grows' : what.' over 
 setting = word($heading[2], 1)
 source = word($heading[2], 2)
 changes = 1
+closer = 1
+if (int(word($heading[2], 3)) == 0) { banding = 'Band: where 90 % of measured runs of such jobs are'.(|$legend| > 2 ? ', of the first curve. ' : '. ') }
 #include "curves.gp"

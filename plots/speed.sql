@@ -1,8 +1,8 @@
--- Tokens (or images, samples) a second of each GPU, of the newest `flopcast run SCENARIO --db`: a bar a point; curves over a setting with --x, and of more than 100 points.
+-- Tokens (or images, samples) a second of each GPU, of the newest `flopcast run SCENARIO --db`: a bar a point, of more than 16 the ends of each curve; curves over a setting with --x, and of more than 100 points.
 
 -- name: heading
 SELECT
-  (SELECT group_concat(scenario, ', ') FROM (SELECT DISTINCT scenario FROM shown JOIN point ON point.id = point_id JOIN run ON run.id = point.run_id)) || ': ' || iif(count(DISTINCT cluster) > 1, 'several clusters', min(cluster)) || coalesce(', ' || iif(asked OR count(*) > 100, common, NULL), '') || coalesce('; where ' || condition, '') AS setting,
+  (SELECT group_concat(scenario, ', ') FROM (SELECT DISTINCT scenario FROM shown JOIN point ON point.id = point_id JOIN run ON run.id = point.run_id)) || ': ' || iif(count(DISTINCT cluster) > 1, 'several clusters', min(cluster)) || coalesce(', ' || iif(asked OR count(*) > 100, common, NULL), '') || coalesce('; where ' || condition, '') || iif(asked OR count(*) > 100, '', coalesce('; ' || (SELECT min(chosen) FROM shown_bar), '')) AS setting,
   iif(min(seq_len) > 1, 'tokens/s', iif(max(seq_len) = 1, 'images/s or samples/s', 'tokens/s, of images images/s')) AS unit,
   (SELECT count(*) FROM band WHERE point_id IN (SELECT point_id FROM shown)) AS sampled,
   asked OR count(*) > 100 AS curves
@@ -11,7 +11,7 @@ HAVING count(*) > 0
 
 -- name: bars
 SELECT
-  place,
+  shown_bar.place,
   printf('%s %s, batch %d, %d GPU%s', model, strategy, micro_batch, gpus, iif(gpus = 1, '', 's')) AS label,
   coalesce(varied, '-') AS varied,
   coalesce(tokens_per_s_per_gpu, 0) AS speed,
@@ -21,9 +21,9 @@ SELECT
   coalesce(tokens_per_s_per_gpu_all_p95, tokens_per_s_per_gpu_p95) AS highest,
   max(coalesce(tokens_per_s_per_gpu, 0), coalesce(tokens_per_s_per_gpu_all_p95, tokens_per_s_per_gpu_p95, 0)) AS beyond,
   iif(status = 'oom', 'OOM', printf('%s, MFU %.1f %%', iif(tokens_per_s_per_gpu < 1000, printf('%.4g', tokens_per_s_per_gpu), printf('%,d', round(tokens_per_s_per_gpu))), 100 * mfu)) AS note
-FROM shown JOIN point ON point.id = point_id LEFT JOIN band USING (point_id)
+FROM shown JOIN shown_bar USING (point_id) JOIN point ON point.id = point_id LEFT JOIN band USING (point_id)
 WHERE (SELECT count(*) FROM shown) <= 100
-ORDER BY place
+ORDER BY shown_bar.place
 
 -- name: points
 SELECT

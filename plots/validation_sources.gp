@@ -3,7 +3,7 @@
 #include "style.gp"
 sources = |$sources| - 1
 lines = (sources + 1) / 2
-height = canvas(110 + 200 * lines)
+height = canvas(145 + 200 * lines)
 eval terminal(height)
 stats $runs using "gpus" name 'gpus' nooutput
 of(place, is_fitted, is_beyond, name) = column("place") == place && column("fitted") == is_fitted && column("beyond") == is_beyond ? column(name) : NaN
@@ -18,7 +18,7 @@ set lmargin 7
 set rmargin 1.5
 set tmargin 3
 set bmargin 3.2
-set multiplot layout lines,4 title 'Published runs: simulated / measured - 1, %' font ',18' margins 0.05,0.985,55.0 / height,1 - 105.0 / height spacing 0.04,80.0 / height
+set multiplot layout lines,4 title 'Published runs: simulated / measured - 1, %' font ',18' margins 0.05,0.985,55.0 / height,1 - 140.0 / height spacing 0.04,80.0 / height
 set label 1 word($heading[2], 1) at screen 0.5,1 - 42.0 / height center font ',12' textcolor rgb grey
 set label 4 'Left: over GPUs; right: over exposed communication and bubble, % of the step' at screen 0.5,1 - 62.0 / height center font ',12' textcolor rgb grey
 do for [s = 1 : sources] {

@@ -25,3 +25,10 @@ CREATE TEMP TABLE shown_tick AS
   SELECT x, x_text AS text
   FROM (SELECT x, min(x_text) AS x_text, row_number() OVER (ORDER BY x) - 1 AS place, count(*) OVER () AS n FROM shown GROUP BY x)
   WHERE place % ((n + 11) / 12) = 0 OR NOT (SELECT number FROM shown_axis);
+
+-- Points that have a bar in figures of bars: all, or, of more than 16, the first and the last of each curve on the x axis.
+CREATE TEMP TABLE shown_bar AS
+  SELECT point_id, row_number() OVER (ORDER BY place) AS place,
+    (SELECT iif(count(*) > 16, 'of each curve its ends', NULL) FROM shown) AS chosen
+  FROM (SELECT *, min(x) OVER (PARTITION BY curve) AS first, max(x) OVER (PARTITION BY curve) AS last FROM shown)
+  WHERE (SELECT count(*) FROM shown) <= 16 OR x = first OR x = last;

@@ -46,13 +46,16 @@ expect 0 "$FLOPCAST" run a.yaml --db oom.db --quiet --set train.micro_batch=6553
 expect 0 "$FLOPCAST" plot speed --db oom.db --out speed.svg
 says speed.svg "OOM"
 expect 0 "$FLOPCAST" plot memory_timeline --db b.db --out memory_timeline.svg
-says memory_timeline.svg "ops, in the order that the host issues them" "activations"
+says memory_timeline.svg "ms since the host issued the first op of the step" "activations"
 # The host runs ahead of the GPU and issues a step before the GPU has begun it; the axis starts at 0 all the same.
 expect 0 "$FLOPCAST" run a.yaml --db ahead.db --quiet --set train.precision=fp32 --set train.micro_batch=128 --set run.warmup_steps=2 \
     --set cluster.gpus=8
 [[ $(ask "SELECT time_s < 0 FROM timeline WHERE sample = 0" ahead.db) == 1 ]] || fail "the host does not run ahead here"
-expect 0 "$FLOPCAST" plot memory_timeline --db ahead.db --out memory_timeline.svg
-[[ $(grep -o '<text>-\?[0-9]*\.[0-9]' memory_timeline.svg | head -n 1) == '<text>0.0' ]] || fail "where the axis begins"
+expect 0 "$FLOPCAST" plot memory_timeline --db ahead.db --out memory_timeline.svg --keep-script
+# shellcheck disable=SC2016 # gnuplot's
+sed -n '/^$use << /,/^EOD/p' memory_timeline.svg.gp | awk 'NR > 2 && NF > 2 { if (NR == 3 && $1 != 0 || $1 < last) exit 1; last = $1 } END { print last }' >lasts ||
+    fail "times that do not begin at 0 and grow"
+[[ $(ask "SELECT abs(1000 * (max(time_s) - min(time_s)) - $(<lasts)) < 1e-6 FROM timeline" ahead.db) == 1 ]] || fail "the axis is no time"
 # What a sweep varies distinguishes curves and bars, whatever it is; files by their names.
 sed 's/^name: .*/name: another/' "$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml" | sed 's#\.\./nodes#topologies/nodes#' >another.yaml
 expect 0 "$FLOPCAST" run a.yaml --db c.db --quiet --set "train.attention=[naive, flash]" --set train.lora_rank=2 \
@@ -147,4 +150,11 @@ expect 0 "$FLOPCAST" run a.yaml --db named.db --quiet --set "name=From 8 to 1,02
 for figure in scaling speed memory breakdown; do
     expect 0 "$FLOPCAST" plot $figure --db named.db --out named.svg
     says named.svg "From 8 to 1,024 GPUs: "
+done
+# Of more than 16 points figures of bars show the ends of each curve, and say so.
+expect 0 "$FLOPCAST" run a.yaml --db ends.db --quiet --set "train.micro_batch=[1, 2, 3, 4, 5, 6]" --set "cluster.gpus=[8, 16, 32]" --set train.seq_len=64
+for figure in speed breakdown memory; do
+    expect 0 "$FLOPCAST" plot $figure --db ends.db --out $figure.svg
+    says $figure.svg "of each curve its ends" "batch 6, 8 GPUs" "batch 1, 32 GPUs"
+    if grep -q "16 GPUs" $figure.svg; then fail "$figure: a bar that is no end"; fi
 done
