@@ -81,6 +81,7 @@ static void keep(struct logs_fit *fit, const char *key, const char *source, stru
 struct reading { /* of one log */
     struct logs_fit *fit;
     const char *log, *topology, *gpu;
+    int channels; /* across nodes, that NCCL says; 0: it does not */
     int first_case;
     struct arena *arena;
     struct diag *diag;
@@ -113,6 +114,7 @@ static struct nccl_case *case_of(const struct reading *r, const struct collectiv
         .ranks = row->ranks,
         .force = {fit_find_name(coll_algorithm_names, row->algorithm),
             fit_find_name(coll_protocol_names, row->protocol)},
+        .channels = r->channels,
         .version = COLL_ANY,
         .use = NCCL_FIT};
     for (int i = r->first_case; i < fit->nccl.cases.n; i++)
@@ -128,11 +130,20 @@ static struct nccl_case *case_of(const struct reading *r, const struct collectiv
     return &fit->nccl.cases.at[fit->nccl.cases.n - 1];
 }
 
+/* Of NCCL's own words, or what NCCL_MIN_CTAS makes of the cluster's; 0: as it is filed. */
+static int channels_said(const struct nccl_settings *said, const struct hw *filed)
+{
+    if (said->channels > 0)
+        return said->channels_differ ? 0 : said->channels;
+    return said->min_channels > coll_channels(true, filed) ? said->min_channels : 0;
+}
+
 static enum status read_log(struct reading *r, const struct nccl_options *options)
 {
     struct nccl_log read = {0};
     enum status status = nccl_load(&read, r->log, options, r->arena, r->diag);
     r->gpu = read.about.gpu ? read.about.gpu : "";
+    r->channels = channels_said(&read.said, &r->fit->filed);
     for (int i = 0; i < read.rows.n && status == STATUS_OK; i++) {
         const struct collective_measurement *row = &read.rows.at[i];
         struct nccl_case *which = case_of(r, row);
@@ -376,7 +387,7 @@ enum status logs_fit_solve(
     const char *topology = arena_printf(arena, "%.*s", (int)strcspn(file, "."), file);
     vec_push(&out->nccl.systems, out->filed);
     for (int i = 0; i < request->n_logs && status == STATUS_OK; i++) {
-        struct reading reading = {out, request->logs[i], topology, "", out->nccl.cases.n, arena, diag};
+        struct reading reading = {out, request->logs[i], topology, "", 0, out->nccl.cases.n, arena, diag};
         status = read_log(&reading, &request->nccl);
     }
     if (status != STATUS_OK)

@@ -127,25 +127,20 @@ enum status nccl_load(
     return status;
 }
 
-enum status nccl_check(struct nccl_check *out, const char *log, const struct nccl_options *options, const struct hw *hw,
+enum status nccl_check(struct nccl_check *out, const struct nccl_log *log, const char *path, const struct hw *hw,
     struct coll_force force, struct arena *arena, struct diag *diag)
 {
-    *out = (struct nccl_check){0};
+    *out = (struct nccl_check){.said = log->said};
     for (int a = 0; a < COLL_ALGORITHM_COUNT; a++)
         out->errors[a] = -1;
-    struct nccl_log read = {0};
-    enum status status = nccl_load(&read, log, options, arena, diag);
+    set_group(out, &log->rows.at[0], hw);
+    if (log->about.gpu && !nccl_same_gpu(log->about.gpu, &hw->gpu))
+        out->other_gpu = log->about.gpu;
+    enum status status = add_rows(out, log, hw, force, arena, diag);
     if (status == STATUS_OK)
-        set_group(out, &read.rows.at[0], hw);
-    if (read.about.gpu && !nccl_same_gpu(read.about.gpu, &hw->gpu))
-        out->other_gpu = read.about.gpu;
-    if (status == STATUS_OK)
-        status = add_rows(out, &read, hw, force, arena, diag);
-    if (status == STATUS_OK)
-        nccl_warn_of_trays(log, out->ranks, out->nodes, hw, diag);
+        nccl_warn_of_trays(path, out->ranks, out->nodes, hw, diag);
     if (status == STATUS_OK)
         warn_of_force(out, force, diag);
-    vec_free(&read.rows);
     return status;
 }
 

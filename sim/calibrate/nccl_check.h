@@ -33,19 +33,26 @@ struct nccl_checked {
 struct nccl_check {
     const char *collective;
     const char *other_gpu;          /* what the log calls its GPUs, when that is not the cluster's model; else NULL */
+    const char *as_said;            /* what of NCCL's own settings is predicted with, in words; NULL: nothing */
+    struct nccl_settings said;      /* by the log, or the file of NCCL_DEBUG */
     int ranks, nodes, logged_nodes; /* nodes of the cluster; what the log calls nodes, 0: it does not say */
     double channels;                /* that are predicted */
     double errors[COLL_ALGORITHM_COUNT]; /* as nccl_explaining() takes them; none where an algorithm was forced */
     VEC(struct nccl_checked) rows;
 };
 
-/* log: a file of nccl-tests, text or JSON, of one collective on one group. Where the log does not say the number of
+/* Puts into hw what NCCL says of its settings on so many nodes: channels, NVLS off, version. What of it, in words, or
+ * NULL. What contradicts hw and is not put in is warned of at path. */
+const char *nccl_settle(struct hw *hw, const struct nccl_settings *said, int nodes, const char *path,
+    struct arena *arena, struct diag *diag);
+
+/* log: what was read of a file of nccl-tests, path, of one collective on one group. Where it does not say the number of
  * nodes, it is the fewest of the topology's nodes that can hold the ranks. The network is the cluster file's
  * (fabric/isolated.h). What force leaves open is as the log's NCCL_ALGO and NCCL_PROTO say, else NCCL's choice. A
  * collective that is not modelled, or a group that the topology cannot hold, is STATUS_INPUT. Texts live in the arena.
  * Free with vec_free(&out->rows), also after an error.
  */
-enum status nccl_check(struct nccl_check *out, const char *log, const struct nccl_options *options, const struct hw *hw,
+enum status nccl_check(struct nccl_check *out, const struct nccl_log *log, const char *path, const struct hw *hw,
     struct coll_force force, struct arena *arena, struct diag *diag);
 
 /* The algorithm of NCCL's as which a log agrees where NCCL's choice does not: the one with the least error, if that is

@@ -46,11 +46,15 @@ static struct parts parts_of(const struct nccl_check *check)
 }
 
 /* What mostly makes a healthy-looking cluster slow: the usual list of NCCL's own documentation. */
-static const char *where_to_look(const struct nccl_check *check)
+static const char *where_to_look(const struct nccl_check *check, struct arena *arena)
 {
+    static const char gpudirect[] =
+        "GPUDirect RDMA (NCCL_DEBUG=INFO shows GDRDMA; nvidia-peermem, NCCL_NET_GDR_LEVEL), ";
     return check->nodes > 1
-               ? "look at GPUDirect RDMA (NCCL_DEBUG=INFO shows GDRDMA; nvidia-peermem, NCCL_NET_GDR_LEVEL), the "
-                 "number of NICs that NCCL uses (NCCL_IB_HCA), their links (ib_write_bw) and other jobs on the network"
+               ? arena_printf(arena,
+                     "look at %sthe number of NICs that NCCL uses (NCCL_IB_HCA), their links (ib_write_bw) and other "
+                     "jobs on the network",
+                     check->said.gpudirect == NCCL_ON ? "" : gpudirect)
                : "look at NVLink (nvidia-smi topo -m, nvidia-smi nvlink -s), NCCL_P2P_DISABLE and NCCL_P2P_LEVEL";
 }
 
@@ -88,7 +92,7 @@ static const char *as_other(
         "off). Is %s off (NCCL_NVLS_ENABLE=0, NCCL_ALGO)? NCCL_DEBUG=INFO says what NCCL takes. If it takes %s: "
         "%s.",
         share_text, coll_algorithm_names[as], 100 * check->errors[as], choice, 100 * error, choice, choice,
-        where_to_look(check));
+        where_to_look(check, arena));
 }
 
 /* More than is predicted at the largest sizes. */
@@ -146,7 +150,8 @@ static const char *of_links(const struct nccl_check *check, const struct parts *
     return share < 1 || parts->share < 1
                ? arena_printf(arena, "reaches %s: %s slow; %s.",
                      share < 1 ? share_text : arena_printf(arena, "%.0f %% at the largest sizes", 100 * parts->share),
-                     check->nodes > 1 ? "the network is" : "NVLink, or what stands for it, is", where_to_look(check))
+                     check->nodes > 1 ? "the network is" : "NVLink, or what stands for it, is",
+                     where_to_look(check, arena))
                : arena_printf(arena, "reaches %s: is the topology the right one?", share_text);
 }
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 struct check_command {
-    const char *log, *topology, *db;
+    const char *log, *topology, *nccl_debug, *db;
     enum records_format format;
     struct nccl_options nccl;
     struct coll_force force;
@@ -25,6 +25,11 @@ static const struct command_option options[] = {
     LOG_OPTIONS("Of the log: ", struct check_command),
     {"db", "PATH", "Store the comparison in this database, for `flopcast plot check`", OPTION_TEXT, AT(db)},
     FORCE_OPTIONS(struct check_command),
+    {"nccl-debug", "FILE",
+        "What NCCL printed with NCCL_DEBUG=INFO, where the log does not hold it; what it says of channels, NVLS and "
+        "its "
+        "version is predicted with",
+        OPTION_TEXT, AT(nccl_debug)},
     {"set", "KEY=VALUE", "A number of the cluster, its node or its GPU for this command, as cluster.nccl_channels=24",
         OPTION_SET, AT(overrides)},
     {0},
@@ -68,6 +73,10 @@ static void print_table(
     if (check->logged_nodes > check->nodes)
         fprintf(out, " (the log's %d are hosts)", check->logged_nodes);
     fputs("\n\n", out);
+    if (check->as_said) {
+        words_paragraph(out, arena_printf(arena, "predicted with what NCCL says: %s", check->as_said));
+        fputc('\n', out);
+    }
     const char *verdict = nccl_check_verdict(check, arena);
     if (check->other_gpu)
         fprintf(
@@ -99,6 +108,33 @@ static enum status store_check(
     return status;
 }
 
+/* What NCCL says of its settings goes into hw; --set has the last word. */
+static enum status predict(struct nccl_check *check, struct check_command *command, struct nccl_log *log, struct hw *hw,
+    const struct hw_sources *sources, struct arena *arena, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    if (command->nccl_debug) {
+        log->said.algorithm = log->said.protocol = NULL; /* the log's own are its rows' */
+        status = nccl_settings_read(&log->said, command->nccl_debug, arena, diag);
+        if (command->force.algorithm == COLL_ANY)
+            command->force.algorithm = fit_find_name(coll_algorithm_names, log->said.algorithm);
+        if (command->force.protocol == COLL_ANY)
+            command->force.protocol = fit_find_name(coll_protocol_names, log->said.protocol);
+    }
+    if (status != STATUS_OK)
+        return status;
+    const struct collective_measurement *first = &log->rows.at[0];
+    const char *from = command->nccl_debug ? command->nccl_debug : command->log;
+    if (!log->said.version)
+        log->said.version = log->about.nccl_version;
+    const char *as_said = nccl_settle(hw, &log->said, nccl_nodes(first->ranks, first->nodes, hw), from, arena, diag);
+    status = given_cluster(hw, sources, command->overrides.list.at, command->overrides.list.n, arena, diag);
+    if (status == STATUS_OK)
+        status = nccl_check(check, log, command->log, hw, command->force, arena, diag);
+    check->as_said = as_said;
+    return status;
+}
+
 int calibrate_check(int argc, char **argv)
 {
     const struct command_line line = {.options = options,
@@ -122,13 +158,14 @@ int calibrate_check(int argc, char **argv)
     struct diag diag = DIAG_INIT;
     struct hw hw;
     struct hw_sources sources;
+    struct nccl_log log = {0};
     struct nccl_check check = {0};
     command.topology = files_find(&arena, FILES_CLUSTERS, command.topology);
     enum status status = hw_load_from(&hw, &sources, command.topology, &arena, &diag);
     if (status == STATUS_OK)
-        status = given_cluster(&hw, &sources, command.overrides.list.at, command.overrides.list.n, &arena, &diag);
+        status = nccl_load(&log, command.log, &command.nccl, &arena, &diag);
     if (status == STATUS_OK)
-        status = nccl_check(&check, command.log, &command.nccl, &hw, command.force, &arena, &diag);
+        status = predict(&check, &command, &log, &hw, &sources, &arena, &diag);
     struct rows rows = {0};
     for (int i = 0; i < check.rows.n && status == STATUS_OK; i++)
         fill(&rows, &check.rows.at[i]);
@@ -139,6 +176,7 @@ int calibrate_check(int argc, char **argv)
     rows_free(&rows);
     if (status == STATUS_OK && command.db)
         store_check(&command, &check, &hw, &diag);
+    vec_free(&log.rows);
     vec_free(&check.rows);
     hw_sources_free(&sources);
     overrides_free(&command.overrides);

@@ -9,6 +9,7 @@
  * what the log says itself;
  * - the banner: Rank lines (ranks, hosts, GPU), "NCCL version", NCCL_ALGO and NCCL_PROTO where they name one choice,
  * the command (..._perf) for the collective;
+ * - what NCCL says with NCCL_DEBUG=INFO, and "# env: NCCL_..." (import/nccl_debug.h);
  * - a first column "nodes", as someone put before a table of several clusters.
  *
  * Ranks are taken from the caller, the comments, a complete list of ranks, or the ratio of busbw to algbw, whichever
@@ -18,8 +19,7 @@
  * wrong.
  *
  * JSON. The same, from the fields of the file; the collective's name is that of the program in args[0]. Of the
- * environment block, which holds everything the user's shell had, only NCCL_ALGO and NCCL_PROTO are looked at; nothing
- * of it is kept.
+ * environment block, which holds everything the user's shell had, only what begins with NCCL_ is looked at.
  *
  * A table of CPU times (-C 1) is refused: it says how long the call took, not the collective. */
 #ifndef FLOPCAST_IMPORT_NCCL_H
@@ -28,6 +28,7 @@
 #include "base/arena.h"
 #include "base/vec.h"
 #include "import/input.h"
+#include "import/nccl_debug.h"
 #include "store/measurement.h"
 
 struct nccl_options { /* what the caller knows better than the file; NULL and 0: nothing */
@@ -37,6 +38,7 @@ struct nccl_options { /* what the caller knows better than the file; NULL and 0:
 
 struct nccl_log {
     struct measurement_about about;
+    struct nccl_settings said;
     VEC(struct collective_measurement) rows;
     int empty, wrong; /* rows left out: of 0 bytes; with wrong results */
     bool ended;       /* the closing lines are there; an excerpt often lacks them */

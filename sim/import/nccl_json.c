@@ -52,9 +52,11 @@ static enum status take_argument(struct json_log *log, const struct json_scalar 
     return STATUS_OK;
 }
 
-/* Only these two; the rest of the environment is none of our business. */
+/* NCCL's; the rest of the environment is none of our business. */
 static enum status take_setting(struct json_log *log, const struct json_scalar *scalar)
 {
+    if (strncmp(scalar->text, "NCCL_", 5) == 0)
+        nccl_settings_line(&log->t->log->said, scalar->text, log->t->arena);
     if (strncmp(scalar->text, "NCCL_ALGO=", 10) == 0)
         log->table.algorithm = nccl_algorithm(scalar->text + 10);
     else if (strncmp(scalar->text, "NCCL_PROTO=", 11) == 0)

@@ -471,6 +471,7 @@ static void take_out_tags(char *line)
 static void take_line(struct text_reader *r, const struct input_line *line)
 {
     take_out_tags(line->text);
+    nccl_settings_line(&r->t->log->said, line->text, r->t->arena);
     if (!take_comment(r, line->text, line->number) || strncmp(line->text, "# env:", 6) == 0)
         take_banner(r, line->text);
     struct nccl_words words;

@@ -134,6 +134,33 @@ verdict many.txt --topology $h100 --set cluster.nccl_channels=24
 ! grep -q 'More channels' verdict || fail "$(<verdict)"
 expect 2 "$FLOPCAST" calibrate check many.txt --topology $h100 --set cluster.nccl_chanels=24
 says err "nccl_chanels"
+# So do lines of NCCL's own, in the log or beside it; what contradicts the file is said. --set has the last word.
+sed '1i# env: NCCL_MIN_CTAS=24 NCCL_ALGO=Ring' many.txt >said.txt
+verdict said.txt --topology $h100
+says out "predicted with what NCCL says: 24 channels instead of 16"
+grep -q '8589934592 .* 0\.0 .*Ring' out || fail "$(<out)"
+cat >debug.txt <<'LINES'
+NCCL version 2.20.5+cuda12.4
+n:1:9 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>
+n:1:9 [0] NCCL INFO Channel 00/0 : 7[7] -> 8[0] [send] via NET/IB/0
+n:1:9 [0] NCCL INFO 24 coll channels, 0 nvls channels, 32 p2p channels, 2 p2p channels per peer
+LINES
+verdict many.txt --topology $h100 --nccl-debug debug.txt
+says out "predicted with what NCCL says: NCCL 2.20 instead of 2.27, NVLS off, 24 channels"
+says err "debug.txt: warning: NCCL has no GPUDirect RDMA" "NCCL uses 2 NICs of a host, the cluster file has 8; try --set cluster.node.nics=2"
+verdict many.txt --topology $h100 --nccl-debug debug.txt --set cluster.nccl_channels=16
+says verdict "predicted with what NCCL says"
+expect 2 "$FLOPCAST" calibrate check many.txt --topology $h100 --nccl-debug as_filed.csv
+: >empty.txt
+expect 2 "$FLOPCAST" calibrate check many.txt --topology $h100 --nccl-debug empty.txt
+says err "empty.txt: error: no line of NCCL's in it"
+# The fit of such a log does not explain the channels by others: the files' numbers stay as they are.
+"$FLOPCAST" collective all_reduce --topology $h100 --gpus 64 --bytes 1K:8G --set cluster.nccl_channels=24 --algo Ring >ring24.txt
+sed '1i# env: NCCL_MIN_CTAS=24' ring24.txt >said24.txt
+expect 0 fit said24.txt --topology $h100
+says out "of 1 MiB and more: 0.0 % by the files"
+expect 0 fit ring24.txt --topology $h100
+! grep -q 'of 1 MiB and more: 0.0 % by the files' out || fail "$(<out)"
 # Slow at all sizes is the network; at a fiftieth TCP. A log may come by a pipe.
 changed 1 'x = 2'
 verdict - --topology $h100 <changed.txt

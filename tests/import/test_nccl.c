@@ -350,10 +350,74 @@ static void broken_json(void **state)
     free(huge);
 }
 
+static struct nccl_settings said(const char *lines)
+{
+    static struct arena arena;
+    struct nccl_settings out = {0};
+    arena_release(&arena);
+    char *text = arena_strdup(&arena, lines), *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        nccl_settings_line(&out, line, &arena);
+    return out;
+}
+
+/* Lines in the forms of logs of 2.8 to 2.27 in public issues. */
+static void what_nccl_says_of_itself(void **state)
+{
+    (void)state;
+    struct nccl_settings s = said("node1:1:1 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>\n"
+                                  "NCCL version 2.26.2+cuda12.8\n"
+                                  "node1:1:9 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB "
+                                  "[2]mlx5_2:1/RoCE [RO]; OOB eth0:10.0.0.1<0>\n"
+                                  "node1:1:9 [0] NCCL INFO Using network IB\n"
+                                  "node1:1:9 [0] NCCL INFO Channel 00/16 :    0   7   6   5   4   3   2   1   8\n"
+                                  "node1:1:9 [0] NCCL INFO Channel 00/0 : 7[7] -> 8[0] [send] via NET/IB/0/GDRDMA\n"
+                                  "node1:1:9 [0] NCCL INFO Channel 01/0 : 7[7] -> 6[6] via P2P/CUMEM\n"
+                                  "node1:1:9 [0] NCCL INFO 16 coll channels, 16 collnet channels, 16 nvls channels, 16 "
+                                  "p2p channels, 2 p2p channels "
+                                  "per peer\n");
+    assert_int_equal(s.channels, 16);
+    assert_false(s.channels_differ);
+    assert_string_equal(s.version, "2.26.2");
+    assert_int_equal(s.nics, 3);
+    assert_int_equal(s.rdma, NCCL_ON);
+    assert_int_equal(s.gpudirect, NCCL_ON);
+    assert_int_equal(s.nvls, NCCL_ON);
+
+    s = said("a:1:2 [0] NCCL INFO 8 coll channels, 0 nvls channels, 8 p2p channels, 1 p2p channels per peer\n"
+             "a:1:2 [0] NCCL INFO Channel 00/0 : 7[7] -> 8[0] [send] via NET/Socket/0\n"
+             "a:1:2 [0] NCCL INFO NCCL_ALGO set by environment to Ring.\n"
+             "a:1:2 [1] NCCL INFO 24 coll channels, 0 nvls channels, 32 p2p channels, 32 p2p channels per peer\n");
+    assert_true(s.channels_differ);
+    assert_int_equal(s.nvls, NCCL_OFF);
+    assert_int_equal(s.rdma, NCCL_OFF);
+    assert_string_equal(s.algorithm, "Ring");
+
+    s = said(
+        "# env: NCCL_MIN_CTAS=24 NCCL_NVLS_ENABLE=0 NCCL_P2P_DISABLE=1 NCCL_NET_GDR_LEVEL=LOC NCCL_MAX_NCHANNELS=x");
+    assert_int_equal(s.min_channels, 24);
+    assert_int_equal(s.max_channels, 0);
+    assert_int_equal(s.channels, 0);
+    assert_int_equal(s.nvls, NCCL_OFF);
+    assert_int_equal(s.p2p, NCCL_OFF);
+    assert_int_equal(s.gpudirect, NCCL_OFF);
+
+    /* InfiniBand without GPUDirect; a socket that only bootstraps; numbers that are none */
+    s = said("a:1:2 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\n"
+             "a:1:2 [0] NCCL INFO Channel 00/0 : 1[7] -> 2[0] [receive] via NET/IB/0\n"
+             "RCCL version 2.18.3\nNCCL INFO  coll channels, 99999999999999 coll channels, Channel 00/\nNCCL INFO "
+             "Channel 0");
+    assert_int_equal(s.rdma, NCCL_ON);
+    assert_int_equal(s.gpudirect, NCCL_OFF);
+    assert_int_equal(s.channels, 0);
+    assert_null(s.version);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(whole_log), cmocka_unit_test(forms_of_rows),
         cmocka_unit_test(comments), cmocka_unit_test(ranks_from_bandwidths), cmocka_unit_test(several_runs),
-        cmocka_unit_test(broken_text), cmocka_unit_test(json_versions), cmocka_unit_test(broken_json)};
+        cmocka_unit_test(broken_text), cmocka_unit_test(json_versions), cmocka_unit_test(broken_json),
+        cmocka_unit_test(what_nccl_says_of_itself)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
