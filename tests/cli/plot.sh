@@ -58,14 +58,14 @@ sed -n '/^$use << /,/^EOD/p' memory_timeline.svg.gp | awk 'NR > 2 && NF > 2 { if
 [[ $(ask "SELECT abs(1000 * (max(time_s) - min(time_s)) - $(<lasts)) < 1e-6 FROM timeline" ahead.db) == 1 ]] || fail "the axis is no time"
 # What a sweep varies distinguishes curves and bars, whatever it is; files by their names.
 sed 's/^name: .*/name: another/' "$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml" | sed 's#\.\./nodes#topologies/nodes#' >another.yaml
-expect 0 "$FLOPCAST" run a.yaml --db c.db --quiet --set "train.attention=[naive, flash]" --set train.lora_rank=2 \
+expect 0 "$FLOPCAST" run a.yaml --db c.db --quiet --set "train.optimizer=[adamw, sgd]" --set train.lora_rank=2 \
     --set "cluster.topology=[topologies/clusters/dgx-1v-ib.yaml, another.yaml]"
 expect 0 "$FLOPCAST" plot scaling --db c.db --out scaling.svg
-says scaling.svg "tiny.json DDP, batch 2, topology dgx-1v-ib, attention naive: " "tiny.json DDP, batch 2, topology another, attention flash: "
+says scaling.svg "tiny.json DDP, batch 2, topology dgx-1v-ib, optimizer adamw: " "tiny.json DDP, batch 2, topology another, optimizer sgd: "
 if grep -q lora scaling.svg; then fail "what all curves have in common is in their names"; fi
 for figure in memory breakdown; do
     expect 0 "$FLOPCAST" plot $figure --db c.db --out $figure.svg
-    says $figure.svg "tiny.json DDP, batch 2, 8 GPUs" "topology another, attention flash" "several clusters"
+    says $figure.svg "tiny.json DDP, batch 2, 8 GPUs" "topology another, optimizer sgd" "several clusters"
 done
 expect 2 "$FLOPCAST" plot nosuch --db a.db
 says err "there is no figure 'nosuch'; there are: breakdown busbw check gemm goodput memory"

@@ -7,7 +7,7 @@ scenario a.yaml
 quick=(--quiet --set noise.kernel_jitter=0 --set noise.host_jitter=0 --set noise.network_jitter=0 --set noise.gpu_speed_spread=0)
 # 2 x 2 x 2 points, one of which goes along with another: the buckets' size shows nothing that the batch does not.
 expect 0 "$FLOPCAST" run a.yaml --db a.db "${quick[@]}" --set "cluster.gpus=[8, 16]" --set "train.micro_batch=[2, 4]" \
-    --set "train.attention=[naive, flash]"
+    --set "train.optimizer=[adamw, sgd]"
 
 # The value of a series of a figure's script: series PICTURE NAME prints its lines, without the names of the columns.
 series() { sed -n "/^\\\$$2 << EOD\$/,/^EOD\$/p" "$1.gp" | sed '1,2d;$d' | tr -d '"'; }
@@ -19,19 +19,19 @@ draw scaling --db a.db
 draw scaling --db a.db --x train.micro_batch
 [[ $(series f.svg ticks) == $'2.0 2\n4.0 4' ]] || fail "numbers: $(series f.svg ticks)"
 [[ $(series f.svg legend | wc -l) == 4 ]] || fail "curves: $(series f.svg legend)"
-says f.svg "TFLOPS per GPU over train.micro_batch" "tiny.json DDP, 8 GPUs, attention naive: " "tiny.json DDP, 16 GPUs, attention flash: "
-draw scaling --db a.db --x attention # by its last name; texts, in the order of the sweep
-[[ $(series f.svg ticks) == $'1.0 naive\n2.0 flash' ]] || fail "texts: $(series f.svg ticks)"
+says f.svg "TFLOPS per GPU over train.micro_batch" "tiny.json DDP, 8 GPUs, optimizer adamw: " "tiny.json DDP, 16 GPUs, optimizer sgd: "
+draw scaling --db a.db --x optimizer # by its last name; texts, in the order of the sweep
+[[ $(series f.svg ticks) == $'1.0 adamw\n2.0 sgd' ]] || fail "texts: $(series f.svg ticks)"
 says f.svg "tiny.json DDP, batch 2, 8 GPUs" "tiny.json DDP, batch 4, 16 GPUs"
 # Every point stands where its setting says, with its own value.
-draw scaling --db a.db --x micro_batch --where "gpus = 16 AND train.attention = 'flash'"
+draw scaling --db a.db --x micro_batch --where "gpus = 16 AND train.optimizer = 'sgd'"
 [[ ! -s err ]] || fail "a condition makes a finished run look unfinished: $(<err)"
 [[ $(series f.svg points | awk '{print $4, $5}' | tr '\n' ';') == \
-    "$(ask "SELECT printf('%.1f', micro_batch), tflops_per_gpu FROM point WHERE gpus = 16 AND json_extract(config, '\$.train.attention.value') = 'flash' ORDER BY 1" | tr '\n' ';')" ]] ||
+    "$(ask "SELECT printf('%.1f', micro_batch), tflops_per_gpu FROM point WHERE gpus = 16 AND json_extract(config, '\$.train.optimizer.value') = 'sgd' ORDER BY 1" | tr '\n' ';')" ]] ||
     fail "points: $(series f.svg points)"
-says f.svg "where gpus = 16 AND train.attention = 'flash'"
+says f.svg "where gpus = 16 AND train.optimizer = 'sgd'"
 # Without sizes of clusters to compare the axis is what differs.
-draw scaling --db a.db --where "gpus = 8 AND attention = 'naive'"
+draw scaling --db a.db --where "gpus = 8 AND optimizer = 'adamw'"
 says f.svg "TFLOPS per GPU over train.micro_batch"
 # What varies together with the axis makes no further curves: strong scaling is one curve.
 sed '$a sweep: [{cluster.gpus: [8, 16, 32], train.micro_batch: [8, 4, 2]}]' a.yaml >strong.yaml
@@ -45,10 +45,10 @@ draw scaling --db bucket.db --x ddp.bucket_cap
 [[ $(series f.svg ticks) == $'1048576.0 1 MiB\n26214400.0 25 MiB' ]] || fail "units: $(series f.svg ticks)"
 for figure in speed memory breakdown; do
     draw $figure --db a.db --x train.micro_batch
-    says f.svg "over train.micro_batch" "attention naive" "attention flash"
+    says f.svg "over train.micro_batch" "optimizer adamw" "optimizer sgd"
 done
 expect 2 "$FLOPCAST" plot scaling --db a.db --x train.micro_bach
-says err "--x: error: there is no setting 'train.micro_bach'" "they differ in " "train.micro_batch (2, 4)" "train.attention (naive, flash)"
+says err "--x: error: there is no setting 'train.micro_bach'" "they differ in " "train.micro_batch (2, 4)" "train.optimizer (adamw, sgd)"
 expect 2 "$FLOPCAST" plot scaling --db a.db --x seq_len
 says err "'train.seq_len' is the same in all 8 points; they differ in"
 expect 2 "$FLOPCAST" plot scaling --db a.db --x reduce_bucket_size
@@ -59,10 +59,10 @@ says err "figure 'memory_timeline' has no setting on its x axis; leave out --x"
 # ---- conditions ----
 count() { draw scaling --db a.db --where "$1" && series f.svg points | wc -l; } # points that fit
 [[ $(count 'gpus > 8') == 4 && $(count 'cluster.gpus > 8') == 4 && $(count '"cluster.gpus" > 8') == 4 ]] || fail "a setting"
-[[ $(count "train.attention IN ('flash') AND NOT (micro_batch = 4)") == 2 ]] || fail "a list"
+[[ $(count "train.optimizer IN ('sgd') AND NOT (micro_batch = 4)") == 2 ]] || fail "a list"
 [[ $(count "max(gpus, 8 * train.micro_batch) = 16") == 4 ]] || fail "a function: $(series f.svg points)"
 [[ $(count "tflops_per_gpu > 0 AND precision = 'fp16_mixed' AND scenario = 'a' AND run = 1") == 8 ]] || fail "results"
-[[ $(count "'train.attention' = 'train.attention' -- gpus") == 8 ]] || fail "a text is no setting"
+[[ $(count "'train.optimizer' = 'train.optimizer' -- gpus") == 8 ]] || fail "a text is no setting"
 [[ $(count "cluster.topology = 'dgx-1v-ib'") == 8 ]] || fail "files by their names"
 while IFS='|' read -r condition says; do
     expect 2 "$FLOPCAST" plot scaling --db a.db --where "$condition" --out not.svg
@@ -90,9 +90,9 @@ says err "figure 'waterfall' shows no points; leave out --where"
 scenario other.yaml
 expect 0 "$FLOPCAST" run other.yaml --db a.db "${quick[@]}" --set "cluster.gpus=[8, 16]" --set train.micro_batch=8
 draw scaling --db a.db --scenario a --scenario other --where "micro_batch > 2"
-says f.svg "a, tiny.json DDP, batch 4, attention naive: " "other, tiny.json DDP, batch 8, attention naive: "
+says f.svg "a, tiny.json DDP, batch 4, optimizer adamw: " "other, tiny.json DDP, batch 8, optimizer adamw: "
 [[ $(series f.svg legend | wc -l) == 3 ]] || fail "curves of two scenarios: $(series f.svg legend)"
-draw scaling --db a.db --run 2 --run 1 --where "attention = 'naive' AND gpus = 8" --x scenario
+draw scaling --db a.db --run 2 --run 1 --where "optimizer = 'adamw' AND gpus = 8" --x scenario
 [[ $(series f.svg ticks) == $'1.0 other\n2.0 a' ]] || fail "scenarios as the axis: $(series f.svg ticks)"
 expect 0 "$FLOPCAST" run other.yaml --db a.db "${quick[@]}" --set "cluster.gpus=[8, 16]" --set train.micro_batch=8 --set run.steps=2
 draw scaling --db a.db --run 2 --run 3
@@ -114,8 +114,8 @@ draw scaling --db many.db # 24 curves: the fewest panels with at most 12 each ar
 says f.svg "DGX-1V, 4 x 100 Gb/s InfiniBand, tiny.json DDP" "<text>batch 1, 64 tokens<"
 draw scaling --db many.db --facet micro_batch
 [[ $(series f.svg panels | wc -l) == 4 && $(series f.svg legend | wc -l) == 6 ]] || fail "panels that were asked for: $(series f.svg panels)"
-expect 2 "$FLOPCAST" plot scaling --db many.db --facet train.attention
-says err "--facet: error: 'train.attention' is the same in all 48 points"
+expect 2 "$FLOPCAST" plot scaling --db many.db --facet train.optimizer
+says err "--facet: error: 'train.optimizer' is the same in all 48 points"
 expect 2 "$FLOPCAST" plot breakdown --db many.db --x cluster.gpus --where 'seq_len < 256 OR gpus > 0' --facet gpus --out not.svg
 says err "figure 'breakdown'" "--facet"
 
