@@ -64,9 +64,11 @@ static void say(struct waiting *waiting)
         left = s * (1 - share) / share;
     if (total > 1)
         fprintf(stderr, ", %d of %d %s", done, total, waiting->what);
-    else if (share > 0)
+    if (total > 1 && done == 0 && share > 0)
+        fprintf(stderr, ", %.0f %% of one", 100 * share);
+    else if (total <= 1 && share > 0)
         fprintf(stderr, ", %.0f %% of its steps", 100 * share);
-    else
+    else if (total <= 1)
         fprintf(stderr, ", %s", waiting->what);
     if (left > 0)
         fprintf(stderr, ", about %.0f s more", left);
@@ -106,6 +108,7 @@ struct waiting *waiting_begin(
     waiting->said_s = -BETWEEN_S;
     pthread_mutex_init(&waiting->mutex, NULL);
     waiting->set = set;
+    waiting->total = set ? set->n_points : 0;
     watch(waiting, &waiting->progress);
     if (pthread_create(&waiting->thread, NULL, look_on, waiting) == 0)
         return waiting;
