@@ -41,8 +41,8 @@ struct nccl_check {
     VEC(struct nccl_checked) rows;
 };
 
-/* Puts into hw what NCCL says of its settings on so many nodes: channels, NVLS off, version. What of it, in words, or
- * NULL. What contradicts hw and is not put in is warned of at path. */
+/* Puts into hw what NCCL says of its settings on that number of nodes: channels, NVLS off, version. What of it, in
+ * words, or NULL. What contradicts hw and is not put in is warned of at path. */
 const char *nccl_settle(struct hw *hw, const struct nccl_settings *said, int nodes, const char *path,
     struct arena *arena, struct diag *diag);
 
