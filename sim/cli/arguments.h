@@ -90,7 +90,7 @@ void arguments_parse(const struct argp *argp, int argc, char **argv, unsigned fl
     SETTING(type, "strategy", "S", "strategy", "As in fsdp, fsdp2, ddp, zero3 or megatron"),                           \
         SETTING(type, "global-batch", "N", "train.global_batch", "Sequences of all GPUs to an optimizer step"),        \
         JOB_SEARCHED_OPTIONS(type)
-/* The same of a command that has a --strategy and a --global-batch of its own. */
+/* The same of a command that has another --strategy and --global-batch. */
 #define JOB_SEARCHED_OPTIONS(type)                                                                                     \
     SETTING(type, "topology", "FILE", "cluster.topology", "Cluster file, or its name, as h100-8x400g"),                \
         SETTING(type, "gpus", "N", "cluster.gpus", "GPUs of the job; 8,64,512 sweeps, here and below"),                \

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What tables print that is no setting and has no sentence of its own. */
+/* What tables print that is no setting and has no other sentence. */
 static const struct {
     const char *names, *meaning;
 } terms[] = {
@@ -19,7 +19,7 @@ static const struct {
     {"HFU, hfu, hardware FLOP utilization", "the same of what is executed: recomputation counts"},
     {"KV cache, kv, past_key_values", "keys and values of the tokens so far, which generation reads again: 2 x layers "
                                       "x KV heads x head size x bytes a "
-                                      "token; training has none, but for T5's default (train.use_cache). `flopcast "
+                                      "token; training has none, except T5's default (train.use_cache). `flopcast "
                                       "memory MODEL --teach` has its size"},
     {"GQA, MQA, KV heads", "fewer heads of keys and values than of queries: n_kv_heads of a model file"},
     {"exposed comm, exposed_comm_s", "time in which compute waits for the network; hidden: collectives beside compute"},

@@ -324,7 +324,7 @@ static struct scenario_change change_of(const struct variant *base, const struct
     double before_gpus = (double)base->set.points[point].options.cluster.gpus;
     double after_gpus = (double)changed->set.points[point].options.cluster.gpus;
     double tokens = time * after->tokens_per_s_per_gpu * after_gpus / (before->tokens_per_s_per_gpu * before_gpus);
-    bool same = fabs(tokens - 1) < 1e-9; /* but for rounding */
+    bool same = fabs(tokens - 1) < 1e-9; /* up to rounding */
     return (struct scenario_change){time, same ? 1 : tokens, words_counted(&base->set.points[point].model.shape)};
 }
 

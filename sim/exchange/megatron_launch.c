@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Options of torchrun, which Megatron-LM's table has; its option of a rule that sets something is Megatron's wherever
- * it stands: what a launcher that is not known runs cannot be told. */
+ * it stands: what a launcher that is not known runs is not known. */
 static bool is_of_program(const struct shell_argument *argument, struct arena *arena)
 {
     bool of_head = *argument->launcher == '#' || strcmp(argument->launcher, SHELL_ENVIRONMENT) == 0;

@@ -171,7 +171,7 @@ static void take_word(struct shell *sh, const struct word *word)
 
 static void read_words(struct shell *sh, struct reader *r, char closing);
 
-/* The words of quotes or of an array: a command of their own. */
+/* The words of quotes or of an array, which are a command. */
 static void read_inner(struct shell *sh, struct reader *r, const char *variable)
 {
     struct command outer = sh->command;

@@ -1,7 +1,7 @@
 /* Private to sim/exchange: the arguments "--name value" that a shell script defines, wherever they stand: on a
  * command's line, in a variable's quotes, in an array, where one element may hold several words. Variables that the
  * script sets to plain words are expanded, also ${NAME:-default} and $((arithmetic)); what it takes from elsewhere is
- * marked. Comments and here-documents are passed over, but for the head of a scheduler (exchange/launch.h), whose
+ * marked. Comments and here-documents are passed over, except the head of a scheduler (exchange/launch.h), whose
  * counts are options and set the variables that the scheduler makes of them. A file of arguments alone is such a
  * script, too.
  *

@@ -21,8 +21,8 @@ struct item {
     ps_t idle;     /* of a launch: its stream does nothing before it, for no reason that is seen */
     ps_t dispatch; /* of a launch: between what it waited for and its start, up to 15 us */
     int stream;    /* place in streams; -1: none */
-    bool apart; /* set by trace_plan.c: a collective or messages on a queue of their own, which the stream waits for */
-    int op;     /* the number of its last op in the plan, by items_number() */
+    bool apart;    /* set by trace_plan.c: a collective or messages on a separate queue, which the stream waits for */
+    int op;        /* the number of its last op in the plan, by items_number() */
 };
 
 /* What an item waits for: as an event says, then as an item, of the step before with PLAN_PREVIOUS_STEP. */

@@ -71,7 +71,7 @@ static void add(struct rules *rules, int item, int on)
         vec_push(&rules->found, (struct item_wait){item, NULL, on});
 }
 
-/* NCCL's stream waits, and one of the framework that has been told to, for the stream that the call is made on; of the
+/* NCCL's stream waits, and one of the framework that waits by request, for the stream that the call is made on; of the
  * step before for all of it, where that had ended.
  */
 static void behind_compute(struct rules *rules, int i)

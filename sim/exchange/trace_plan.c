@@ -239,7 +239,7 @@ static int make_message(
                           : plan_recv(&m->builder, queue, name, channel, message->bytes, host_s);
 }
 
-/* Of one op or several on queues of their own, each behind what the stream has, which goes on after all. */
+/* Of one op or several on separate queues, each behind what the stream has, which goes on after all. */
 static void go_on_after(struct maker *m, int queue, const char *name, const int *ops, int n)
 {
     for (int i = 0; i < n; i++)

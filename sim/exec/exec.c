@@ -441,7 +441,7 @@ static bool change_later(const struct degrade_events *events)
 }
 
 /* The job as one rank of each program: until its measured steps are steady once more, with more steps of warm-up.
- * options->warmup_steps: at least so many; those that it took. */
+ * options->warmup_steps: the least number; then those that it took. */
 static struct sim *simulate_folded(struct exec_result *out, const struct plan *plan, const struct hw *hw,
     struct exec_options *options, struct arena *arena)
 {

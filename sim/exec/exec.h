@@ -123,7 +123,7 @@ struct exec_progress {
 
 struct exec_options {
     int64_t steps;        /* measured */
-    int64_t warmup_steps; /* run before, not measured: at least so many (above); default 2 */
+    int64_t warmup_steps; /* run before, not measured: at least this number (above); default 2 */
     int64_t seed;
     int fold;                         /* enum exec_fold: auto folds when there is no noise; slowest: with it, too */
     struct exec_reference *reference; /* borrowed; NULL: the run has its own */

@@ -235,7 +235,7 @@ struct nanotron_options {
 enum strategy_kind { STRATEGIES(STRATEGY_KIND) STRATEGY_COUNT };
 extern const char *const strategy_kind_names[STRATEGY_COUNT + 1];
 
-/* What people call a strategy with a setting of its own: the word, the strategy, the setting, its value. */
+/* What people call a strategy by a setting: the word, the strategy, the setting, its value. */
 #define STRATEGY_WORDS(X)                                                                                              \
     X("zero1", STRATEGY_DEEPSPEED, "deepspeed.zero_optimization.stage", "1")                                           \
     X("zero2", STRATEGY_DEEPSPEED, "deepspeed.zero_optimization.stage", "2")                                           \

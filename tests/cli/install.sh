@@ -27,8 +27,8 @@ if grep '^[^ ]*\.yaml *$' out; then fail "a file does not say what it is"; fi
 expect 0 "$installed" files gpus
 if grep -q scenarios out; then fail "gpus lists scenarios"; fi
 says out "topologies/gpus/a100-sxm4-80gb.yaml"
-expect 2 "$installed" files gpu
-says err "there is no group 'gpu'; there are: scenarios, models"
+expect 2 "$installed" files cards
+says err "there is no group 'cards'; there are: scenarios, models"
 expect 2 "$installed" files gpus nodes
 
 # Their names work from everywhere, in every command; short ones, too, and what aliases.txt says.

@@ -66,7 +66,7 @@ for kernel in 'ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)' rccl_mai
 done
 
 # A collective on the compute stream, as PyTorch 2.8 and later launch it with async_op=False: the stream goes on after it, so the step is 10 ms of
-# kernels and it. Alone on 8 GPUs the step is the same as beside nothing on a stream of its own.
+# kernels and it. Alone on 8 GPUs the step is the same as beside nothing on a separate stream.
 make same.json sync=cudaDeviceSynchronize sync_us=11900 comm=7
 [[ $(steps same.json --gpus 8,64,512) == "$cuda" ]] || fail "compute stream: $(steps same.json --gpus 8,64,512), not $cuda"
 expect 0 "$FLOPCAST" trace scale same.json --step 2 --topology h100 --quiet --recorded --format csv

@@ -58,11 +58,11 @@ says err "a.yaml: error: no two sizes of the cluster to compare"
 expect 0 "$FLOPCAST" waterfall a.yaml --from 16 # the scenario's own largest
 says out "batch 32, 16 -> 32 GPUs"
 # Without GradScaler, for which the host waits in every step.
-expect 0 "$FLOPCAST" waterfall a.yaml --to 16 --set train.micro_batch=128 --set train.precision=fp32 --set run.warmup_steps=2
+expect 0 "$FLOPCAST" waterfall a.yaml --to 16 --set train.micro_batch=128 --set train.precision=fp32 --set run.warmup_steps=4
 says out "batch 128, 8 -> 16 GPUs"
 # Changes, as the heading says: a loss is below 0, and nothing has no sign.
 says out "cause" "change"
-grep -q '^allocator  *0.000  *0.00 ' out || fail "all is allocated after two steps: $(<out)"
+grep -qE '^allocator  *-?0\.00[01]  *-?0\.0[0-2] ' out || fail "a steady step allocates nothing: $(<out)"
 grep -q '^host  *0.000  *0.00 ' out || fail "host issues ahead here, so it takes nothing: $(<out)"
 expect 2 "$FLOPCAST" waterfall a.yaml --from 32
 says err "no two sizes of the cluster to compare; give --from and --to that differ"
