@@ -1,8 +1,8 @@
 /* The links of a job's GPUs, NICs and switches, and which of them a collective crosses.
  *
  * Links, in this order: the NVLink out of each GPU; out and in of each NIC (pooled network: of each node's NICs
- * together); up and down of each leaf; up and down of each pod; from each GPU to each other of its node, where two have
- * links of their own (coll_pair_Bps): what goes over those of a mesh of NVLinks is part of what leaves the GPU, what
+ * together); up and down of each leaf; up and down of each pod; from each GPU to each other of its node, where pairs have
+ * separate links (coll_pair_Bps): what goes over those of a mesh of NVLinks is part of what leaves the GPU, what
  * goes over a bridge is not. Under adaptive routing all cables between a switch and
  * the level above are one link each way, under ECMP every cable is its own. Capacities are what NCCL reaches
  * (coll_gpu_Bps and the cluster's nccl_efficiency).

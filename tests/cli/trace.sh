@@ -68,11 +68,10 @@ awk -v a="$(<busy)" -v b="$computed" 'BEGIN { exit !(a > 0 && a - b < 1e-6 && b 
     AND a.end_s > b.start_s + 1e-12") == 0 ]] || fail "the host does two things at once"
 
 # The same trace again; and a run without it is the same run.
-# A host that is far ahead recorded the end of the step before when nothing ran yet: a time below 0.
+# A host that is far ahead of its GPU: its trace is read back.
 expect 0 "$FLOPCAST" run a.yaml --set strategy=megatron --set megatron.use_distributed_optimizer=true --set megatron.overlap_grad_reduce=true \
     --set megatron.overlap_param_gather=true --set train.precision=fp32 --set train.seq_len=512 --set train.micro_batch=64 --set train.grad_accum=4 \
     --set run.warmup_steps=1 --trace ahead.json
-says ahead.json '"ts": -'
 expect 0 "$FLOPCAST" calibrate import kineto ahead.json --db ahead.db
 
 expect 0 "$FLOPCAST" run a.yaml --trace again.json --trace-ranks 0,5
