@@ -74,8 +74,8 @@ struct trace_planned {
     struct plan plan;
     int ranks;          /* of the traced job */
     int traced, stages; /* of them have a trace; of a pipeline, else 1 */
-    /* As long as a loop of this step takes: on the GPU, from the end of the kernels of the step before to that of its
-     * own, or what the host takes without what it is blocked for, where that is more; of the slowest trace. */
+    /* As long as a loop of this step takes: on the GPU, from the end of the kernels of the step before to that of these
+     * kernels, or what the host takes without what it is blocked for, where that is more; of the slowest trace. */
     double step_s;
     double idle_s; /* kernels of the plan that stand for idle time without a reason that is seen; mean over traces */
     int64_t step;  /* its number; -1: it has none */

@@ -1,8 +1,8 @@
 /* The links of a job's GPUs, NICs and switches, and which of them a collective crosses.
  *
  * Links, in this order: the NVLink out of each GPU; out and in of each NIC (pooled network: of each node's NICs
- * together); up and down of each leaf; up and down of each pod; from each GPU to each other of its node, where pairs have
- * separate links (coll_pair_Bps): what goes over those of a mesh of NVLinks is part of what leaves the GPU, what
+ * together); up and down of each leaf; up and down of each pod; from each GPU to each other of its node, where pairs
+ * have separate links (coll_pair_Bps): what goes over those of a mesh of NVLinks is part of what leaves the GPU, what
  * goes over a bridge is not. Under adaptive routing all cables between a switch and
  * the level above are one link each way, under ECMP every cable is its own. Capacities are what NCCL reaches
  * (coll_gpu_Bps and the cluster's nccl_efficiency).
@@ -118,7 +118,7 @@ static inline int fabric_gpu_link(const struct fabric *fabric, int rank)
     return fabric_node(fabric, rank / fabric->gpus) * fabric->gpus + rank % fabric->gpus;
 }
 
-/* Of two ranks of one node that have links of their own. */
+/* Of two ranks of one node with separate links. */
 static inline int fabric_pair_link(const struct fabric *fabric, int from, int to)
 {
     return fabric->first_pair + fabric_gpu_link(fabric, from) * fabric->gpus + to % fabric->gpus;

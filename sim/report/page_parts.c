@@ -313,8 +313,8 @@ static enum status put_table(const struct page_run *run, const char *sql, const 
     return status;
 }
 
-/* The sentence that answers, then what it looks like. The curve of a figure of its own, where there is one for the
- * scenario (plots/README.md), comes first. */
+/* The sentence that answers, then what it looks like. The curve of a figure made for the scenario, where there is one
+ * for the scenario (plots/README.md), comes first. */
 enum status page_answer(const struct page_run *run, struct diag *diag)
 {
     struct html_rows rows;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Whoever waits is told: how far a command is, how long the rest takes and what is sooner; not where it is short, and not with --quiet.
+# Whoever waits hears: how far a command is, how long the rest takes and what is sooner; not where it is short, and not with --quiet.
 set -euo pipefail
 # shellcheck source=/dev/null
 . "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
@@ -8,12 +8,12 @@ scenario one.yaml 'sweep: [{cluster.gpus: [64]}]'
 # From the first moment on: what else takes some seconds.
 export FLOPCAST_SILENT_S=0
 expect 0 "$FLOPCAST" run one.yaml --set run.steps=40
-cp out told
+cp out heard
 grep -qE '^run one: [0-9]+ s, .*; sooner: --fold slowest \(run.fold=slowest\), or --no-noise$' err || fail "run: $(<err)"
-# The answer is the same, whoever is told.
+# The answer is the same, whoever hears it.
 FLOPCAST_SILENT_S=3600 expect 0 "$FLOPCAST" run one.yaml --set run.steps=40
 [[ ! -s err ]] || fail "a short command says something: $(<err)"
-cmp out told || fail "another answer"
+cmp out heard || fail "another answer"
 expect 0 "$FLOPCAST" run one.yaml --set run.steps=40 --quiet
 [[ ! -s err ]] || fail "--quiet: $(<err)"
 # What would be sooner is not said of what is so already.

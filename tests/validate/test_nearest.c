@@ -64,14 +64,15 @@ static void test_find(void **state)
     struct nearest found;
     nearest_find(&found, &runs, &job, NULL);
     /* Of 30 rows 10 are in a fit, row 4 is the same run as row 3, row 6 has no error: 18 are left, 0 1 3 7 9 10 12 ...
-     * 27 28. Errors by size: 0 1 3 7 9 10 12 13 15 16 18 19 21 22 24 25 27 28: the median is 15.5 %, 90 % lie at 0.9 x
-     * 17 = 15.3: 25 + 0.3 x 2. Row 29 is in a fit, and further away than row 28: 9 fitted rows are as near. */
+     * 27 28. Row r is at a distance of r / 2, so 0 1 3 are nearer than NEAREST_FAR: their median is 1 %, 90 % lie at
+     * 0.9 x 2 = 1.8: 1 + 0.8 x 2. Row 29 is in a fit, and further away than row 28: 9 fitted rows are as near. */
     assert_int_equal(found.n, 18);
     assert_int_equal(found.runs[0].row, 0);
     assert_int_equal(found.runs[17].row, 28);
     assert_near(found.runs[17].distance, 14, EXACT);
-    assert_near(found.median, 0.155, EXACT);
-    assert_near(found.p90, 0.256, EXACT);
+    assert_int_equal(found.n_near, 3);
+    assert_near(found.median, 0.01, EXACT);
+    assert_near(found.p90, 0.026, EXACT);
     assert_int_equal(found.n_fitted, 9);
     nearest_find(&found, &runs, &job, "one");
     assert_int_equal(found.n, 17);
