@@ -54,8 +54,8 @@ says out "by gpus" "all others"
 grep -q "Lab One\|by layout" out && fail "--source two: $(<out)"
 expect 0 "$FLOPCAST" validate "${both[@]}" --source 'FIRST.*' --format csv
 [[ $(wc -l <out) == 5 ]] || fail "--source of a table: $(<out)"
-expect 0 "$FLOPCAST" validate "${both[@]}" --source none
-says out "no run that fits --source"
+expect 2 "$FLOPCAST" validate "${both[@]}" --source none
+says err "--source"
 
 # The page: what stands between the markers is written anew, the rest stays; writing it twice changes nothing.
 printf 'Before.\n\n<!-- begin: written by flopcast validate --page -->\nold\n<!-- end -->\n\nAfter.\n' >page.md
