@@ -267,7 +267,8 @@ static void adapt_to_fit(struct command_option *all)
 /* `model` has those that cut parameters. */
 static void adapt_to_model(struct command_option *all)
 {
-    static const char *const of_model[] = {"tensor", "pipeline", "virtual", "expert", "expert-tensor", "force", "format"};
+    static const char *const of_model[] = {
+        "tensor", "pipeline", "virtual", "expert", "expert-tensor", "force", "format"};
     struct command_option *kept = all;
     for (; all->name; all++)
         for (size_t i = 0; i < sizeof of_model / sizeof *of_model; i++)

@@ -269,7 +269,7 @@ struct measure {
     int *step_ranks; /* how many have ended it */
     ps_t from;
     double *carried; /* by link, bytes: from then on, to the end of the last step on the last rank */
-    bool *traced;           /* by rank; NULL: none */
+    bool *traced;    /* by rank; NULL: none */
     VEC(struct exec_span) spans;
     VEC(struct exec_host_span) host_spans;
 };

@@ -415,14 +415,15 @@ struct model_op {
     bool apart;      /* torch.compile leaves the kernel as it is */
     bool mm;         /* forward: aten.mm, a product with one matrix and without bias (with one it is aten.addmm, of all
                       * experts at once aten._grouped_mm), but a router's */
-    bool kept;       /* forward: selective activation checkpointing keeps what it computes and does not run it again, as
-                      * torchtitan's list says (_op_sac_save_list, the only one of a framework): every second aten.mm, from
-                      * the       first, without those of routers, which it does not count either; fused attention; reduce-scatters
-                      * and       all_to_alls, DeepEP's dispatch and combine too (recalled; from late 2025 on); copies to the host,
-                      * of the       numbers of rows, so that the host does not wait again (recalled). All else is made again,
-                      * products of       experts and those with a bias too. TransformerEngine's products and attention, which no
-                      * list names,       count as PyTorch's. Ignored: the maxima of FP8 inputs, which the list has; torch.compile
-                      * leaves out of       what is kept that which backward does not need */
+    bool
+        kept; /* forward: selective activation checkpointing keeps what it computes and does not run it again, as
+               * torchtitan's list says (_op_sac_save_list, the only one of a framework): every second aten.mm, from
+               * the       first, without those of routers, which it does not count either; fused attention;
+               * reduce-scatters and       all_to_alls, DeepEP's dispatch and combine too (recalled; from late 2025 on);
+               * copies to the host, of the       numbers of rows, so that the host does not wait again (recalled). All
+               * else is made again, products of       experts and those with a bias too. TransformerEngine's products
+               * and attention, which no list names,       count as PyTorch's. Ignored: the maxima of FP8 inputs, which
+               * the list has; torch.compile leaves out of       what is kept that which backward does not need */
 };
 
 /* The gradient of a linear layer's matrix, which nothing else in backward waits for. */
@@ -500,8 +501,7 @@ const char *model_type_names(struct arena *arena, struct diag *diag);
 /* Read a model file: our YAML (key "family:") or a Hugging Face config.json (key "model_type"), absent keys by that
  * family's defaults in the transformers library. What a config.json says and no shape can is an error; force: a
  * warning, and the model is another one. model_parse: of a text, not forced. */
-enum status model_load(
-    struct model_shape *out, const char *path, bool force, struct arena *arena, struct diag *diag);
+enum status model_load(struct model_shape *out, const char *path, bool force, struct arena *arena, struct diag *diag);
 enum status model_parse(
     struct model_shape *out, const char *name, const char *text, size_t n, struct arena *arena, struct diag *diag);
 

@@ -48,7 +48,7 @@ static uint64_t digest_point(uint64_t digest, const struct scenario_point *point
     options.name = options.description = options.assumptions = NULL;
     options.model_path = options.stack_path = options.cluster.topology = options.cluster.second_node = NULL;
     options.cluster.given = (struct hw){0}; /* what is given stands in the hardware */
-    options.force = false; /* it stands in the model */
+    options.force = false;                  /* it stands in the model */
     options.published = (struct scenario_published_options){0};
     options.goodput = (struct goodput_options){0}; /* a step does not read it */
     cluster.node_path = node.gpu_path = second.gpu_path = NULL;

@@ -124,13 +124,13 @@ cluster() {
 }
 cluster flat 8 4 1
 cluster rack 32 16 4
-same="checkpoint_stall_s node_interruptions software_interruptions gpu_interruptions link_interruptions mtbf_s spare_gpus"
+columns="checkpoint_stall_s node_interruptions software_interruptions gpu_interruptions link_interruptions mtbf_s spare_gpus"
 for of in flat rack; do
     expect 0 "$FLOPCAST" goodput plain.yaml --set cluster.topology=$of.yaml --set cluster.gpus=64 --set goodput.hot_spares=3 --set goodput.node_mtbf=900h \
         --set goodput.checkpoint_size=1TB --set goodput.checkpoint_interval=1h --format csv
     cp out $of.csv
 done
-for column in $same; do
+for column in $columns; do
     [[ $(cell flat.csv "$column") == "$(cell rack.csv "$column")" ]] || fail "$column: $(cell flat.csv "$column") of nodes, $(cell rack.csv "$column") of hosts"
 done
 holds "$(cell rack.csv node_interruptions) > 3 and $(cell rack.csv spare_gpus) == 24"

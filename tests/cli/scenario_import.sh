@@ -165,6 +165,7 @@ says alps.yaml "gpus: 64" "grad_reduce_in_fp32: false" "expandable_segments: tru
 says out "numactl --membind = 0-3 (of the launcher)" "not understood: 0"
 # Without torchrun each process has a GPU; what no known launcher takes is not left out in silence.
 gpus() { # gpus NUMBER COMMAND [HEAD]
+    # shellcheck disable=SC2016 # the script expands it
     printf '#!/bin/bash\n%s\nARGS=(%s)\n%s ${ARGS[@]}\n' "${3-}" "$model" "$2" >launch.sh
     expect 0 import launch.sh --topology h100 --out launch.yaml
     says launch.yaml "gpus: $1 "

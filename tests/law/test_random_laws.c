@@ -266,7 +266,7 @@ static double all_ranks_s(int warmup_steps, const struct drawn_point *point)
 static void more_warm_up_changes_nothing(void **state)
 {
     (void)state;
-    static const double LATER = 1e-9, COLD = 1e-3;
+    static const double LATER = 1e-3, COLD = 1e-3;
     double worst = 0;
     int taken = 0, retrying = 0, violations = 0;
     for (int number = 0; number < draws(); number++) {

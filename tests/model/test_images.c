@@ -47,8 +47,8 @@ static struct run run_file(const char *name)
     diag = DIAG_INIT;
     struct run r = {.arena = ARENA_INIT};
     struct model_shape shape;
-    if (model_load(
-            &shape, arena_printf(&r.arena, FLOPCAST_SOURCE_DIR "/scenarios/models/%s.yaml", name), false, &r.arena, &diag))
+    if (model_load(&shape, arena_printf(&r.arena, FLOPCAST_SOURCE_DIR "/scenarios/models/%s.yaml", name), false,
+            &r.arena, &diag))
         fail_msg("%s", diag.text);
     lay_out(&r, &shape, 1);
     return r;

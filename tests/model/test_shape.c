@@ -272,8 +272,8 @@ static void mistakes_are_reported_where_they_are(void **state)
 static void a_family_that_is_not_modelled_is_never_taken_for_another(void **state)
 {
     (void)state;
-    const char *const names[] = {"deepseek", "qwen2_5_vl", "falcon_mamba", "gemma3", "phi", "gptj", "gpt_neo", "roberta",
-        "mt5", "mllama", "mistral3", "Llama", "llama5"};
+    const char *const names[] = {"deepseek", "qwen2_5_vl", "falcon_mamba", "gemma3", "phi", "gptj", "gpt_neo",
+        "roberta", "mt5", "mllama", "mistral3", "Llama", "llama5"};
     struct arena arena = ARENA_INIT;
     static struct diag diag;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

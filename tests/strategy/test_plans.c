@@ -197,8 +197,8 @@ static void the_limiter_takes_the_oldest_free(void **state)
 }
 
 /* Three blocks: intervals of 1, 2 and 4 run 3, 1 and 0 of them again. Selective checkpointing runs c_proj of attention
- * again and, recomputation ending early, not the MLP's: of four products a block one, of d x d; where they have biases all
- * three. GPT without dropout, 64 wide, 2 x 32 tokens; flash attention is kept. */
+ * again and, recomputation ending early, not the MLP's: of four products a block one, of d x d; where they have biases
+ * all three. GPT without dropout, 64 wide, 2 x 32 tokens; flash attention is kept. */
 static void what_checkpointing_runs_again(void **state)
 {
     (void)state;
