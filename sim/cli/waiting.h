@@ -18,7 +18,7 @@ struct waiting;
 struct waiting *waiting_begin(
     const char *command, const char *name, const char *what, struct scenario_set *set, bool quiet);
 /* A scenario_progress: done of total jobs. */
-void waiting_count(void *waiting, int done, int total);
+void waiting_count(void *self, int done, int total);
 void waiting_end(struct waiting *waiting);
 
 #endif

@@ -99,7 +99,8 @@ static ps_t blocked_until(struct blocking *b, ps_t at)
     for (; b->wait < trace->waits.n && trace->waits.at[b->wait].start <= at; b->wait++)
         if (blocks(&trace->waits.at[b->wait]) && trace->waits.at[b->wait].end > b->until)
             b->until = trace->waits.at[b->wait].end;
-    for (; b->activity < trace->activities.n && trace->activities.at[b->activity].start <= at; b->activity++)
+    for (; trace->activities.at && b->activity < trace->activities.n && trace->activities.at[b->activity].start <= at;
+         b->activity++)
         if (blocks_as_copy(&trace->activities.at[b->activity]) && trace->activities.at[b->activity].returned > b->until)
             b->until = trace->activities.at[b->activity].returned;
     return b->until;
