@@ -15,8 +15,6 @@ expect 2 "$FLOPCAST" run a.db
 says err "this is a database; "
 expect 2 "$FLOPCAST" run nosuch.yaml
 says err "name a file that exists and can be read; \`flopcast files\` lists those that come along"
-expect 1 "$FLOPCAST" plot scaling
-says err "there is no such database here; name one by --db, or make one: flopcast run SCENARIO --db results/flopcast.db"
 
 # Words of other frameworks, in a file and by --set.
 word() { # word KEY SENTENCE

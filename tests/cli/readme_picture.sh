@@ -21,16 +21,3 @@ expect 0 "$FLOPCAST" $timeline
 expect 0 "$FLOPCAST" plot timeline --db p.db --out timeline.svg
 cmp timeline.svg "$FLOPCAST_SOURCE_DIR/plots/timeline.svg" ||
     fail "plots/timeline.svg is stale; draw it again: flopcast $timeline && flopcast plot timeline --db p.db --out plots/timeline.svg"
-
-# README's lines of T5 are among those printed; it leaves columns out.
-number=0
-while read -r model strategy protocols precision batch gpus tflops published deviation step peak published_peak peak_deviation; do
-    number=$((number + 1))
-    awk -v want="$model $strategy $protocols $precision $batch $gpus" -v figures="$tflops $published $deviation $step $peak $published_peak $peak_deviation" '
-        $1 " " $2 " " $3 " " $4 " " $5 " " $6 == want {
-            n = split(figures, figure, " ")
-            for (i = 1; i <= n; i++) { found = 0; for (k = 7; k <= NF; k++) found = found || $k == figure[i]; if (!found) exit 1 }
-            ok = 1 }
-        END { exit !ok }' t5.txt || fail "README's line of $gpus GPUs is not what is printed: $(grep -E "^t5-11b.* $protocols +$precision +$batch +$gpus " t5.txt)"
-done < <(sed -n 's/^    \(t5-11b  FULL_SHARD.*\)/\1/p' "$FLOPCAST_SOURCE_DIR/README.md")
-((number >= 2)) || fail "README has $number lines of T5"
