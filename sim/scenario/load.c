@@ -234,17 +234,17 @@ void strategy_word_take(struct scenario *options, const char *prefix, struct con
     const struct config_field *field = config_field_at(&scenario_table, word->path, &at);
     BUG_IF(!said || config_parse(&doc, word->word, word->value, strlen(word->value), diag) != STATUS_OK,
         "'%s' is no word for a strategy", word->word);
-    with.strategy.kind = word->kind;
+    with.strategy.kind = (int)word->kind;
     config_assign(word->path, said->at, config_root(doc), &scenario_table, &with, arena, NULL, diag);
     config_free(doc);
-    with.strategy.kind = word->kind;
+    with.strategy.kind = (int)word->kind;
     given = find_origin(origins, path);
     const char *other = config_value_text(field, (const char *)options + at, arena);
     bool differs = given && strcmp(other, word->value) != 0;
     if (differs && given->kind == said->kind)
         diag_input(diag, given->at, "'%s' is %s, but strategy '%s' means %s; leave one of the two out", word->path,
             other, word->word, word->value);
-    options->strategy.kind = word->kind;
+    options->strategy.kind = (int)word->kind;
     if (differs && said->kind == ORIGIN_FILE) /* the other one is from the command line */
         return;
     config_copy(options, &with, word->path, &scenario_table);
