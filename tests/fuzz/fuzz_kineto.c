@@ -54,7 +54,7 @@ static void sum_up(const uint8_t *data, size_t size)
         struct trace_sum sum;
         check_steps(&trace);
         trace_sum(&sum, &trace);
-        double parts_s = sum.compute_s + sum.exposed_s + sum.copies_s + sum.idle_s;
+        double parts_s = sum.compute_s + sum.exposed_s + sum.copies_s + sum.host_s + sum.idle_s;
         BUG_IF(!(fabs(parts_s - sum.step_s) <= 1e-9 * sum.step_s), "parts of %g s in %g", parts_s, sum.step_s);
         trace_sum_free(&sum);
     }
