@@ -61,8 +61,10 @@ void screen_wrap(FILE *out, const char *head, const char *text)
     int width = (screen > 0 ? least_of(screen, LONGEST) : LONGEST) - at;
     width = width > SHORTEST ? width : SHORTEST;
     for (const char *before = head; *text; before = "") {
-        int n = words_in(text, width);
-        fprintf(out, "%*s%.*s\n", at, before, n, text);
+        int n = words_in(text, width), shown = n;
+        while (shown > 1 && text[shown - 1] == ' ')
+            shown--;
+        fprintf(out, "%*s%.*s\n", at, before, shown, text);
         text += n + (text[n] == ' ' || text[n] == '\n');
     }
 }

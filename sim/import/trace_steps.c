@@ -131,40 +131,21 @@ static double alike(const struct sequence *sequence, int period)
     return (double)same / (sequence->n - period);
 }
 
-struct stream {
-    int32_t number;
-    ps_t busy;
-};
-
 /* The kernels of the stream that was busiest with them. */
 static struct sequence busiest(const struct trace *trace)
 {
     struct sequence sequence = {0};
-    VEC(struct stream) streams = {0};
-    int best = 0;
-    for (int i = 0; i < trace->activities.n; i++) {
-        const struct trace_activity *activity = &trace->activities.at[i];
-        int s = 0;
-        if (!is_kernel(activity))
-            continue;
-        while (s < streams.n && streams.at[s].number != activity->stream)
-            s++;
-        if (s == streams.n)
-            vec_push(&streams, (struct stream){activity->stream, 0});
-        streams.at[s].busy += activity->end - activity->start;
-        best = streams.at[s].busy > streams.at[best].busy ? s : best;
-    }
+    int32_t stream = trace_compute_stream(trace);
     size_t room = (size_t)trace->activities.n + 1;
     sequence.names = xcalloc(room, sizeof *sequence.names);
     sequence.activities = xcalloc(room, sizeof *sequence.activities);
-    for (int i = 0; i < trace->activities.n && streams.n > 0; i++) {
+    for (int i = 0; i < trace->activities.n; i++) {
         const struct trace_activity *activity = &trace->activities.at[i];
-        if (!is_kernel(activity) || activity->stream != streams.at[best].number)
+        if (!is_kernel(activity) || activity->stream != stream)
             continue;
         sequence.names[sequence.n] = activity->name;
         sequence.activities[sequence.n++] = i;
     }
-    vec_free(&streams);
     return sequence;
 }
 

@@ -53,7 +53,7 @@ killed_until_done() { # killed_until_done DATABASE
     : >witnesses
     while :; do
         "$FLOPCAST" run "$file" "${sweep[@]}" --db "$1" --quiet 2>err & # no function: $! must be the program itself
-        microseconds=$((60000 + took * RANDOM / 262144))
+        microseconds=$(((60000 + took * RANDOM / 262144) * (10 + starts) / 10)) # longer each time: a busy machine must come to an end, too
         sleep "$(printf '%d.%06d' $((microseconds / 1000000)) $((microseconds % 1000000)))"
         kill -9 $! 2>/dev/null || true
         status=0
