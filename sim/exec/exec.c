@@ -484,7 +484,8 @@ void sim_follow(struct sim *sim, const struct sim *reference)
     sim->memory.before_steps = (int32_t)(reference->options->warmup_steps - sim->options->warmup_steps);
 }
 
-/* A host of eight is 7 % behind in a burst (host_jitter 5 %), which is 0.1 % of a step that is host-bound to 2 %. */
+/* The slowest host of eight is 3 % behind in a burst of 100 ms (host_jitter 20 %), which is 0.06 % of a step that is
+ * host-bound to 2 %. */
 static const double HOSTS_MATTER = 0.02;
 
 static void refer(struct exec_reference *to, const struct sim *sim)

@@ -10,22 +10,25 @@
  * through L2: a collective that waits, or is in its latency, takes none.
  *
  * Noise: persistent speed of each GPU, slow hosts, jitter per kernel, per collective and per host burst, pauses of the
- * host; one random stream per entity. A collective over nodes takes as long as the slowest of its links makes it: one
- * draw from the distribution of the greatest of as many as it reaches NICs on all its nodes, each of mean 1 and
- * independent of the others (so it loses with the logarithm of their number, and tables of nccl-tests, mostly of two
- * nodes, are taken to be without). In a node, and of a message, it is one link. GPUs may be slow, from a time on
- * (fabric/degrade.h). With all noise off and no GPU slower than another, ranks are alike and one is simulated for all
- * (fold); the answer equals the unfolded one exactly. Where links differ (a network of switches, degraded links), that
- * holds for a group whose only instance is the whole job, and without degraded links for groups inside a node; a plan
- * with others is not folded, nor one where messages of some ranks of a program cross nodes and those of others do not.
+ * host; one random stream per entity. What a host does is late or early in independent parts: a burst (its work from
+ * one blocking point to the next) of W ms differs by host_jitter over the root of W, one of less than a millisecond by
+ * host_jitter, as traces have it (results/measured/host_jitter.csv); hosts do not differ for longer than that. A
+ * collective over nodes takes as long as the slowest of its links makes it: one draw from the distribution of the
+ * greatest of as many as it reaches NICs on all its nodes, each of mean 1 and independent of the others (so it loses
+ * with the logarithm of their number, and tables of nccl-tests, mostly of two nodes, are taken to be without). In a
+ * node, and of a message, it is one link. GPUs may be slow, from a time on (fabric/degrade.h). With all noise off and
+ * no GPU slower than another, ranks are alike and one is simulated for all (fold); the answer equals the unfolded one
+ * exactly. Where links differ (a network of switches, degraded links), that holds for a group whose only instance is
+ * the whole job, and without degraded links for groups inside a node; a plan with others is not folded, nor one where
+ * messages of some ranks of a program cross nodes and those of others do not.
  *
  * With noise FOLD_SLOWEST simulates the nodes that all others wait for. Ranks that meet in collectives of a model that
  * they share (not of data parallelism alone) are in lockstep; nodes that such sets or messages join are a unit. The
  * four units with the slowest GPUs are there, 32 ranks at least, and data parallelism waits for these alone. One rank
  * stands for a set, with the speed of its slowest GPU. Where a quiet run waits for hosts for more than 2 %, units are
  * there up to 512 ranks at least, and all ranks of their sets; beyond, that the slowest of all hosts is behind the
- * slowest of these is in their bursts, in the mean (normal order statistics by Blom, over the root of the bursts
- * between two meetings of data parallelism). Pauses of all ranks fall on those that are there. Ignored: jitter of
+ * slowest of these is in their bursts, in the mean (normal order statistics by Blom, of what they do between two
+ * meetings of data parallelism). Pauses of all ranks fall on those that are there. Ignored: jitter of
  * kernels and messages in the other units and within a set. Peaks of memory are those of a run without noise or of
  * these ranks, the breakdown is of ranks that wait less than others. It needs gpu_speed_spread, no slow GPU, and no
  * link that nodes share; else every rank is simulated. Step times are within 1 % of those of every rank, most within

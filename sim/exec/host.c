@@ -82,11 +82,18 @@ static ps_t after_pause(const struct sim *sim, struct rank *rank)
     return end;
 }
 
+double host_jitter(const struct sim *sim, double work_s)
+{
+    static const double JITTER_OF_S = 1e-3; /* of noise.host_jitter */
+    return sim->options->noise.host_jitter * sqrt(JITTER_OF_S / fmax(work_s, JITTER_OF_S));
+}
+
 /* A new segment begins now with op first, whose cost the host pays; it may stop from op `from` on. */
 static void begin_segment(struct sim *sim, int rank_index, int32_t first, int32_t from)
 {
     struct rank *rank = &sim->ranks[rank_index];
-    double sigma = sim->options->noise.host_jitter;
+    const double *prefix_s = rank->tables->host_prefix_s;
+    double sigma = host_jitter(sim, prefix_s[rank->tables->next_block[from]] - prefix_s[first]);
     rank->host_factor = (sigma > 0 ? rng_lognormal_mean1(&rank->host_noise, sigma) : 1) * sim->fold.host_factor;
     rank->host_state = HOST_RUNNING;
     rank->host_base = after_pause(sim, rank);

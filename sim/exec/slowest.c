@@ -103,25 +103,25 @@ static int watch(struct sim *sim, const struct parts *parts, const struct gpu_sp
     return taken;
 }
 
-/* How many bursts of the host lie between two meetings of data parallelism in a step, in the mean; 1 at least. */
-static double bursts_between_meetings(const struct plan *plan)
+/* What a host does between two meetings of data parallelism in a step, in the mean over programs. */
+static double work_between_meetings_s(const struct plan *plan)
 {
-    double blocks = 0, meetings = 0;
+    double work_s = 0, meetings = 0;
     for (int p = 0; p < plan->n_programs; p++)
         for (int i = 0; i < plan->programs[p].ops.n; i++) {
             const struct plan_op *op = &plan->programs[p].ops.at[i];
-            blocks += op->kind == OP_HOST_WAIT;
+            work_s += (double)op->host_s;
             meetings += op->kind == OP_COLLECTIVE && plan->collectives.at[op->index].serves == PARALLEL_DATA;
         }
-    return fmax(1, blocks / fmax(1, meetings));
+    return work_s / fmax(1, meetings);
 }
 
-/* The slowest host of all beside the slowest of those that are watched, expected: of the mean of their bursts. */
+/* The slowest host of all beside the slowest of those that are watched, expected. */
 static double slower_hosts(const struct sim *sim, int watched)
 {
     int ranks = sim->plan->mesh.ranks;
     double further = rng_normal_score(ranks - 1, ranks) - rng_normal_score(watched - 1, watched);
-    return exp(further * sim->options->noise.host_jitter / sqrt(bursts_between_meetings(sim->plan)));
+    return exp(further * host_jitter(sim, work_between_meetings_s(sim->plan)));
 }
 
 int stand_in(const struct sim *sim, int number)

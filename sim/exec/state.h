@@ -498,6 +498,8 @@ void ahead_rearm(struct sim *sim, int rank);
  * drained it waits for the last of all kernels issued, whose end is an event anyway.) */
 int64_t host_wants(const struct rank *rank);
 void host_begin_step(struct sim *sim, int rank);
+/* Log-standard deviation of a burst of so much work. */
+double host_jitter(const struct sim *sim, double work_s);
 /* When the rank's host thread stops for a while the next time, counted from `after`. */
 void host_draw_pause(const struct sim *sim, struct rank *rank, ps_t after);
 void host_check(struct sim *sim, int rank); /* a blocked host looks whether it may go on */

@@ -73,7 +73,7 @@ static const struct config_field cluster_fields[] = {
     OPTIONAL(network_jitter,
         "Log-standard deviation of a collective's duration by the luck of one of its links between nodes, transient.",
         HW_SPREAD),
-    OPTIONAL(host_jitter, "Log-standard deviation of a host burst, transient.", HW_SPREAD),
+    OPTIONAL(host_jitter, "Log-standard deviation of a host burst of 1 ms or less; of more, over the root of its ms.", HW_SPREAD),
     OPTIONAL(straggler_share, "Share of hosts whose GPUs are slow, persistent.", HW_SPREAD),
     OPTIONAL(straggler_slowdown, "By how much longer kernels take on a slow host.", HW_SPREAD),
     OPTIONAL(switch_port_power, "Power of a port of a switch, with its transceiver. Default: 20 W.", HW_ANY_POWER),

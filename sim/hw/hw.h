@@ -195,7 +195,8 @@ struct hw_cluster {
     struct quantity gpu_speed_spread_below; /* the same of compute below it */
     struct quantity kernel_jitter;          /* transient, per kernel: log-standard deviation */
     struct quantity network_jitter; /* transient, of one link between nodes in one collective: log-standard deviation */
-    struct quantity host_jitter;    /* transient, per host burst: log-standard deviation */
+    struct quantity host_jitter;    /* log-standard deviation of a host burst of 1 ms or less; of more, over the root
+                                     * of its ms */
     struct quantity straggler_share, straggler_slowdown; /* persistent: hosts that are slow; how much longer kernels
                                                             take there, fraction */
     /* Optional (hw/power.h). */

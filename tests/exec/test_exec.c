@@ -221,6 +221,31 @@ static void a_collective_waits_for_the_slowest_link(void **state)
     }
 }
 
+/* A step that waits for its host alone, whose bursts end where it waits for the GPU: of 100 ms in one burst, in 100,
+ * and in 400 of a quarter each. Bursts are independent, so in 900 steps the step's spread is a tenth of that of 1 ms
+ * for the first two; bursts below 1 ms differ as one of 1 ms does, so twice less than if they went on growing. The
+ * error of a standard deviation is 1 / sqrt(2 x 900). */
+static void a_host_is_late_in_independent_parts(void **state)
+{
+    (void)state;
+    const double sigma = 0.2, work_s = 100e-3, want[] = {sigma / sqrt(100), sigma / sqrt(100), sigma / sqrt(400)};
+    const int bursts[] = {1, 100, 400};
+    for (int i = 0; i < 3; i++) {
+        struct fixture f;
+        begin(&f, 1);
+        for (int b = 0; b < bursts[i]; b++) {
+            int kernel = mover(&f, STREAM_COMPUTE, 0, work_s / bursts[i]);
+            plan_host_wait(&f.builder, "synchronize", kernel, 0);
+        }
+        f.options.steps = 900;
+        f.options.noise.host_jitter = sigma;
+        run(&f);
+        assert_true(fabs(f.result.step_time_s / work_s - 1) < 4 * want[i] / sqrt(900));
+        assert_true(fabs(f.result.step_time_sd_s / work_s / want[i] - 1) < 4 / sqrt(2 * 900));
+        end(&f);
+    }
+}
+
 /* The same gather, whose result another stream casts for 4 ms before compute goes on, as a step's end does behind
  * FSDP's last reduce-scatter: compute lacks the collective for its 1.11 ms, and the cast for the rest. Compute's own
  * first kernel hides 1 ms of the gather, unless the gather has to wait for it. */
@@ -484,6 +509,7 @@ int main(void)
         cmocka_unit_test(links_are_used_as_in_the_measured_steps),
         cmocka_unit_test(nvlinks_are_counted_without_nics),
         cmocka_unit_test(network_jitter_stretches_collectives),
+        cmocka_unit_test(a_host_is_late_in_independent_parts),
         cmocka_unit_test(a_collective_waits_for_the_slowest_link),
         cmocka_unit_test(a_collective_is_exposed_behind_the_kernel_that_waits_for_it),
         cmocka_unit_test(waits_beside_a_collective_are_exposed),
