@@ -176,6 +176,11 @@ awk '$1 ~ /^[0-9]+$/ { $6 *= 2; $7 /= 2; $8 /= 2; $10 *= 2; $11 /= 2; $12 /= 2 }
 expect 0 "$FLOPCAST" calibrate check slow.txt --topology "$h100"
 says out "median error over 2 sizes of 1 MiB and more: 50.0 %" "calibrate fit nccl LOG... --topology FILE --out MINE.yaml"
 
+# Two of four A100 in a mesh of NVLinks have a third of a GPU's links, 80 of 240 GB/s: about 72 measured (nccl-tests#331), as an all_to_all of two.
+perlmutter() { "$FLOPCAST" collective "$1" --topology perlmutter-a100 --gpus 2 --bytes 1G --format csv | tail -n 1 | cut -d, -f4; }
+awk -v pair="$(perlmutter send_recv)" -v two="$(perlmutter all_to_all)" 'BEGIN { exit !(pair > 60 && pair < 80 && pair < 1.05 * two && two < 1.05 * pair) }' ||
+    fail "a pair of a mesh: $(perlmutter send_recv) GB/s, all_to_all $(perlmutter all_to_all)"
+
 # Groups of a mesh, all at once. Those that share no link are as fast as one alone: 8 neighbours on one node. Eight groups of one
 # GPU a node share the node's one NIC: each has an eighth of the busbw that one alone has, at 1 GiB, where latency is below 1 %.
 busbw() { # arguments of flopcast collective all_reduce

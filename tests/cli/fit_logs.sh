@@ -70,6 +70,18 @@ tr '\n' ' ' <out >line
 says line "reaches 33 % of the busbw that is predicted of sizes of 1 MiB and more: the network is slow; look at GPUDirect RDMA"
 expect 0 fit sick.txt --topology h100-8x400g
 says err "nccl_efficiency of the cluster becomes 0." "healthy networks reach 0.9 and more"
+# 16 H100 at half the busbw of NVLSTree (nccl#2409), where a hierarchical all_reduce would take as long: NCCL has none, so the network is slow.
+{
+    echo '#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong'
+    echo '  1073741824     268435456     float     sum      -1  9299.0  115.47  216.50      0  9299.0  115.47  216.50      0'
+    echo '  8589934592    2147483648     float     sum      -1 69724.0  123.20  231.00      0 69724.0  123.20  231.00      0'
+} >half.txt
+half=(half.txt --topology h100-8x400g --collective all_reduce --ranks 16 --nodes 2)
+expect 0 "$FLOPCAST" calibrate check "${half[@]}"
+says out "reaches 50 % of the busbw that is predicted of sizes of 1 MiB and more: the network is slow; look at GPUDirect RDMA"
+if grep -q "agrees as\|Hierarchical" out; then fail "$(<out)"; fi
+expect 0 fit "${half[@]}"
+if grep -q "agrees as\|fitted as" out err; then fail "$(<out) $(<err)"; fi
 # GPUs of another model are reported; so is a file that cannot be written, and no half of it is left.
 sed '1i# gpu: H100' one.txt >other.txt
 expect 0 fit other.txt --topology topologies/clusters/a100-80gb-8x200g.yaml
