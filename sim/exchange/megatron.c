@@ -179,7 +179,10 @@ const struct rule megatron_rules[] = {
      "--moe-router-fusion --moe-use-legacy-grouped-gemm --moe-apply-probs-on-input "
      "--moe-token-dispatcher-padding --mla-down-proj-fusion --use-transformer-engine-op-fuser",
         RULE_SLIGHT, NULL, "kernels are fused as in Megatron-LM's default"},
-    {"--enable-cuda-graph --external-cuda-graph", RULE_SET, "train.cuda_graphs", "true"},
+    {"--enable-cuda-graph --external-cuda-graph", RULE_SET, "train.cuda_graphs", "layer"},
+    {"--cuda-graph-impl", RULE_WORDS, "train.cuda_graphs",
+        "none=none local=layer transformer_engine=layer full_iteration=full_iteration"},
+    {"--cuda-graph-scope", RULE_WORDS, "train.cuda_graphs", "full_iteration=full_iteration full=layer"},
     {"--cuda-graph-* --delay-wgrad-compute --batch-invariant-mode --deterministic-mode --ep-overlap-*", RULE_REFUSED,
         NULL, "kernels are issued one by one, by the host, in the default's order"},
     /* Experts. */

@@ -62,7 +62,7 @@ bool kernel_same(const struct kernel_work *a, const struct kernel_work *b)
            a->write_bytes == b->write_bytes && a->added_bytes == b->added_bytes && a->row_pieces == b->row_pieces &&
            a->m == b->m && a->n == b->n && a->k == b->k && a->batch == b->batch && a->gathers == b->gathers &&
            a->pieces == b->pieces && a->recorded_ns == b->recorded_ns && a->causal == b->causal &&
-           a->window == b->window && a->backward == b->backward && a->pairs == b->pairs;
+           a->window == b->window && a->backward == b->backward && a->pairs == b->pairs && a->graphed == b->graphed;
 }
 
 /* Of the members in which kernels differ in practice; kernels of the same digest may differ in others. */
@@ -154,6 +154,9 @@ static struct kernel_time recorded(const struct kernel_work *work, const struct 
     return time;
 }
 
+/* Of kernel_floor: 2.621 us in a stream and 1.337 in a graph on A100, 2.427 and 1.260 on H200. */
+static const double SAVED_IN_GRAPH = 0.485;
+
 struct kernel_time kernel_time(const struct kernel_work *work, const struct hw_gpu *gpu, struct kernel_share share)
 {
     BUG_IF(!(share.sms > 0) || share.sms > gpu->sms.value, "a kernel on %g of %g SMs", share.sms, gpu->sms.value);
@@ -177,6 +180,8 @@ struct kernel_time kernel_time(const struct kernel_work *work, const struct hw_g
         .start_s = gpu->overlap_start.value,
     };
     time.compute_s = with_accumulation(work, gpu, time);
+    if (work->graphed)
+        time.floor_s = fmax(0, time.floor_s - SAVED_IN_GRAPH * gpu->kernel_floor.value);
     return time;
 }
 

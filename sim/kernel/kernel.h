@@ -25,7 +25,8 @@
  *   Ignored: links that GPUs share.
  * - decoding images: host_image_s for each image of each GPU, independent of GPU and collectives. Ignored: these host
  *   threads share cores with the training loop.
- * - floor: kernel_floor or gemm_floor; a kernel is never shorter. Where a collective is resident when it starts,
+ * - floor: kernel_floor or gemm_floor, in a CUDA graph less 0.485 of kernel_floor (tiny kernels in a row on A100 and
+ *   H200, results/measured/launch.csv); a kernel is never shorter. Where a collective is resident when it starts,
  *   overlap_start more: a cost of each kernel, which only short ones feel.
  *
  * What stands beside collectives was checked on kernels in traces of training jobs and on published slowdowns
@@ -89,8 +90,9 @@ struct kernel_work {
                        sequence, in the mean (kernel/documents.h); 0: a sequence is one document */
     bool gathers;   /* GEMM: one operand is gathered from an image by the kernel itself (convolution) */
     int64_t window; /* causal attention: keys that a query sees, fewer than n; 0: all before it */
-    int64_t recorded_ns;   /* what it took alone, by a trace: compute and memory are as much longer or shorter together;
-                              0:   what is said above holds */
+    int64_t recorded_ns; /* what it took alone, by a trace: compute and memory are as much longer or shorter together;
+                            0:   what is said above holds */
+    bool graphed; /* a node of a CUDA graph, which begins sooner after the one before it than a launch into a stream */
     bool causal, backward; /* attention: flop counts half of the pairs of queries and keys; the gradient's kernel */
 };
 

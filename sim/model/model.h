@@ -327,7 +327,9 @@ struct model_workload {
     bool fp4;         /* with it: in NVFP4 in place of FP8; fp8_recipe is not read */
     int fp8_recipe;   /* enum fp8_recipe */
     bool frozen_once; /* a frozen matrix in FP8 lies there without its transpose, which is made for each use */
-    bool fp8_weights; /* tensorwise: matrices come in FP8 (FSDP's float8 all-gather) */
+    bool any_layout; /* FP8 products with a scale of the whole operand take it as it lies, along either side: nothing is
+                      * transposed (Blackwell; TransformerEngine's is_non_tn_fp8_gemm_supported()) */
+    bool fp8_weights;  /* tensorwise: matrices come in FP8 (FSDP's float8 all-gather) */
     bool drops_logits; /* the training loop lets go of them before backward (torchtitan does; a loop that keeps
                         * its `outputs` does not) */
     struct model_parallel parallel; /* sequences above are whole ones; the model is model_shard()'s */
@@ -356,6 +358,8 @@ struct model_workload {
 
 /* Bytes of an element of an operand in FP8 or NVFP4, with its share of the scales of blocks. */
 double model_narrow_bytes(const struct model_workload *workload);
+/* Whether backward passes want operands in FP8 or NVFP4 along their other side. */
+bool model_turns_fp8(const struct model_workload *workload);
 /* Whether this weight is kept in FP8 (or NVFP4) beside its transpose, as FUSION_TRANSFORMER_ENGINE multiplies by it. */
 bool model_keeps_fp8(
     const struct model *model, const struct model_workload *workload, const struct model_tensor *tensor);

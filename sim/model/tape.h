@@ -33,7 +33,8 @@ struct tape;
  * multiples of 16, and adapters (LoRA's lora_A and lora_B are no layers of TransformerEngine in peft, NeMo and
  * Megatron-Bridge). A frozen matrix has no gradient: nothing is transposed for it but the weight (TransformerEngine 2;
  * 1.x writes transposes that nobody reads), with frozen_once by a kernel before each use. Ignored: the kernel that
- * updates scales and the all_reduce of the largest values, some kB a step.
+ * updates scales and the all_reduce of the largest values, some kB a step. With any_layout (Blackwell) nothing is
+ * transposed: one copy of each operand serves all three.
  *
  * With FUSION_TRANSFORMER_ENGINE as Megatron-Core has it: weights lie in FP8 beside their transposes, which the
  * strategy makes once a step, not each micro-step; with sequence what the ranks of AXIS_TP gather in blocks is cast

@@ -25,6 +25,11 @@ double model_narrow_bytes(const struct model_workload *workload)
     return workload->fp4 ? KERNEL_FP4_BYTES : workload->fp8_recipe == FP8_MXFP8 ? block_bytes : FP8_BYTES;
 }
 
+bool model_turns_fp8(const struct model_workload *workload)
+{
+    return !workload->any_layout || workload->fp4 || workload->fp8_recipe == FP8_MXFP8;
+}
+
 static int narrow_buffer(struct tape *tape, const char *name, int64_t rows, int64_t cols)
 {
     if (!by_block(tape))
@@ -142,6 +147,8 @@ static bool keeps_weights(const struct tape *tape)
 /* Of what is in FP8 or NVFP4 already. */
 static int transpose(struct tape *tape, const char *name, int from, int64_t rows, int64_t cols)
 {
+    if (!model_turns_fp8(tape->workload))
+        return from;
     double bytes = (double)rows * (double)cols * model_narrow_bytes(tape->workload);
     int to = narrow_buffer(tape, name, cols, rows);
     tape_launch(tape, name, kernel_stream(KERNEL_COPY, bytes, bytes, 0), 0, BUFFERS(to, from));
@@ -162,6 +169,8 @@ static int cast_transpose(struct tape *tape, const char *name, int from, int64_t
         *transposed = cast(tape, turned, from, cols, rows, CAST_OPS + HADAMARD_OPS);
         return plain;
     }
+    if (!model_turns_fp8(tape->workload))
+        return *transposed = cast(tape, name, from, rows, cols, CAST_OPS);
     int plain = narrow_buffer(tape, name, rows, cols);
     *transposed = narrow_buffer(tape, turned, cols, rows);
     tape_launch(tape, name,

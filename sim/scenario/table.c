@@ -157,10 +157,11 @@ static const struct config_field train_fields[] = {
          "activations of the first blocks, as many, are copied to host memory and back, as TransformerEngine does for "
          "Megatron-LM's option of that name"),
         .min = 0, .max = 1 << 20},
-    {TRAIN("cuda_graphs", FIELD_BOOL, cuda_graphs,
-        "each pass through a block is a CUDA graph, which costs the host one launch, as Megatron-LM's "
-        "--enable-cuda-graph "
-        "and torch.compile's mode reduce-overhead have it")},
+    {TRAIN("cuda_graphs", FIELD_ENUM, cuda_graphs,
+         "what is a CUDA graph, which costs the host one launch: layer, each pass through a block (Megatron-LM's "
+         "--cuda-graph-impl local, transformer_engine, torch.compile's mode reduce-overhead); full_iteration, forward "
+         "and backward passes of a step (strategy megatron)"),
+        .names = cuda_graphs_names},
     {TRAIN("moe_aux_loss", FIELD_BOOL, moe_aux_loss,
         "mixture of experts: the loss that balances them, of Megatron-LM's moe_router_load_balancing_type aux_loss")},
     {TRAIN("memory_format", FIELD_ENUM, memory_format, "layout of images in memory"), .names = image_format_names},
@@ -272,7 +273,7 @@ static const struct config_field noise_fields[] = {
     NOISE(kernel_jitter, "per kernel: log-standard deviation of its duration"),
     NOISE(network_jitter,
         "per collective and link between nodes: log-standard deviation of its duration; the slowest link decides"),
-    NOISE(host_jitter, "per host burst: log-standard deviation"),
+    NOISE(host_jitter, "of a host burst of 1 ms: log-standard deviation"),
     NOISE(straggler_share, "probability that a host is slow (a node; of a rack a tray), where GPUs differ at all "
                            "(gpu_speed_spread); a point is the mean"),
     NOISE(straggler_slowdown, "by how much longer kernels take on a slow host"),

@@ -32,6 +32,9 @@ static void check_graphs(const struct job_check *job)
         diag_input(job->diag, job_at(job, "train.cuda_graphs"),
             "a CUDA graph of a block cannot hold the host's wait for the tokens of each expert; give "
             "train.moe_expert_capacity_factor and train.moe_pad_expert_input_to_capacity, or leave it out");
+    if (train->cuda_graphs == CUDA_GRAPHS_FULL_ITERATION && job->options->kind != STRATEGY_MEGATRON)
+        diag_input(job->diag, job_at(job, "train.cuda_graphs"),
+            "full_iteration is Megatron-LM's graph of a step; give strategy megatron, or layer");
 }
 
 /* Megatron-LM's moe_layer.py demands it. */

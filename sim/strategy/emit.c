@@ -284,6 +284,13 @@ static double launched_s(const struct emit *emit, const struct model_op *op, dou
     return op->inner && inner_s > 0 ? inner_s : issue_s;
 }
 
+static struct kernel_work launched(const struct emit *emit, const struct model_op *op)
+{
+    struct kernel_work work = op->work;
+    work.graphed = emit->replays || emit->options->train.cuda_graphs == CUDA_GRAPHS_FULL_ITERATION;
+    return work;
+}
+
 static void emit_comm(struct emit *emit, const char *name, const struct model_op *op)
 {
     const struct model_comm *comm = &op->comm;
@@ -322,7 +329,8 @@ static void emit_op(struct emit *emit, const struct model_segment *at, const str
     const char *name = emit_name(emit, at->layer, op->name);
     switch (op->kind) {
     case MODEL_KERNEL:
-        plan_kernel(builder, STREAM_COMPUTE, name, op->work, launched_s(emit, op, issue_s + of_experts_s(emit, op)));
+        plan_kernel(
+            builder, STREAM_COMPUTE, name, launched(emit, op), launched_s(emit, op, issue_s + of_experts_s(emit, op)));
         if (op->work.kind == KERNEL_ATTENTION && op->masked_flop > 0)
             builder->program->skipped_flop += op->work.flop * op->masked_flop / (op->model_flop - op->masked_flop);
         break;
@@ -336,7 +344,7 @@ static void emit_op(struct emit *emit, const struct model_segment *at, const str
         plan_host_wait(builder, name, plan_last_op(builder, STREAM_COMPUTE), 0);
         break;
     }
-    emit->replays = emit->options->train.cuda_graphs && at->kind == SEGMENT_BLOCK;
+    emit->replays = emit->options->train.cuda_graphs == CUDA_GRAPHS_LAYER && at->kind == SEGMENT_BLOCK;
 }
 
 static void forward_op(struct emit *emit, const struct model_segment *at, const struct model_op *op)

@@ -87,7 +87,7 @@ struct emit {
     int64_t main_grad_bytes;   /* GEMMs add matrices' gradients to buffers of such elements; 0: they make a tensor */
     bool overwrites_main_grad; /* they write them and add nothing */
     unsigned recomputed_parts; /* of blocks, see strategy_recomputed_parts() */
-    bool replays;              /* cuda_graphs: of the ops of a block that follow its first one */
+    bool replays;              /* cuda_graphs layer: of the ops of a block that follow its first one */
     int comm_queue;            /* of the model's communications: STREAM_COMM, unless the strategy sets another */
     plan_wait comm;            /* the last of them */
     int norm_group;            /* ranks that add up the norm of their gradients, or PLAN_NO_OP: each has all */

@@ -17,8 +17,8 @@
  * FP8 (precision fp8_mixed with fusion transformer_engine): weights that multiply in it are kept beside their
  * transposes, both made once a step; with fp8_param_gather there are no 16-bit ones, and gathers have a byte an
  * element. Frozen ones are FP8, too; with fp8_param_gather they lie there once, without a transpose, which is made for
- * each use (MLPerf's llama2_70b_lora runs on an H200 with all of the 69 GB, TP 1: two copies would not fit). Ignored:
- * that Blackwell multiplies them as they lie.
+ * each use (MLPerf's llama2_70b_lora runs on an H200 with all of the 69 GB, TP 1: two copies would not fit). Blackwell
+ * multiplies all as they lie, so there are no transposes (workload.any_layout).
  *   fp8_recipe mxfp8: each copy has its scales, so with fp8_param_gather gathers are in 16 bits and both
  * are made behind (reuse_grad_buf_for_mxfp8_param_ag, recalled). fp4_mixed: weights are kept in 16 bits and, made once
  * a step after a pass for the largest value, twice in NVFP4.
@@ -158,7 +158,7 @@ static double kept_bytes(const struct megatron *self, double elements)
 /* Copies that are made for the step, and elements of which they are. */
 static int n_copies(const struct megatron *self)
 {
-    return gathers_fp8(self) ? 1 : 2;
+    return (gathers_fp8(self) ? 0 : 1) + (model_turns_fp8(&self->emit->workload) ? 1 : 0);
 }
 
 static double copied_elements(const struct megatron *self)
@@ -379,7 +379,7 @@ static void copy_weights(struct megatron *self)
     double read = gathered_bytes(self, elements), written = megatron_narrow_bytes(self, elements * n_copies(self));
     if (elements > 0 && emit->workload.fp4 && !gathers_fp8(self))
         emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "fp4_weights.amax", read, FLOAT_BYTES);
-    if (elements > 0)
+    if (written > 0)
         emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "fp8_weights", read, written);
 }
 

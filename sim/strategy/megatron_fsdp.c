@@ -191,7 +191,10 @@ static void copy_weights(struct megatron *self, struct bucket *bucket, bool back
     double fp8 = (double)bucket->fp8, one = megatron_narrow_bytes(self, fp8);
     if (bucket->fp8 == 0 || bucket->copies != PLAN_NO_OP || has_both_directions(self) || (narrow && !backward))
         return;
-    double written = narrow ? one : 2 * one, read = narrow ? one : fp8 * (double)self->emit->param_bytes;
+    double written = one * ((narrow ? 0 : 1) + (model_turns_fp8(&self->emit->workload) ? 1 : 0));
+    double read = narrow ? one : fp8 * (double)self->emit->param_bytes;
+    if (!(written > 0))
+        return;
     bucket->copies = plan_alloc(
         &self->emit->builder, STREAM_COMPUTE, name_of(self, bucket, "fp8_weights"), (int64_t)written, HBM_GATHERED);
     if (self->emit->workload.fp4)

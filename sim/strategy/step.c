@@ -54,9 +54,29 @@ static void stage_begins(struct emit *emit, const struct job *job)
     }
 }
 
+/* full_iteration: one launch, the first, for all that lies in forward and backward passes; the host waits in none. */
+static void capture_iteration(struct plan_program *program)
+{
+    bool launched = false;
+    for (int i = 0; i < program->ops.n; i++) {
+        struct plan_op *op = &program->ops.at[i];
+        bool captured = op->phase == PHASE_FORWARD || op->phase == PHASE_BACKWARD || op->phase == PHASE_RECOMPUTE;
+        if (!captured || plan_op_is_memory(op))
+            continue;
+        if (op->kind == OP_HOST_WAIT) {
+            op->kind = OP_HOST;
+            op->n_waits = 0;
+        }
+        op->host_s = launched ? 0 : op->host_s;
+        launched = launched || op->kind != OP_HOST;
+    }
+}
+
 static void stage_ends(struct emit *emit)
 {
     struct plan *plan = emit->builder.plan;
+    if (emit->options->train.cuda_graphs == CUDA_GRAPHS_FULL_ITERATION)
+        capture_iteration(emit->builder.program);
     if (quantity_is_set(emit->hw->gpu.step_pause))
         plan_host_wait(&emit->builder, "loss.item", plan_last_op(&emit->builder, STREAM_COMPUTE), 0);
     struct plan_program *program = emit->builder.program;

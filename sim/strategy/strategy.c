@@ -9,6 +9,7 @@ const char *const precision_names[] = {
     "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", "bf16_master", "fp8_mixed", "fp4_mixed", NULL};
 const char *const checkpointing_names[] = {"none", "full", "selective", "core_attn", NULL};
 const char *const recompute_method_names[] = {"uniform", "block", NULL};
+const char *const cuda_graphs_names[] = {"none", "layer", "full_iteration", NULL};
 const char *const image_format_names[] = {"contiguous", "channels_last", "channels_last_amp", NULL};
 #define STRATEGY_NAME(kind, name, hooks) name,
 const char *const strategy_kind_names[] = {STRATEGIES(STRATEGY_NAME) NULL};
@@ -438,13 +439,15 @@ static struct mesh mesh_of(const struct strategy_options *options, const struct 
 struct job strategy_job(
     const struct strategy_options *options, const struct model *model, const struct hw *hw, int gpus)
 {
-    return (struct job){.options = options,
+    struct job job = {.options = options,
         .model = model,
         .hw = hw,
         .mesh = mesh_of(options, hw, gpus),
         .batch = strategy_batch(&options->train),
         .workload = strategy_workload(options, model),
         .element = strategy_element_bytes(options->train.precision)};
+    job.workload.any_layout = hw->gpu.arch && strcmp(hw->gpu.arch, "Blackwell") == 0;
+    return job;
 }
 
 enum status strategy_compile(

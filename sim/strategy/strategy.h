@@ -36,6 +36,11 @@ extern const char *const checkpointing_names[CHECKPOINT_COUNT + 1]; /* "none", "
  * chunk in units of N, of which each keeps its input alone and runs again as one before its backward pass. block: the
  * first N blocks of a chunk, each alone; the others keep everything. */
 enum recompute_method { RECOMPUTE_UNIFORM, RECOMPUTE_BLOCK, RECOMPUTE_METHOD_COUNT };
+/* What of a step is launched as CUDA graphs: nothing; each block (Megatron-LM's --cuda-graph-impl local and
+ * transformer_engine with whole layers, before --enable-cuda-graph and --external-cuda-graph; torch.compile's mode
+ * reduce-overhead); forward and backward as a whole (its --cuda-graph-impl full_iteration). */
+enum cuda_graphs { CUDA_GRAPHS_NONE, CUDA_GRAPHS_LAYER, CUDA_GRAPHS_FULL_ITERATION, CUDA_GRAPHS_COUNT };
+extern const char *const cuda_graphs_names[CUDA_GRAPHS_COUNT + 1];           /* "none", "layer", "full_iteration" */
 extern const char *const recompute_method_names[RECOMPUTE_METHOD_COUNT + 1]; /* "uniform", "block" */
 
 /* torch.memory_format of images and of what is made of them; the last: in 16-bit precisions only, as NVIDIA's
@@ -68,12 +73,14 @@ struct train_options {
     bool drop_logits, neftune; /* see model_workload */
     bool clip_grad_norm; /* torch.nn.utils.clip_grad_norm_ before the step (FSDP: its own); DeepSpeed and InternEvo
                             compute the norm in any case */
-    /* Each pass through a block (forward, recomputation, backward) is a CUDA graph: its first op costs the host what it
-     * costs in any case, as a module of Python that replays the graph; the others, collectives too, nothing
-     * (Megatron-LM's --enable-cuda-graph and --external-cuda-graph with whole layers; torch.compile's mode
-     * reduce-overhead). What a strategy adds beside the model's ops is launched as ever. Ignored: copies into the
-     * graphs' inputs, their memory, kernels that follow each other 1.2 us sooner (results/measured/launch.csv). */
-    bool cuda_graphs;
+    /* enum cuda_graphs. The first op of a graph costs the host what it costs in any case, as a module of Python that
+     * replays the graph; the others, collectives too, nothing. layer: each pass through a block (forward,
+     * recomputation, backward) is one; what a strategy adds beside the model's ops is launched as ever. full_iteration:
+     * forward and backward passes of all micro-batches with all that is communicated in them are one, in which the host
+     * waits for nothing (strategy megatron); the optimizer is launched as ever. The model's kernels follow each other
+     * sooner (kernel_work.graphed). Ignored: copies into the graphs' inputs, their memory, a longer launch of many
+     * nodes. */
+    int cuda_graphs;
     int64_t cpu_offloading_num_layers; /* the first blocks' activations go to host memory, see offload.c; 0 */
     /* Of a mixture of experts, see model_workload: enum expert_kernels, enum token_dispatcher. */
     int expert_kernels, moe_token_dispatcher_type;

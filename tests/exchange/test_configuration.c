@@ -131,10 +131,10 @@ static void megatron_models(void **state)
     const enum configuration_format sh = CONFIGURATION_MEGATRON;
     CHECK(sh,
         "p --num-layers 96 --hidden-size 12288 --num-attention-heads 96 --max-position-embeddings 2048 "
-        "--tensor-model-parallel-size 8 --tokenizer-type GPT2BPETokenizer --fp16 --enable-cuda-graph",
+        "--tensor-model-parallel-size 8 --tokenizer-type GPT2BPETokenizer --fp16 --cuda-graph-impl local",
         0, {"model:vocab", "51200"}, {"model:d_ff", "49152"}, {"model:family", "gpt"}, {"model:max_positions", "2048"},
         {"model:dropout", "0.1"}, {"strategy", "megatron"}, {"megatron.grad_reduce_in_fp32", "false"},
-        {"megatron.use_distributed_optimizer", "false"}, {"stack", "megatron-core"}, {"train.cuda_graphs", "true"});
+        {"megatron.use_distributed_optimizer", "false"}, {"stack", "megatron-core"}, {"train.cuda_graphs", "layer"});
     CHECK(sh,
         "p --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --group-query-attention "
         "--num-query-groups 8 --swiglu --normalization RMSNorm --use-rotary-position-embeddings "

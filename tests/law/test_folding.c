@@ -138,7 +138,9 @@ static void draw_graphs(struct pair *pair)
 {
     struct rng_stream rng = rng_stream(16, 0, (uint64_t)pair->number);
     struct train_options *train = &pair->job.options.train;
-    train->cuda_graphs = one_in(&rng, 2);
+    train->cuda_graphs = one_in(&rng, 2) ? CUDA_GRAPHS_LAYER : CUDA_GRAPHS_NONE;
+    if (train->cuda_graphs && pair->job.options.kind == STRATEGY_MEGATRON && one_in(&rng, 2))
+        train->cuda_graphs = CUDA_GRAPHS_FULL_ITERATION;
     if (train->cuda_graphs && pair->shape.moe.experts > 0) {
         train->moe_expert_capacity_factor = 1;
         train->moe_pad_expert_input_to_capacity = true;
@@ -272,7 +274,7 @@ static void try_pair(struct counts *counts, int number)
         if (folded.folded && folded.ranks_simulated < pair.job.gpus) {
             struct exec_result all = run(&pair, &plan, FOLD_OFF, &arena);
             counts->pairs++;
-            counts->graphs += pair.job.options.train.cuda_graphs;
+            counts->graphs += pair.job.options.train.cuda_graphs != CUDA_GRAPHS_NONE;
             counts->few_nics += pair.hw.node.nics.value < pair.hw.node.gpus.value;
             counts->by_kind[pair.job.options.kind]++;
             counts->by_schedule[pair.job.options.parallelism.schedule]++;

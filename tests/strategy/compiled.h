@@ -12,7 +12,7 @@ static inline struct hw test_hw(void)
 {
     struct hw hw = {0};
     hw.gpu.name = "test";
-    hw.gpu.arch = "Blackwell";
+    hw.gpu.arch = "Hopper";
     hw.node.gpus.value = 8;
     hw.node.name = "test";
     hw.node.host_memory = (struct quantity){.value = 1e12, .kind = QUANTITY_ASSUMED};
@@ -29,11 +29,12 @@ struct compiled {
 };
 
 /* T5's decoder sees as many tokens as its encoder where the options do not say, as in a scenario. */
-static inline void compile(
-    struct compiled *out, const struct strategy_options *given, const struct model_shape *shape, int gpus)
+static inline void compile_on(const char *arch, struct compiled *out, const struct strategy_options *given,
+    const struct model_shape *shape, int gpus)
 {
     struct strategy_options options = *given;
     struct hw hw = test_hw();
+    hw.gpu.arch = arch;
     struct diag diag = DIAG_INIT;
     *out = (struct compiled){.arena = ARENA_INIT};
     model_build(&out->model, shape, &out->arena);
@@ -41,6 +42,14 @@ static inline void compile(
         options.train.decoder_seq_len = options.train.seq_len;
     check_and_compile(&out->plan, &options, &out->model, &hw, gpus, &out->arena, &diag);
     assert_string_equal(diag.text, "");
+}
+
+/* On what can multiply so. */
+static inline void compile(
+    struct compiled *out, const struct strategy_options *options, const struct model_shape *shape, int gpus)
+{
+    bool narrow = options->train.precision == PRECISION_FP4_MIXED || options->train.fp8_recipe == FP8_MXFP8;
+    compile_on(narrow ? "Blackwell" : "Hopper", out, options, shape, gpus);
 }
 
 static inline void drop(struct compiled *compiled)

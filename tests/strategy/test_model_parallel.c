@@ -182,6 +182,66 @@ static void weights_in_fp8_are_gathered_so(void **state)
     refuse_model(&small_gpt, test_hw(), &options, "which is simulated with strategy: megatron");
 }
 
+static int kernels_named(const struct compiled *c, const char *part)
+{
+    int n = 0;
+    for (int i = 0; i < c->plan.programs[0].ops.n; i++)
+        n += c->plan.programs[0].ops.at[i].kind == OP_KERNEL && strstr(c->plan.programs[0].ops.at[i].name, part);
+    return n;
+}
+
+/* Blackwell's FP8 products take operands along either side: one copy of each weight, none beside gathered ones, and no
+ * kernel transposes; frozen or trained. */
+static void blackwell_transposes_nothing(void **state)
+{
+    (void)state;
+    struct strategy_options options = options_of(NO_SHARD);
+    options.kind = STRATEGY_MEGATRON;
+    options.parallelism.model = (struct model_parallel){.tensor = TENSOR, .sequence = true};
+    options.train.attention = ATTENTION_FLASH;
+    options.train.precision = PRECISION_FP8_MIXED;
+    options.train.fusion = FUSION_TRANSFORMER_ENGINE;
+    for (int narrow = 0; narrow < 2; narrow++) {
+        struct compiled hopper, blackwell;
+        double gathered;
+        int64_t kept[2], fp8 = 0;
+        options.megatron.fp8_param_gather = options.megatron.use_distributed_optimizer = narrow;
+        compile_on("Hopper", &hopper, &options, &small_gpt, TENSOR * COPIES);
+        compile_on("Blackwell", &blackwell, &options, &small_gpt, TENSOR * COPIES);
+        const struct model_workload w = strategy_workload(&options, &hopper.model);
+        for (int t = 0; t < hopper.model.n_tensors; t++)
+            fp8 += model_keeps_fp8(&hopper.model, &w, &hopper.model.tensors[t]) ? hopper.model.tensors[t].numel : 0;
+        sums_of(&hopper, &gathered, &kept[0]);
+        sums_of(&blackwell, &gathered, &kept[1]);
+        assert_true(fp8 > 0 && kept[0] - kept[1] == fp8 / TENSOR);
+        assert_true(kernels_named(&hopper, "transpose") > 0 && kernels_named(&blackwell, "transpose") == 0);
+        assert_int_equal(kernels_named(&blackwell, "wgrad"), kernels_named(&hopper, "wgrad"));
+        drop(&hopper);
+        drop(&blackwell);
+    }
+}
+
+/* A step's passes as one graph: the host pays for their first op and waits in none of them. */
+static void an_iteration_is_launched_once(void **state)
+{
+    (void)state;
+    struct strategy_options options = options_of(NO_SHARD);
+    options.kind = STRATEGY_MEGATRON;
+    options.train.cuda_graphs = CUDA_GRAPHS_FULL_ITERATION;
+    options.train.grad_accum = 2;
+    struct compiled c;
+    compile(&c, &options, &small_gpt, COPIES);
+    int launches = 0;
+    for (int i = 0; i < c.plan.programs[0].ops.n; i++) {
+        const struct plan_op *op = &c.plan.programs[0].ops.at[i];
+        bool captured = op->phase == PHASE_FORWARD || op->phase == PHASE_BACKWARD;
+        launches += captured && op->host_s > 0;
+        assert_false(captured && op->kind == OP_HOST_WAIT);
+    }
+    assert_int_equal(launches, 1);
+    drop(&c);
+}
+
 /* Delayed scaling: an all_reduce after each pass of a micro-batch, forward and backward, of three and two FP32 numbers
  * a matrix, which the compute stream waits for, over tensor and data ranks, and a pass over the last 1,024 of each; on
  * one rank, and with the setting off, none. */
@@ -314,6 +374,8 @@ int main(void)
         cmocka_unit_test(collectives_of_the_axis_have_a_stream),
         cmocka_unit_test(pieces_are_launched_by_one_call),
         cmocka_unit_test(a_graph_is_launched_once),
+        cmocka_unit_test(blackwell_transposes_nothing),
+        cmocka_unit_test(an_iteration_is_launched_once),
         cmocka_unit_test(weights_in_fp8_are_gathered_so),
         cmocka_unit_test(largest_values_are_reduced_in_each_pass),
         cmocka_unit_test(layers_share_gradients_that_nobody_reads),
