@@ -277,7 +277,8 @@ static void print_why(FILE *out, const struct view *view)
     }
     words_command(out, "by cause: ",
         arena_printf(view->arena, "flopcast waterfall %s --from %" PRId64 " --to %" PRId64 "%s",
-            words_file(view->arena, view->set->file), least, most, view_overrides(view, "cluster.gpus")));
+            words_file(view->arena, view->set->file), least, most,
+            view_overrides(view, (const char *const[]){"cluster.gpus", NULL})));
 }
 
 /* Curves that have no room: the range of what they lose. */
@@ -346,15 +347,23 @@ static const char *values(const struct view *view, const struct vary_option *opt
     return n > 1 ? arena_printf(view->arena, "[%s]", text) : text;
 }
 
-const char *view_overrides(const struct view *view, const char *except)
+static bool is_among(const char *const *paths, const char *path)
+{
+    for (; *paths; paths++)
+        if (strcmp(*paths, path) == 0)
+            return true;
+    return false;
+}
+
+const char *view_overrides(const struct view *view, const char *const *except)
 {
     const struct config_origins *origins = &view->set->points[0].origins;
     const char *text = "";
     for (int i = 0; i < origins->list.n; i++) {
         const struct config_origin *origin = &origins->list.at[i];
         struct config_origin last = scenario_origin(&view->set->points[0], origin->path);
-        bool said = origin->kind != ORIGIN_COMMAND_LINE || last.kind != ORIGIN_COMMAND_LINE ||
-                    (except && strcmp(origin->path, except) == 0);
+        bool said =
+            origin->kind != ORIGIN_COMMAND_LINE || last.kind != ORIGIN_COMMAND_LINE || is_among(except, origin->path);
         for (int k = 0; k < i && !said; k++)
             said =
                 origins->list.at[k].kind == ORIGIN_COMMAND_LINE && strcmp(origins->list.at[k].path, origin->path) == 0;

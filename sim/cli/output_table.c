@@ -384,6 +384,36 @@ static char *oom_text(struct view *view, int i)
     return text;
 }
 
+/* Sequences of the largest step of the whole job. */
+static int64_t largest_batch(const struct scenario_set *set)
+{
+    int64_t most = 0;
+    for (int i = 0; i < set->n_points; i++) {
+        const struct scenario *options = &set->points[i].options;
+        int64_t ranks = strategy_data_ranks(&options->strategy.parallelism, options->cluster.gpus),
+                batch = strategy_batch(&options->strategy.train).samples * ranks;
+        most = batch > most ? batch : most;
+    }
+    return most;
+}
+
+/* The search of what fits, with what the command line gave but for the micro-batch and what is recomputed, which it is
+ * to find. Of a model it compares strategies, which takes the batch of the job. It knows one kind of node only. */
+static void print_remedy(FILE *out, const struct view *view)
+{
+    static const char *const searched[] = {"train.micro_batch", "train.activation_checkpointing", NULL};
+    const struct scenario *first = &view->set->points[0].options;
+    const char *batch = "";
+    if (view->set->points[0].hw.second_from > 0)
+        return;
+    if (strcmp(first->model_path, view->set->file) == 0 && first->strategy.train.global_batch == 0)
+        batch = arena_printf(view->arena, " --global-batch %" PRId64, largest_batch(view->set));
+    fputc('\n', out);
+    words_command(out, "what fits: ",
+        arena_printf(view->arena, "flopcast tune %s%s%s", words_file(view->arena, view->set->file),
+            view_overrides(view, searched), batch));
+}
+
 /* Points that lack the same for the same reason are reported together: DDP lacks as much on 8 GPUs as on 512. */
 static void print_ooms(FILE *out, struct view *view)
 {
@@ -419,12 +449,8 @@ static void print_ooms(FILE *out, struct view *view)
         free(texts[i]);
     }
     free(texts);
-    if (any) {
-        fputc('\n', out);
-        words_command(out, "what fits: ",
-            arena_printf(view->arena, "flopcast tune %s%s", words_file(view->arena, view->set->file),
-                view_overrides(view, NULL)));
-    }
+    if (any)
+        print_remedy(out, view);
 }
 
 /* "H100-80GB, 8 x 400 Gb/s, and nodes of a second kind: DGX A100". */

@@ -29,7 +29,7 @@ const struct regime *view_regime(const struct view *view, int i);
 void view_answer(FILE *out, struct view *view);
 /* Curves that the answer has no room for. */
 void view_curves(FILE *out, struct view *view);
-/* " --set cluster.gpus=64": what the command line set, without except (NULL: all). */
-const char *view_overrides(const struct view *view, const char *except);
+/* " --set cluster.gpus=64": what the command line set, without the paths of except, up to NULL. */
+const char *view_overrides(const struct view *view, const char *const *except);
 
 #endif

@@ -109,7 +109,8 @@ alike rows table || fail "the table says $(<table), the CSV $(<rows)"
 expect 0 "$FLOPCAST" run oom.yaml --format csv "${oom[@]}"
 sed -n 2p out | grep -q '^oom,tiny.json,DDP,16384,8,oom,,,,,,,,,[0-9.]*,[0-9.]*,[0-9.]*,[a-z]*,' || fail "row: $(sed -n 2p out)"
 expect 0 "$FLOPCAST" run oom.yaml "${oom[@]}"
-says out "OOM" "out of memory: tiny.json DDP, batch 16384, 8 GPUs" "GiB short; first at" "needed: parameters" "what fits: flopcast tune oom.yaml --set train.micro_batch=16384"
+says out "OOM" "out of memory: tiny.json DDP, batch 16384, 8 GPUs" "GiB short; first at" "needed: parameters"
+grep -qx "what fits: flopcast tune oom.yaml" out || fail "the search of what fits keeps the batch that does not: $(<out)"
 head -n 1 out | grep -qE '^does not fit: [0-9.]+ GiB short of [0-9.]+' || fail "the answer: $(head -n 2 out)"
 if grep -q "how sure" out; then fail "how sure of nothing: $(<out)"; fi
 # A pipeline: which stage ran out, and which others would.
@@ -119,6 +120,12 @@ grep -qE "^  also short: stage [01] by [0-9.]+ GiB$" out || fail "the other stag
 expect 0 "$FLOPCAST" run oom.yaml "${oom[@]}" --set "cluster.gpus=[8, 16]" # DDP lacks as much on any number
 says out "out of memory: tiny.json DDP, batch 16384, on 8, 16 GPUs"
 [[ $(grep -c "out of memory" out) == 1 ]] || fail "one reason, reported twice: $(<out)"
+# Of a model, too, the search of what fits runs as it is printed: at the job's batch.
+expect 0 "$FLOPCAST" run tiny.json --topology dgx-1v-ib --gpus 8,16 --strategy ddp --seq-len 128 --precision fp16_mixed --micro-batch 16384
+remedy=$(sed -n 's/^what fits: flopcast //p' out)
+[[ $remedy == *" --global-batch 262144" ]] || fail "the batch: $remedy"
+eval "expect 0 \"$FLOPCAST\" $remedy"
+says out "best by speed"
 
 # JSON: one array over all files.
 expect 0 "$FLOPCAST" run a.yaml oom.yaml --format json "${oom[@]}"
