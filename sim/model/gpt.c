@@ -6,8 +6,10 @@
  * sequence_first and fused_softmax: Megatron-LM (Narayanan et al., arXiv 2104.04473, section 4.2;
  * megatron/model/transformer.py, ParallelAttention): hidden states lie as (sequence, batch, width), batched products
  * read q, k and v by strides and scale (torch.baddbmm), one kernel masks and normalises
- * (scaled_upper_triang_masked_softmax_cuda; counted with whole rows). Ignored: that bias, dropout and residual are one
- * kernel there, two here.
+ * (scaled_upper_triang_masked_softmax_cuda; counted with whole rows), where a rank's heads times sequences are a
+ * multiple of 4; else PyTorch's do, in FP32 (FusedScaleMaskSoftmax.is_kernel_available, forward_torch_softmax; with the
+ * layer's number as a factor, apply_query_key_layer_scaling). Ignored: that bias, dropout and residual are one kernel
+ * there, two here.
  *
  * Ignored: the copy of the logits that Hugging Face makes to shift them by one (minGPT and MPT shift the labels). */
 #include "model/family.h"
@@ -75,13 +77,29 @@ static int activation(struct tape *t, const struct model_shape *s, int x)
     return s->composed_gelu ? tape_gelu_new(t, x) : tape_map(t, "gelu", TAPE_GELU, x);
 }
 
+/* Rows of scores that a block of Megatron-LM's kernel takes. */
+enum { FUSED_ROWS = 4, FLOAT_BYTES = 4 };
+
+/* forward_torch_softmax(). */
+static int torch_softmax(struct tape *t, int scores)
+{
+    int wide = tape_cast(t, "softmax.float", scores, FLOAT_BYTES);
+    wide = tape_scale_apart(t, "softmax.scale", wide);
+    wide = tape_map(t, "softmax.mask", TAPE_MASK, wide);
+    return tape_cast_to_storage(t, "softmax.to", tape_softmax(t, "softmax", wide, true));
+}
+
 static int naive_attention(
     struct tape *t, const struct tape_attention *a, const struct model_shape *s, const int qkv[3])
 {
     int weights = tape_scores(t, a, qkv[0], qkv[1]);
-    if (!s->fused_softmax)
-        weights = tape_map(t, "scores.mask", TAPE_MASK, weights);
-    weights = tape_softmax(t, "softmax", weights, false);
+    if (s->fused_softmax && a->batch * a->heads % FUSED_ROWS != 0) {
+        weights = torch_softmax(t, weights);
+    } else {
+        if (!s->fused_softmax)
+            weights = tape_map(t, "scores.mask", TAPE_MASK, weights);
+        weights = tape_softmax(t, "softmax", weights, false);
+    }
     weights = s->keeps_attention ? weights : tape_dropout(t, "attn_dropout", weights);
     return tape_context(t, a, weights, qkv[2]);
 }

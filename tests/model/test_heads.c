@@ -111,6 +111,23 @@ static void megatrons_scores_pass_one_kernel(void **state)
     arena_release(&second.arena);
 }
 
+/* Heads times sequences that are no multiple of 4: PyTorch's kernels, in FP32: cast, scale, mask, softmax and cast
+ * where one kernel was, as many in backward. */
+static void odd_heads_are_not_megatrons(void **state)
+{
+    (void)state;
+    struct model_shape even = small_gpt, odd = small_gpt;
+    even.sequence_first = even.fused_softmax = odd.sequence_first = odd.fused_softmax = true;
+    odd.n_heads = odd.n_kv_heads = 3;
+    struct run first, second;
+    const struct model_program *a = block_of(&first, &even), *b = block_of(&second, &odd);
+    assert_int_equal(b->n_forward - a->n_forward, 4);
+    assert_int_equal(b->n_backward - a->n_backward, 4);
+    assert_int_equal(FORWARD_COUNT(b, "attn.softmax.float"), 1);
+    arena_release(&first.arena);
+    arena_release(&second.arena);
+}
+
 /* softmax(scores, dtype=torch.float32) of Llama: BF16 scores are widened by a kernel, 2 bytes read and 4 written an
  * element, and so is their gradient narrowed; a kernel that takes FP16 and gives FP32 does without both. */
 static void softmax_widens_bf16_by_a_cast(void **state)
@@ -135,6 +152,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads_of_a_batch_first_model_are_copied),
         cmocka_unit_test(heads_of_a_sequence_first_bert_are_read_where_they_lie),
+        cmocka_unit_test(odd_heads_are_not_megatrons),
         cmocka_unit_test(megatrons_scores_pass_one_kernel),
         cmocka_unit_test(softmax_widens_bf16_by_a_cast),
     };

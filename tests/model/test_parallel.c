@@ -308,7 +308,9 @@ static void a_block_keeps_what_korthikanti_counts(void **state)
     struct model_shape megatron = small_gpt;
     megatron.sequence_first = true;
     megatron.fused_softmax = true;
-    const double s = LENGTH, b = BATCH, h = WIDTH, n = 4, norms = 2.0 * 2 * FLOAT_BYTES * LENGTH * BATCH;
+    megatron.n_heads = megatron.n_kv_heads = 8;
+    megatron.d_kv = WIDTH / 8;
+    const double s = LENGTH, b = BATCH, h = WIDTH, n = 8, norms = 2.0 * 2 * FLOAT_BYTES * LENGTH * BATCH;
     for (int64_t ranks = 2; ranks <= 4; ranks *= 2)
         for (int overlap = TENSOR_BLOCKING; overlap <= TENSOR_ASYNC; overlap++) {
             double t = (double)ranks, whole = overlap == TENSOR_BLOCKING ? 4 * s * b * h * (1 - 1 / t) : 0;
