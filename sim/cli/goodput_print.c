@@ -356,35 +356,94 @@ static const char *point_said(struct arena *arena, const struct goodput_command 
         three(arena, p->total_kwh.mean / KWH_PER_MWH), share_said(arena, p, "the time"));
 }
 
-/* The first of all by what is asked for: the fewest days, else the largest share; -1: none fits. */
-static int best_of(const struct goodput_point *points, int n)
+/* How much a job trains: tokens (images, samples) a second, or between jobs that count other things the TFLOPS of all
+ * GPUs. 0 where it does not fit. */
+static double trained(const struct scenario_point *point, const struct goodput_point *p, bool one_model)
 {
-    int best = -1;
-    for (int i = 0; i < n; i++) {
-        const struct goodput_point *p = &points[i];
-        bool dated = p->total_days.mean > 0;
-        if (p->ok && (best < 0 || (dated ? p->total_days.mean < points[best].total_days.mean
-                                         : p->share.mean > points[best].share.mean)))
+    double all = one_model ? p->tokens_per_s : p->tflops_per_gpu * (double)point->options.cluster.gpus;
+    return p->ok ? all * p->share.mean : 0;
+}
+
+static bool is_one_model(const struct scenario_set *set)
+{
+    for (int i = 1; i < set->n_points; i++)
+        if (strcmp(set->points[i].options.model_path, set->points[0].options.model_path) != 0)
+            return false;
+    return true;
+}
+
+/* The means of two differ by less than they would with other histories, or by nothing that one reads. */
+static bool is_tie(double most, double other, const struct goodput_point *a, const struct goodput_point *b, int seeds)
+{
+    static const double NOTHING = 0.001;
+    double luck = hypot((a->share.high - a->share.low) / a->share.mean, (b->share.high - b->share.low) / b->share.mean);
+    return other > 0 && 1 - other / most < fmax(NOTHING, luck / 2 / sqrt(seeds));
+}
+
+static const char *job_said(struct arena *arena, const struct vary *vary, const struct scenario_point *point)
+{
+    int64_t gpus = point->options.cluster.gpus;
+    return arena_printf(arena, "%s, %" PRId64 " GPU%s", vary_name(vary, point, arena), gpus, plural(gpus));
+}
+
+/* "1.82 billion tokens a day", "24,100 TFLOPS on all its GPUs". */
+static const char *trained_said(
+    struct arena *arena, const struct scenario_point *point, double trained_most, bool one_model)
+{
+    if (!one_model)
+        return arena_printf(arena, "%s TFLOPS on all its GPUs",
+            trained_most < 100 ? three(arena, trained_most) : words_count(arena, trained_most));
+    double day = trained_most * S_PER_DAY, one = day >= 1e12 ? 1e12 : day >= 1e9 ? 1e9 : day >= 1e6 ? 1e6 : 1;
+    const char *word = one >= 1e12 ? " trillion" : one >= 1e9 ? " billion" : one >= 1e6 ? " million" : "";
+    return arena_printf(arena, "%s%s %s a day", one > 1 ? three(arena, day / one) : words_count(arena, day), word,
+        words_counted(&point->model.shape));
+}
+
+/* Which of several jobs trains most, or is done first with the tokens of the command, and which as much. */
+static const char *best_said(struct arena *arena, const struct goodput_command *command, const struct scenario_set *set,
+    const struct goodput_point *points)
+{
+    enum { NAMED = 2 };
+    bool one_model = command->tokens.n > 0 || is_one_model(set);
+    int best = -1, ties = 0;
+    double most = 0;
+    for (int i = 0; i < set->n_points; i++) {
+        double of = trained(&set->points[i], &points[i], one_model);
+        if (points[i].ok && (best < 0 || of > most)) {
             best = i;
+            most = of;
+        }
     }
-    return best;
+    if (best < 0)
+        return "out of memory, all of them";
+    struct vary vary;
+    vary_find_unnamed(&vary, set, arena);
+    const char *others = "";
+    for (int i = 0; i < set->n_points; i++) {
+        double of = trained(&set->points[i], &points[i], one_model);
+        if (i != best && is_tie(most, of, &points[best], &points[i], command->seeds) && ties++ < NAMED)
+            others =
+                arena_printf(arena, "%s%s%s", others, *others ? "; " : "", job_said(arena, &vary, &set->points[i]));
+    }
+    if (ties > NAMED)
+        others = arena_printf(arena, "%s; and %d more", others, ties - NAMED);
+    if (ties > 0)
+        others = arena_printf(arena, " (a tie, as histories differ: %s)", others);
+    const char *does = command->tokens.n > 0 ? "is done first"
+                                             : arena_printf(arena, "trains most, %s",
+                                                   trained_said(arena, &set->points[best], most, one_model));
+    const char *said =
+        arena_printf(arena, "Of %d jobs %s, %s%s: %s", set->n_points, job_said(arena, &vary, &set->points[best]), does,
+            others, point_said(arena, command, &set->points[best], &points[best]));
+    vec_free(&vary.options);
+    return said;
 }
 
 static void print_answer(FILE *out, const struct goodput_command *command, const struct scenario_set *set,
     const struct goodput_point *points, struct arena *arena)
 {
-    int best = set->n_points > 1 ? best_of(points, set->n_points) : 0;
-    const char *said =
-        best < 0 ? "out of memory, all of them" : point_said(arena, command, &set->points[best], &points[best]);
-    if (set->n_points > 1 && best >= 0) {
-        struct vary vary;
-        vary_find_unnamed(&vary, set, arena);
-        said = arena_printf(arena, "Of %d jobs %s, %" PRId64 " GPUs, %s: %s", set->n_points,
-            vary_name(&vary, &set->points[best], arena), set->points[best].options.cluster.gpus,
-            command->tokens.n > 0 ? "is done first" : "trains the largest share of the time", said);
-        vec_free(&vary.options);
-    }
-    words_paragraph(out, said);
+    words_paragraph(out, set->n_points > 1 ? best_said(arena, command, set, points)
+                                           : point_said(arena, command, &set->points[0], &points[0]));
     fputc('\n', out);
 }
 
