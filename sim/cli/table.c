@@ -16,6 +16,14 @@ static bool is_terminal(FILE *out)
     return file >= 0 && isatty(file);
 }
 
+static int terminal_width(FILE *out)
+{
+    struct winsize size = {0};
+    if (is_terminal(out) && ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return size.ws_col;
+    return USUAL_SCREEN;
+}
+
 int screen_width(FILE *out)
 {
     if (fileno(out) < 0) /* memory */
@@ -25,10 +33,13 @@ int screen_width(FILE *out)
     long width = columns ? strtol(columns, &end, 10) : -1;
     if (columns && end != columns && !*end && width >= 0 && width <= WIDEST_SCREEN)
         return (int)width;
-    struct winsize size = {0};
-    if (is_terminal(out) && ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-        return size.ws_col;
-    return USUAL_SCREEN;
+    return terminal_width(out);
+}
+
+int screen_line(FILE *out)
+{
+    int given = screen_width(out), wide = terminal_width(out);
+    return (given > 0 && given < wide ? given : wide) - 1;
 }
 
 bool screen_colour(FILE *out)

@@ -60,6 +60,9 @@ void table_finish(FILE *out, struct table *table); /* print and free; nothing wh
 /* Characters of a line of out: $COLUMNS, a terminal or not; else what the terminal says, else 80, in a pipe, too. 0: no
  * limit, in memory and where COLUMNS is 0, which is what --wide sets. */
 int screen_width(FILE *out);
+/* Characters of one line that is written again and again (\r) on the terminal out: one less than it is wide, or than
+ * $COLUMNS, as it then stays one line. */
+int screen_line(FILE *out);
 /* The text in lines that are no longer than the screen is wide, or than 100 characters; the first behind head, the
  * others as far to the right. What stands behind an end of a line in it begins another one. */
 void screen_wrap(FILE *out, const char *head, const char *text);
