@@ -308,31 +308,62 @@ static _Noreturn void leave(struct tune_watch *watch)
     _exit(1);
 }
 
+/* What is still to come, by what is left: candidates whose bounds are below the best step, or are not known as they are
+ * of other jobs; others only for the places behind it. */
+static void print_rest(FILE *out, const struct tune *tune, const struct tune_candidate *best, double s)
+{
+    int ran = 0, left = 0, behind = 0;
+    for (int i = 0; i < tune->candidates.n; i++) {
+        const struct tune_candidate *at = &tune->candidates.at[i];
+        bool waits = at->state == TUNE_LEFT_OUT;
+        bool better = at->group != best->group || at->bound.step_s <= best->quiet.step_time_s;
+        ran += at->state == TUNE_RAN || at->state == TUNE_OOM;
+        left += waits && better;
+        behind += waits && !better;
+    }
+    if (left > 0)
+        fprintf(out, "; at most %d may be better, about %.0f s", left, s * left / (ran > 0 ? ran : 1));
+    else if (behind > 0)
+        fprintf(out, "; none is faster by its bound, %d may come behind it", behind);
+    else if (!tune->quiet_only)
+        fputs(", without noise; the best are run with it", out);
+}
+
 /* A better one than what was said last; how many may still be better, and about how long they take. */
 static void say(struct tune_watch *watch)
 {
     const struct tune *tune = watch->tune;
     const struct tune_candidate *best = NULL;
     double s = now_s() - watch->start_s;
-    int ran = 0, left = 0;
+    int ran = 0;
     for (int i = 0; i < tune->candidates.n; i++) {
         const struct tune_candidate *at = &tune->candidates.at[i];
         ran += at->state == TUNE_RAN || at->state == TUNE_OOM;
         if (at->state == TUNE_RAN && (!best || at->quiet.tokens_per_s > best->quiet.tokens_per_s))
             best = at;
     }
-    for (int i = 0; i < tune->candidates.n && best; i++) {
-        const struct tune_candidate *at = &tune->candidates.at[i];
-        left += at->state == TUNE_LEFT_OUT && at->bound.step_s <= best->quiet.step_time_s;
-    }
     if (!best || s < watch->silent_s || s - watch->said_s < BETWEEN_S || best->quiet.step_time_s == watch->best_s)
         return;
     watch->said_s = s;
     watch->best_s = best->quiet.step_time_s;
-    fprintf(stderr, "%.0f s: best of %d so far: ", s, ran);
-    tune_name(stderr, best);
-    fprintf(stderr, ", %.0f tokens/s; at most %d may be better, about %.0f s\n", best->quiet.tokens_per_s, left,
-        ran > 0 ? (s * left) / ran : 0);
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+    BUG_IF(!out, "open_memstream failed");
+    fprintf(out, "%.0f s: best of %d so far: ", s, ran);
+    tune_name(out, best);
+    fprintf(out, ", %.0f tokens/s", best->quiet.tokens_per_s);
+    print_rest(out, tune, best, s);
+    fclose(out);
+    flockfile(stderr);
+    if (isatty(STDERR_FILENO)) { /* in the place of the line that counts */
+        fputs("\r\033[K", stderr);
+        words_paragraph(stderr, text);
+    } else {
+        fprintf(stderr, "%s\n", text);
+    }
+    funlockfile(stderr);
+    free(text);
 }
 
 static void *look_on(void *self)
@@ -428,10 +459,13 @@ static const struct command_option options[] = {
     {0},
 };
 
-static void show_progress(void *self, int done, int total)
+/* One line, which goes away when all are done. */
+static void show_progress(void *what, int done, int total)
 {
-    (void)self;
-    fprintf(stderr, "\r%d of %d candidates%s", done, total, done == total ? "\n" : "");
+    if (done < total)
+        fprintf(stderr, "\rtune: %d of %d %s\033[K", done, total, (const char *)what);
+    else
+        fputs("\r\033[K", stderr);
 }
 
 /* Why there are no candidates. */
@@ -452,10 +486,11 @@ static void report_none(
 static enum status find(struct tune *tune, const struct tune_command *command, struct diag *diag)
 {
     scenario_progress progress = isatty(STDERR_FILENO) ? show_progress : NULL;
-    enum status status = tune_run(tune, &command->options, progress, NULL, diag);
+    static char candidates[] = "candidates", finalists[] = "finalists with noise";
+    enum status status = tune_run(tune, &command->options, progress, candidates, diag);
     for (int by = 0; by < TUNE_ORDER_COUNT && status == STATUS_OK && tune->left == 0; by++) {
         bool asked = by == command->by || (by == TUNE_UNPRICED && command->by == TUNE_BY_COST);
-        status = tune_finals(tune, (enum tune_order)by, asked ? command->top : 1, progress, NULL, diag);
+        status = tune_finals(tune, (enum tune_order)by, asked ? command->top : 1, progress, finalists, diag);
     }
     return status;
 }

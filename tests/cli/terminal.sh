@@ -81,3 +81,11 @@ for columns in 80 120; do
     on $columns "$FLOPCAST" collective all_reduce --topology topologies/clusters/h100-8x400g.yaml --gpus 16 --bytes 1M:8M --format table
     fits $columns
 done
+
+# How far a search is: one line, which goes away, and its answer begins a line.
+scenario search.yaml
+on 50 "$FLOPCAST" tune search.yaml --max-batch 2
+tr '\r' '\n' <typescript | sed $'s/\033\\[K//' >pieces
+grep -qE '^tune: [0-9]+ of [0-9]+ candidates$' pieces || fail "how far it is: $(cat -v typescript)"
+grep -qE '^[A-Za-z_0-9-]+, micro-batch 2, ' pieces || fail "the answer: $(<pieces)"
+if grep -E '^tune: .{44}' pieces; then fail "longer than 50"; fi
