@@ -348,7 +348,7 @@ static void print_comm(FILE *out, struct whatif *whatif, int point)
     }
     if (n == 0 || shown == 0)
         return;
-    fputc('\n', out);
+    fputs("\ncollectives of rank 0's last step (above: means of all ranks and steps):\n\n", out);
     comm_table(out, sides, n, MOST_COLLECTIVES, arena);
     const char *channels = "";
     for (int v = 0; v < whatif->variants.n; v++) {
@@ -418,7 +418,7 @@ static const char *verdict(struct whatif *whatif, int v)
     const struct point_change *least = &found[0], *most = &found[n - 1];
     const char *oom = n < all ? arena_printf(arena, "; of %d others one side is out of memory", all - n) : "";
     return arena_printf(arena, "%s %+.1f %% in the median of %d points, from %+.1f %% (%s) to %+.1f %% (%s)%s",
-        speeds ? arena_printf(arena, "%s/s change by", words_counted_all(&base->set)) : "the step takes",
+        speeds ? arena_printf(arena, "%s/s change by", words_counted_all(&base->set)) : "the step changes by",
         PERCENT * (found[(n - 1) / 2].more + found[n / 2].more) / 2, n, PERCENT * least->more,
         words_point(&base->set.points[least->point], arena), PERCENT * most->more,
         words_point(&base->set.points[most->point], arena), oom);

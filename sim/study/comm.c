@@ -239,7 +239,7 @@ const char *scenario_comm_sentence(
         "They are bound by %s; hops and steps are %.0f %% of their time.",
         label, MS * comm->moving_s, MS * comm->step_s, hidden(comm), shares(arena, comm, false, hw),
         PERCENT * comm->latency_s / comm->moving_s);
-    return comm->exposed_s > 0 ? arena_printf(arena, "%s Of the %.1f ms that are exposed: %s.", text,
+    return comm->exposed_s > 0 ? arena_printf(arena, "%s Of the %.1f ms that are exposed in that step: %s.", text,
                                      MS * comm->exposed_s, shares(arena, comm, true, hw))
                                : text;
 }
@@ -310,8 +310,8 @@ const char *scenario_comm_change(struct arena *arena, const char *label, const s
         text, time, hidden(before), before_and_after(arena, most_of(before->bound_s, 0), most_of(after->bound_s, 0)));
     if (!(before->exposed_s > 0 && after->exposed_s > 0))
         return arena_printf(arena, "%s.", text);
-    return arena_printf(arena, "%s. Of what is exposed (%.1f ms before, %.1f ms after) it is %s.", text,
-        MS * before->exposed_s, MS * after->exposed_s,
+    return arena_printf(arena, "%s. Of what is exposed in rank 0's last step (%.1f ms before, %.1f ms after) it is %s.",
+        text, MS * before->exposed_s, MS * after->exposed_s,
         before_and_after(arena, most_of(before->exposed_bound_s, before->exposed_wait_s),
             most_of(after->exposed_bound_s, after->exposed_wait_s)));
 }

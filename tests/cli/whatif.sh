@@ -72,13 +72,13 @@ if grep -q collectives out; then fail "collectives of one GPU: $(<out)"; fi
 
 # The table names the changes; every point of a sweep has its own.
 expect 0 "$FLOPCAST" whatif swept.yaml --set train.micro_batch=4 --or --set train.micro_batch=8
-says out "(1) train.micro_batch=4" "(2) train.micro_batch=8" "batch 2, 8 GPUs" "batch 2, 16 GPUs" "exposed comm" "HBM peak"
+says out "(1) train.micro_batch=4" "(2) train.micro_batch=8" "batch 2, 8 GPUs" "batch 2, 16 GPUs" "exposed comm" "HBM peak" "collectives of rank 0's last step (above: means of all ranks and steps):"
 # Its first lines are a verdict over all points.
 tr '\n' ' ' <out | tr -s ' ' >line
 grep -qE '^\(1\) train.micro_batch=4: tokens/s change by [-+][0-9.]+ % in the median of 2 points, from [-+][0-9.]+ % \([^)]*\) to [-+][0-9.]+ % \([^)]*\)\. \(2\) train' line ||
     fail "no verdict first: $(head -n 6 out)"
 expect 0 "$FLOPCAST" whatif swept.yaml --set cluster.node.nic_bandwidth=10Gb/s
-says out "(1) cluster.node.nic_bandwidth=10Gb/s: the step takes +"
+says out "(1) cluster.node.nic_bandwidth=10Gb/s: the step changes by +"
 # Steps with more tokens are compared by speed, on top and in words; what changes nothing is one line.
 expect 0 "$FLOPCAST" whatif a.yaml --set train.micro_batch=4
 tr '\n' ' ' <out | tr -s ' ' >line
