@@ -1,7 +1,9 @@
 /* Queues: ops start in order, kernels run at the speed that collectives beside them leave. */
+#include "base/digest.h"
 #include "exec/state.h"
 
 #include <math.h>
+#include <string.h>
 
 void queue_arm(struct sim *sim, int rank_index, int queue_index, ps_t end)
 {
@@ -238,10 +240,12 @@ void queue_prepare(const void *self, const struct event *event)
 }
 
 /* Of the time of a kernel that HBM limits, by what collectives beside it take. When a collective starts, all its ranks
- * ask for the same. */
+ * ask for the same, and those of a layer do in each micro-batch. */
 static double memory_slowdown(struct sim *sim, const struct rank *rank, double hbm_Bps)
 {
-    struct slowdown *last = &sim->costs.last_slowdown;
+    uint64_t bits;
+    memcpy(&bits, &hbm_Bps, sizeof bits);
+    struct slowdown *last = &sim->costs.slowdowns[digest_word(bits, (uint64_t)rank->sm_state) % SLOWDOWNS];
     const struct hw_gpu *gpu = &program_hw(sim, rank->program)->gpu;
     if (last->gpu == gpu && last->sm_state == rank->sm_state && last->hbm_Bps == hbm_Bps)
         return last->factor;

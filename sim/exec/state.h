@@ -35,12 +35,13 @@ struct sm_state {
     double *compute_s; /* of each kernel */
 };
 
-/* What memory_slowdown() of queue.c has found last; state 0 needs none. */
+/* What memory_slowdown() of queue.c has found; state 0 needs none. */
 struct slowdown {
     const struct hw_gpu *gpu;
     int sm_state;
     double hbm_Bps, factor;
 };
+enum { SLOWDOWNS = 64 };
 
 /* What is drawn for a kernel that runs: how much longer it takes as a whole, and its compute alone. */
 struct kernel_draws {
@@ -258,7 +259,7 @@ struct costs {
     int n_kinds;                        /* KIND_FIRST only: 1; else KIND_COUNT */
     struct kernel_cost *kernels;
     VEC(struct sm_state) sm_states;
-    struct slowdown last_slowdown;
+    struct slowdown slowdowns[SLOWDOWNS];           /* each in the place that its digest says */
     struct coll_cost *collectives;                  /* of each kind, of each collective */
     struct coll_cost (*messages)[FABRIC_WAY_COUNT]; /* of each kind, of each message */
 };
