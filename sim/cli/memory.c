@@ -304,20 +304,58 @@ static void print_batch(FILE *out, const struct memory_request *request)
         o->activation_checkpointing ? checkpointing_names[o->activation_checkpointing] : "no");
 }
 
+/* What the simulated allocator makes of a job whose tensors fit on the one GPU that was named: gaps between them take a
+ * tenth and more. NOT_TRIED: there is more room than gaps take, or nothing to simulate. */
+enum tried { NOT_TRIED, TRIED_FITS, TRIED_RETRIES, TRIED_GAPS };
+
+static double spare_of(
+    const struct memory_request *request, const struct memory_need *need, const struct memory_gpu *gpu)
+{
+    return room_of(request, need, gpu) - exec_tensors(&need->peak);
+}
+
+static enum tried try_allocator(const struct memory_request *request, const struct memory_need *need)
+{
+    static const double GAPS = 0.25; /* of the GPU: more than they take of any job of scenarios/ */
+    double spare = request->gpu_path ? spare_of(request, need, &request->gpus[0]) : 0;
+    if (!request->gpu_path || !need->planned || !request->job.counted || spare < 0 ||
+        spare > GAPS * request->gpus[0].gpu.hbm_capacity.value)
+        return NOT_TRIED;
+    struct diag diag = DIAG_INIT;
+    struct memory_job job = request->job;
+    job.point.hw = request->hw;
+    job.point.hw.gpu.context_bytes.value += memory_int8_extra(&job);
+    if (memory_check(&job, &diag) != STATUS_OK)
+        return NOT_TRIED;
+    exec_be_quiet(&job.point.options.exec);
+    enum fit_verdict verdict = fit_verdict(&job.point);
+    return verdict == FIT_OK ? TRIED_FITS : verdict == FIT_RETRIES ? TRIED_RETRIES : TRIED_GAPS;
+}
+
 /* The one GPU that was named. */
-static void print_fit(
-    FILE *out, const struct memory_request *request, const struct memory_need *need, struct arena *arena)
+static void print_fit(FILE *out, const struct memory_request *request, const struct memory_need *need, enum tried tried,
+    struct arena *arena)
 {
     const struct memory_gpu *gpu = &request->gpus[0];
     double capacity = gpu->gpu.hbm_capacity.value, room = room_of(request, need, gpu),
-           spare = room - exec_tensors(&need->peak);
+           spare = spare_of(request, need, gpu);
     struct memory_job changed;
     words_paragraph_of(out, "%s: %s; %.1f GiB of %.1f GiB, %.1f GiB of them CUDA context%s, %.1f GiB %s", gpu->gpu.name,
-        spare >= 0 ? "fits" : "does not fit", gib(exec_tensors(&need->peak) + capacity - room), gib(capacity),
-        gib(capacity - room), request->job.point.options.cluster.gpus > 1 ? " and NCCL" : "", gib(fabs(spare)),
-        spare >= 0 ? "to spare" : "too much");
+        spare < 0 || tried == TRIED_GAPS ? "does not fit"
+        : tried == TRIED_RETRIES         ? "just fits"
+                                         : "fits",
+        gib(exec_tensors(&need->peak) + capacity - room), gib(capacity), gib(capacity - room),
+        request->job.point.options.cluster.gpus > 1 ? " and NCCL" : "", gib(fabs(spare)),
+        spare < 0             ? "too much"
+        : tried == TRIED_GAPS ? "left, but in gaps between tensors"
+                              : "to spare");
     if (spare >= 0 && need->planned)
-        fputs("(whether the allocator's fragmentation leaves room: flopcast capacity, flopcast run)\n", out);
+        words_paragraph(out,
+            tried == TRIED_FITS      ? "(with the allocator's fragmentation, as flopcast run simulates it)"
+            : tried == TRIED_RETRIES ? "(by the simulated allocator: cudaMalloc fails and is tried again, which takes "
+                                       "time)"
+            : tried == TRIED_GAPS ? "(by the simulated allocator, as flopcast run has it; what fits: flopcast capacity)"
+                                  : "(without the allocator's fragmentation, which flopcast run simulates)");
     if (spare >= 0)
         return;
     const char *change = memory_remedy(&changed, &request->job, arena);
@@ -342,7 +380,7 @@ static void print_holders(
     int n = 0;
     for (int i = 0; i < request->n_gpus; i++) {
         const struct memory_gpu *at = &request->gpus[i];
-        if (!memory_supported(&request->job, &at->gpu) || room_of(request, need, at) < exec_tensors(&need->peak))
+        if (!memory_supported(&request->job, &at->gpu) || spare_of(request, need, at) < 0)
             continue;
         n++;
         if (!least || at->gpu.hbm_capacity.value < least->gpu.hbm_capacity.value)
@@ -351,36 +389,40 @@ static void print_holders(
     const char *hold = n == 0 ? "none holds it"
                               : arena_printf(arena, "%d hold it, the smallest %s with %.1f GiB", n, least->gpu.name,
                                     gib(least->gpu.hbm_capacity.value));
-    words_paragraph_of(out, "%.1f GiB of each GPU%s; of %d known GPUs %s", gib(exec_tensors(&need->peak)),
+    words_paragraph_of(out, "%.1f GiB of %s%s; of %d known GPUs %s", gib(exec_tensors(&need->peak)),
+        request->job.point.options.strategy.parallelism.pipeline > 1 ? "a GPU of the fullest stage" : "each GPU",
         need->planned ? "" : " for weights, gradients and optimizer state", request->n_gpus, hold);
 }
 
 static void print_fits(FILE *out, const struct memory_request *request, const struct memory_need *need)
 {
+    static const double GAPS = 0.1; /* of the GPU: what the allocator loses between tensors as a rule */
     struct table table = {0};
     for (int i = 0; i < request->n_gpus; i++) {
         const struct hw_gpu *gpu = &request->gpus[i].gpu;
-        double room = room_of(request, need, &request->gpus[i]) - exec_tensors(&need->peak);
+        double room = spare_of(request, need, &request->gpus[i]);
         bool can = memory_supported(&request->job, gpu); /* with --gpu it would be an error */
         table_row(&table);
         table_text(&table, "known GPUs", "", gpu->name);
         table_number(&table, "HBM, GiB", "", 1, gib(gpu->hbm_capacity.value));
         table_text(&table, "", "",
             !can ? arena_printf(&table.numbers, "no matrix products in %s", dtype_names[memory_math(&request->job)])
-                 : arena_printf(&table.numbers, "%s by %.1f GiB", room >= 0 ? "fits" : "too small", gib(fabs(room))));
+                 : arena_printf(&table.numbers, "%s by %.1f GiB%s", room >= 0 ? "fits" : "too small", gib(fabs(room)),
+                       need->planned && room >= 0 && room < GAPS * gpu->hbm_capacity.value ? ", without gaps" : ""));
     }
     table_finish(out, &table);
 }
 
 static void print_rows(FILE *out, const struct memory_request *request, const struct memory_rows *rows, bool rules)
 {
+    bool of_stage = request->job.point.options.strategy.parallelism.pipeline > 1;
     struct table table = {0};
     for (int i = 0; i < rows->list.n; i++) {
         const struct memory_row *row = &rows->list.at[i];
         if (strcmp(row->section, rules ? "rule" : "gpu") != 0)
             continue;
         table_row(&table);
-        table_text(&table, rules ? "rules of thumb" : "on each GPU", "", row->name);
+        table_text(&table, rules ? "rules of thumb" : of_stage ? "fullest stage" : "on each GPU", "", row->name);
         if (rules) {
             cell_gib(&table, "rule, GiB", row->rule);
             cell_gib(&table, "modelled, GiB", row->modelled);
@@ -452,13 +494,13 @@ static void print_schedule(FILE *out, const struct memory_job *job)
 }
 
 static void print_table(FILE *out, const struct memory_request *request, const struct memory_rows *rows,
-    const struct memory_need *need, const struct fit_stage *stages, int n_stages, struct arena *arena)
+    const struct memory_need *need, enum tried tried, const struct fit_stage *stages, int n_stages, struct arena *arena)
 {
     const struct memory_job *job = &request->job;
     const struct train_options *train = &job->point.options.strategy.train;
     int64_t gpus = job->point.options.cluster.gpus;
     if (request->gpu_path)
-        print_fit(out, request, need, arena);
+        print_fit(out, request, need, tried, arena);
     else
         print_holders(out, request, need, arena);
     fprintf(out, "\n%s: %s parameters (P)\n", job->has_model ? job->point.model.shape.name : request->name,
@@ -507,8 +549,8 @@ static void print_records(FILE *out, const struct memory_rows *rows, enum record
     records_end(&records);
 }
 
-static void print_json(
-    FILE *out, const struct memory_request *request, const struct memory_rows *rows, const struct memory_need *need)
+static void print_json(FILE *out, const struct memory_request *request, const struct memory_rows *rows,
+    const struct memory_need *need, enum tried tried)
 {
     const struct memory_job *job = &request->job;
     const struct train_options *train = &job->point.options.strategy.train;
@@ -528,7 +570,7 @@ static void print_json(
         json_write_string(out, gpu->name);
         fprintf(out, ", \"capacity_bytes\": %.17g, \"context_bytes\": %.17g, \"supported\": %s, \"fits\": %s}",
             gpu->hbm_capacity.value, gpu->context_bytes.value, can ? "true" : "false",
-            can && exec_tensors(&need->peak) <= room_of(request, need, &request->gpus[i]) ? "true" : "false");
+            can && tried != TRIED_GAPS && spare_of(request, need, &request->gpus[i]) >= 0 ? "true" : "false");
     }
     fputs("], \"rows\": ", out);
     print_records(out, rows, RECORDS_JSON);
@@ -545,6 +587,7 @@ static enum status print(FILE *out, const struct memory_request *request, struct
         return STATUS_INPUT;
     if (request->job.point.options.strategy.parallelism.pipeline > 1)
         fit_stages(&stages, &n_stages, &request->job.point, arena, diag);
+    enum tried tried = request->format == RECORDS_CSV ? NOT_TRIED : try_allocator(request, &need);
     add_gpu_rows(&rows, request, &need, arena);
     add_stage_rows(&rows, stages, n_stages, arena);
     if (request->teach)
@@ -552,9 +595,9 @@ static enum status print(FILE *out, const struct memory_request *request, struct
     if (request->format == RECORDS_CSV)
         print_records(out, &rows, RECORDS_CSV);
     else if (request->format == RECORDS_JSON)
-        print_json(out, request, &rows, &need);
+        print_json(out, request, &rows, &need, tried);
     else
-        print_table(out, request, &rows, &need, stages, n_stages, arena);
+        print_table(out, request, &rows, &need, tried, stages, n_stages, arena);
     vec_free(&rows.list);
     return STATUS_OK;
 }
@@ -567,9 +610,9 @@ int cmd_memory(int argc, char **argv)
         "(scenarios/models/t5-11b.yaml, a Hugging Face config.json) or a number of parameters (1B, 11.3B, 124M)."
         "\vOf a model file, a step is laid out as `run` does, and what it allocates is counted; of one token (image, "
         "sample) where no --micro-batch is given. Of a number of parameters only weights, gradients and optimizer "
-        "state are counted. What the allocator reserves beyond that (fragmentation) is left out: see 'flopcast "
-        "capacity' "
-        "and 'flopcast run'. GiB, in which PyTorch and nvidia-smi count, are 2^30 bytes.");
+        "state are counted. What the allocator reserves beyond that (fragmentation) is left out, but for a --gpu that "
+        "it could be too much for: there the allocator is simulated, as in 'flopcast run'. GiB, in which PyTorch and "
+        "nvidia-smi count, are 2^30 bytes.");
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     if (memory_load(&request, &arena, &diag) == STATUS_OK)

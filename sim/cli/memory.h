@@ -99,6 +99,7 @@ struct memory_request {
     bool model;       /* asked by `flopcast model`: how a model is cut, and nothing of its training */
     bool teach;       /* with rules of thumb */
     struct memory_job job;
+    struct hw hw;             /* the job's own takes any number of GPUs */
     const char *gpu_path;     /* or NULL: all that topologies/gpus knows */
     const char *cluster_path; /* the cluster file given, or NULL */
     struct memory_gpu *gpus;

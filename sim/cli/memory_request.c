@@ -528,6 +528,7 @@ static enum status check_anywhere(struct memory_request *request, struct diag *d
 {
     struct memory_job job = request->job;
     struct train_options *train = &job.point.options.strategy.train;
+    request->hw = job.point.hw;
     memory_unlimited(&job.point.hw);
     if (request->capacity) {
         train->micro_batch = 1;

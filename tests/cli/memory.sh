@@ -86,6 +86,18 @@ gpu=$FLOPCAST_SOURCE_DIR/topologies/gpus/a100-sxm4-80gb.yaml
 
 "$FLOPCAST" memory 70B --dtype bf16 --gpu "$gpu" >out
 grep -qxF "cheapest change that makes it fit: --strategy fsdp --gpus 8" out || { cat out; failed=1; }
+# What run finds out of memory by gaps between tensors does not fit here either; where there is room it is said what was left out.
+gaps=(llama3.1-8b --gpus 16 --strategy fsdp --seq-len 8k --micro-batch 1 --gpu h100)
+"$FLOPCAST" memory "${gaps[@]}" >out
+tr '\n' ' ' <out | grep -qE "^H100-SXM5-80GB: does not fit; .* GiB left, but in gaps between tensors \(by" || { cat out; failed=1; }
+"$FLOPCAST" memory "${gaps[@]}" --format json | grep -q '"fits": false' || failed=1
+"$FLOPCAST" memory "${gaps[@]}" --checkpointing full >out
+grep -qxF "(without the allocator's fragmentation, which flopcast run simulates)" out || { cat out; failed=1; }
+"$FLOPCAST" memory "${gaps[@]}" --set gpu.hbm_capacity=90GiB >out
+grep -qxF "(with the allocator's fragmentation, as flopcast run simulates it)" out || { cat out; failed=1; }
+# Of a pipeline it is the fullest stage.
+"$FLOPCAST" memory llama2-7b --strategy megatron --gpus 8 --pipeline 4 >out
+grep -qE "^[0-9.]+ GiB of a GPU of the fullest stage; " out && grep -q "^fullest stage  " out || { cat out; failed=1; }
 # Without --gpu, all known GPUs are listed.
 "$FLOPCAST" memory 70B >out
 grep -q "^H200-SXM-141GB .* too small by" out || { cat out; failed=1; }
