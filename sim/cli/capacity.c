@@ -122,25 +122,41 @@ static struct answer find_fewest(struct capacity *capacity, int checkpointing)
     return one;
 }
 
+/* "8 without activation checkpointing, 2 with full, 4 with selective": those that there are, or how those are that are
+ * not there ("without activation checkpointing or with full"). */
+static const char *said_of(const struct capacity *capacity, bool there, struct arena *arena)
+{
+    const char *text = "";
+    for (int c = 0; c < CHECKPOINT_SEARCHED; c++) {
+        int64_t number = capacity->one_count ? capacity->batches[0][c].number : capacity->fewest[c].number;
+        const char *how = c == CHECKPOINT_NONE ? "without activation checkpointing"
+                                               : arena_printf(arena, "with %s", checkpointing_names[c]);
+        if ((number > 0) != there)
+            continue;
+        const char *one = there ? arena_printf(arena, "%s %s", words_count(arena, (double)number), how) : how;
+        text = arena_printf(arena, "%s%s%s", text, !*text ? "" : there ? ", " : " or ", one);
+    }
+    return text;
+}
+
 /* The fewest GPUs, or the largest micro-batches on those asked for. */
 static void print_said(FILE *out, const struct capacity *capacity)
 {
-    static const char *const words[] = {[CHECKPOINT_NONE] = "without activation checkpointing"};
     struct arena arena = ARENA_INIT;
-    const char *text = "", *name = capacity->request->job.point.model.shape.name;
-    for (int c = 0; c < CHECKPOINT_SEARCHED; c++) {
-        int64_t number = capacity->one_count ? capacity->batches[0][c].number : capacity->fewest[c].number;
-        const char *how = c == CHECKPOINT_NONE ? words[c] : arena_printf(&arena, "with %s", checkpointing_names[c]);
-        const char *gpus =
-            number == 0 ? "no number of GPUs" : arena_printf(&arena, "%" PRId64 " GPU%s", number, plural(number));
-        text = arena_printf(&arena, "%s%s%s %s", text, *text ? ", " : "",
-            capacity->one_count ? number == 0 ? "none" : words_count(&arena, (double)number) : gpus, how);
-    }
-    if (capacity->one_count)
-        words_paragraph_of(out, "%s: micro-batches up to %s fit on %" PRId64 " GPU%s", name, text, capacity->counts[0],
-            plural(capacity->counts[0]));
+    const char *some = said_of(capacity, true, &arena), *none = said_of(capacity, false, &arena),
+               *name = capacity->request->job.point.model.shape.name, *not_even = "";
+    const char *on = capacity->one_count
+                         ? arena_printf(&arena, "%" PRId64 " GPU%s", capacity->counts[0], plural(capacity->counts[0]))
+                         : "any number of GPUs";
+    if (*some && *none)
+        not_even = arena_printf(&arena, "; %s not even 1 does", none);
+    if (!*some)
+        words_paragraph_of(out, "%s: not even a micro-batch of 1 fits on %s, whatever is recomputed", name, on);
+    else if (capacity->one_count)
+        words_paragraph_of(out, "%s: micro-batches up to %s fit on %s%s", name, some, on, not_even);
     else
-        words_paragraph_of(out, "%s: a sequence fits from %s on", name, text);
+        words_paragraph_of(out, "%s: the fewest GPUs that hold one sequence: %s%s%s", name, some,
+            *none ? "; no number does " : "", none);
     fputc('\n', out);
     arena_release(&arena);
 }

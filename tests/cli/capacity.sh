@@ -77,7 +77,7 @@ capacity() { expect 0 "$FLOPCAST" capacity gpt2.json --gpu "topologies/gpus/$1.y
 echo '{"model_type": "gpt2", "n_embd": 256, "n_layer": 2, "n_head": 4, "n_positions": 1024}' >gpt2.json
 capacity h100-sxm5-80gb
 says out "on cluster 'H100-80GB, 8 x 400 Gb/s'"
-[[ $(grep -c '^ *[0-9][0-9]* ' out) == 10 ]] || fail "not 1 to 512 GPUs: $(<out)"
+[[ $(grep -c '^  *[0-9][0-9]*  ' out) == 10 ]] || fail "not 1 to 512 GPUs: $(<out)"
 capacity h100-sxm5-80gb --gpus 16
 says out "on cluster 'H100-80GB, 8 x 400 Gb/s'"
 for name in h100 a100 a100-40gb h200; do # one name, one default
@@ -109,3 +109,9 @@ expect 2 "$FLOPCAST" capacity gpt2.json --topology topologies/clusters/dgx-1v-ib
 says err "bf16_mixed multiplies in bf16, which GPU 'V100-SXM2-32GB' cannot"
 expect 2 "$FLOPCAST" memory gpt2.json --gpu 24GiB --topology topologies/clusters/dgx-1v-ib.yaml
 says err "leave --gpu out"
+
+# In words: what fits, and what does not.
+expect 0 "$FLOPCAST" capacity llama3.1-70b --gpu h100 --seq-len 8k --gpus 64
+says out "micro-batches up to 1 with full fit on 64 GPUs; without activation checkpointing or with selective not even 1 does"
+expect 0 "$FLOPCAST" capacity llama3.1-70b --gpu h100 --seq-len 8k --gpus 2
+says out "llama3.1-70b: not even a micro-batch of 1 fits on 2 GPUs, whatever is recomputed"
