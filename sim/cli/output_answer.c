@@ -297,6 +297,14 @@ static void print_range(FILE *out, struct view *view, const struct curve *curves
                  words_number(view->arena, low, 1, false), words_number(view->arena, high, 1, false)));
 }
 
+static bool is_quiet(const struct scenario_set *set)
+{
+    for (int i = 0; i < set->n_points; i++)
+        if (exec_noise_is_on(&set->points[i].options.exec.noise))
+            return false;
+    return true;
+}
+
 void view_answer(FILE *out, struct view *view)
 {
     struct curve *curves = xcalloc((size_t)view->set->n_points, sizeof *curves);
@@ -312,6 +320,8 @@ void view_answer(FILE *out, struct view *view)
                                  name_of(view, best), gpus_of(view, best), said(view, best)));
     else
         words_paragraph(out, arena_printf(view->arena, "none of %d points fits", view->set->n_points));
+    if (lines > 0 && is_quiet(view->set))
+        words_paragraph(out, "no noise in these jobs, GPUs and networks alike: stragglers cost nothing");
     if (lines > 0)
         print_why(out, view);
     fputc('\n', out);
@@ -331,6 +341,27 @@ void view_curves(FILE *out, struct view *view)
 
 /* ---- what the command line set ---- */
 
+/* A file of flopcast's own by the name that people give it: "h100". */
+static const char *short_name(struct arena *arena, const char *path, const char *file)
+{
+    static const struct {
+        const char *path;
+        enum files_kind kind;
+    } kinds[] = {{"cluster.topology", FILES_CLUSTERS}, {"stack", FILES_STACKS}, {"model", FILES_MODELS}};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        const char *stem = words_stem(file, arena), *own = files_short(arena, kinds[k].kind, stem);
+        if (strcmp(path, kinds[k].path) != 0 || !own || strcmp(files_own(arena, own), file) != 0)
+            continue;
+        const char *aliases = "";
+        for (int g = 0; g < FILES_GROUPS; g++)
+            if (files_groups[g].kind == kinds[k].kind)
+                aliases = files_aliases(arena, &files_groups[g], stem);
+        size_t n = strcspn(aliases, ",");
+        return n > 0 && strncmp(stem, aliases, n) == 0 ? arena_printf(arena, "%.*s", (int)n, aliases) : stem;
+    }
+    return file;
+}
+
 /* The values of a setting over the points, as --set takes them. */
 static const char *values(const struct view *view, const struct vary_option *option)
 {
@@ -342,7 +373,7 @@ static const char *values(const struct view *view, const struct vary_option *opt
             known = !vary_differs(option, &view->set->points[i].options, &view->set->points[j].options);
         if (!known)
             text = arena_printf(view->arena, "%s%s%s", text, n++ ? ", " : "",
-                vary_text(option, &view->set->points[i].options, view->arena));
+                short_name(view->arena, option->path, vary_text(option, &view->set->points[i].options, view->arena)));
     }
     return n > 1 ? arena_printf(view->arena, "[%s]", text) : text;
 }
@@ -359,6 +390,7 @@ const char *view_overrides(const struct view *view, const char *const *except)
 {
     const struct config_origins *origins = &view->set->points[0].origins;
     const char *text = "";
+    bool quiet = false;
     for (int i = 0; i < origins->list.n; i++) {
         const struct config_origin *origin = &origins->list.at[i];
         struct config_origin last = scenario_origin(&view->set->points[0], origin->path);
@@ -369,6 +401,11 @@ const char *view_overrides(const struct view *view, const char *const *except)
                 origins->list.at[k].kind == ORIGIN_COMMAND_LINE && strcmp(origins->list.at[k].path, origin->path) == 0;
         if (said)
             continue;
+        if (strcmp(origin->at.file, "--set noise") == 0) { /* noise=off sets many */
+            text = quiet ? text : arena_printf(view->arena, "%s --no-noise", text);
+            quiet = true;
+            continue;
+        }
         struct vary_option option = {.path = origin->path};
         option.field = config_field_at(&scenario_table, origin->path, &option.offset);
         if (option.field->type == FIELD_SECTION || option.field->type == FIELD_OVERRIDES)

@@ -247,7 +247,9 @@ static void print_command(const struct tune_print *print, int index)
         bool is_set = tune_sets(&settings, path);
         for (int k = 0; k < vary.options.n && !is_set; k++)
             is_set = strcmp(vary.options.at[k].path, path) == 0;
-        if (!is_set)
+        if (!is_set && strcmp(path, "noise") == 0 && strcmp(given->value, "off") == 0)
+            fputs(" --no-noise", out);
+        else if (!is_set)
             print_set(out, given->key, given->value, arena);
     }
     for (int i = 0; i < settings.n; i++)

@@ -12,6 +12,9 @@ expect 0 "$FLOPCAST" run a.yaml
 says out "TFLOPS" "tiny.json DDP, batch 2: loses " " from 8 to 32 GPUs, " "flopcast waterfall a.yaml --from 8 --to 32" "that this is a test"
 [[ $(grep -c '^tiny.json  DDP' out) == 3 ]] || fail "not three rows: $(<out)"
 [[ ! -s err ]] || fail "chatter on stderr: $(<err)"
+if grep -q "no noise" out; then fail "there is noise: $(<out)"; fi
+expect 0 "$FLOPCAST" run a.yaml --no-noise
+says out "no noise in these jobs, GPUs and networks alike" "by cause: flopcast waterfall a.yaml --from 8 --to 32 --no-noise"
 
 # What is swept gets a column where no other shows it.
 scenario b.yaml 'sweep: [{ddp.gradient_as_bucket_view: [true, false]}, {cluster.gpus: [8, 16]}]'
@@ -121,9 +124,9 @@ expect 0 "$FLOPCAST" run oom.yaml "${oom[@]}" --set "cluster.gpus=[8, 16]" # DDP
 says out "out of memory: tiny.json DDP, batch 16384, on 8, 16 GPUs"
 [[ $(grep -c "out of memory" out) == 1 ]] || fail "one reason, reported twice: $(<out)"
 # Of a model, too, the search of what fits runs as it is printed: at the job's batch.
-expect 0 "$FLOPCAST" run tiny.json --topology dgx-1v-ib --gpus 8,16 --strategy ddp --seq-len 128 --precision fp16_mixed --micro-batch 16384
+expect 0 "$FLOPCAST" run tiny.json --topology dgx-1v-ib --gpus 8,16 --strategy ddp --seq-len 128 --precision fp16_mixed --micro-batch 16384 --no-noise
 remedy=$(sed -n 's/^what fits: flopcast //p' out)
-[[ $remedy == *" --global-batch 262144" ]] || fail "the batch: $remedy"
+[[ $remedy == "tune tiny.json --set cluster.topology=dgx-1v-ib"*" --no-noise "*"--global-batch 262144" ]] || fail "the command: $remedy"
 eval "expect 0 \"$FLOPCAST\" $remedy"
 says out "best by speed"
 
