@@ -195,6 +195,15 @@ static const char *as_named(struct arena *arena, const struct files_named *file,
     return kind == FILES_ANY ? listed(arena, file->group, file->name) : file->name;
 }
 
+/* A cluster and its node may have one name. */
+static bool is_listed(const struct files_names *names, int n, const struct files_named *file, enum files_kind kind)
+{
+    for (int i = 0; i < n && kind != FILES_ANY; i++)
+        if (strcmp(names->list.at[i].name, file->name) == 0)
+            return true;
+    return false;
+}
+
 static const char *several(struct arena *arena, const struct files_names *names, enum files_kind kind, const char *name)
 {
     enum { MOST = 12 };
@@ -202,7 +211,7 @@ static const char *several(struct arena *arena, const struct files_names *names,
     int n = 0;
     for (int i = 0; i < names->list.n; i++) {
         const struct files_named *file = &names->list.at[i];
-        if (begins(file->name, name) && n++ < MOST)
+        if (begins(file->name, name) && !is_listed(names, i, file, kind) && n++ < MOST)
             text = arena_printf(arena, "%s%s%s", text, n > 1 ? ", " : "", as_named(arena, file, kind));
     }
     return arena_printf(arena, "%s%s; write one of them", text, n > MOST ? ", ..." : "");

@@ -138,4 +138,6 @@ guess h100 run gpt2_ddp_v100 --set cluster.topology=h100x
 guess bf16 run gpt2_ddp_v100 --set train.precision=bfloat16
 guess bf16 memory gpt2 --dtype bfloat16
 guess flash run gpt2_ddp_v100 --set train.attention=flash_attention_2
+expect 2 "$FLOPCAST" topology h20 # a cluster and its node have one name
+says err "'h20' could be h200-4x400g, h200-8x400g, h200-sxm-141gb; write one of them"
 guess run rnu
