@@ -91,10 +91,8 @@ static void print_table(
     print_median(out, "below 64 KiB", check, 0, 64 * KiB);
     double large = nccl_check_error(check, MiB, HUGE_VAL).median; /* 0 without sizes */
     if (!check->other_gpu && large > TABLE_FAR_OFF && nccl_explaining(large, check->errors) == COLL_ANY)
-        fputs(
-            "if this is what the cluster can do, and not a fault: `flopcast calibrate fit nccl LOG... --topology FILE "
-            "--out MINE.yaml`\n",
-            out);
+        words_paragraph(out, "if this is what the cluster can do, and not a fault:\n"
+                             "flopcast calibrate fit nccl LOG... --topology FILE --out MINE.yaml");
 }
 
 static enum status store_check(

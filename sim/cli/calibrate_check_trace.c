@@ -73,10 +73,12 @@ static const struct command_option options[] = {
 
 /* ---- what was found ---- */
 
-static void print_head(FILE *out, const struct check_command *command, const struct trace_check *check)
+static void print_head(FILE *to, const struct check_command *command, const struct trace_check *check)
 {
     const struct trace *trace = &check->trace;
     const struct trace_sum *sum = &check->measured;
+    struct words_gathered lines;
+    FILE *out = words_gather(&lines);
     fputs(command->file, out);
     if (trace->rank >= 0)
         fprintf(out, ": rank %lld", (long long)trace->rank);
@@ -110,6 +112,7 @@ static void print_head(FILE *out, const struct check_command *command, const str
             "the trace does not say how many ranks a collective has: all %lld are assumed, as one NCCL stream "
             "has them all\n",
             (long long)trace->world_size);
+    words_gathered(to, &lines);
 }
 
 /* ---- tables ---- */

@@ -1,5 +1,6 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
+#include "cli/words.h"
 
 #include "base/files.h"
 #include "calibrate/gpu_fit.h"
@@ -185,8 +186,11 @@ static void fit_logs(const struct fit_command *command, struct arena *arena, str
     struct logs_fit fit;
     struct store *store = NULL;
     enum status status = logs_fit_solve(&fit, &request, arena, diag);
-    if (status == STATUS_OK)
-        logs_fit_print(stdout, &fit);
+    if (status == STATUS_OK) {
+        struct words_gathered lines;
+        logs_fit_print(words_gather(&lines), &fit);
+        words_gathered(stdout, &lines);
+    }
     if (status == STATUS_OK && command->out)
         status = logs_fit_write(&fit, &request, command->out, arena, diag);
     if (status == STATUS_OK && command->db && store_open(&store, command->db, STORE_WRITE, diag) == STATUS_OK)

@@ -276,7 +276,7 @@ static void print_rest(FILE *out, const struct goodput_point *point, struct aren
     static const double SHOWN = 5e-5; /* 0.0 % */
     double rest = 1 - point->share.mean;
     if (rest >= SHOWN) {
-        fprintf(out, "\nWhere the other %.1f %% of the time go:\n\n", PERCENT * rest);
+        fprintf(out, "\nWhere the other %.1f %% of the time goes:\n\n", PERCENT * rest);
         print_waterfall(out, point);
         fputc('\n', out);
         return;

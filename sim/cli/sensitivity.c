@@ -91,10 +91,10 @@ static void print(
         return;
     if (s->n_parts > command->top)
         fprintf(out, "and %d more (--top %d)\n", s->n_parts - command->top, s->n_parts);
-    fprintf(out,
-        "\nAll together, one standard deviation: %.2f %% if they were independent, %.2f %% as fits correlate them. "
-        "What "
-        "the model leaves out: %.1f %%.\n%d more numbers that have errors change nothing here.\n",
+    fputc('\n', out);
+    words_paragraph_of(out,
+        "All together, one standard deviation: %.2f %% if they were independent, %.2f %% as fits correlate them. "
+        "What the model leaves out: %.1f %%.\n%d more numbers that have errors change nothing here.",
         PERCENT * s->independent, PERCENT * s->correlated, PERCENT * s->discrepancy, s->n_idle);
 }
 

@@ -236,24 +236,28 @@ static const char *ranks_words(const struct traces *traces)
 static void print_head(const struct command *command, const struct traces *traces, const struct trace_planned *planned,
     const struct hw *hw)
 {
-    printf("%s: ", command->files.at[0]);
+    struct words_gathered lines;
+    FILE *out = words_gather(&lines);
+    fprintf(out, "%s: ", command->files.at[0]);
     if (planned->step >= 0)
-        printf("step %lld, ", (long long)planned->step);
-    printf("%.3f ms on %d GPU%s%s%s\n", planned->step_s * 1e3, planned->ranks, plural(planned->ranks),
+        fprintf(out, "step %lld, ", (long long)planned->step);
+    fprintf(out, "%.3f ms on %d GPU%s%s%s\n", planned->step_s * 1e3, planned->ranks, plural(planned->ranks),
         traces->gpu ? " " : "", traces->gpu ? traces->gpu : "");
     if (planned->traced > 1)
-        printf("%d ranks of it, of %d stage%s%s\n", planned->traced, planned->stages, plural(planned->stages),
+        fprintf(out, "%d ranks of it, of %d stage%s%s\n", planned->traced, planned->stages, plural(planned->stages),
             ranks_words(traces));
-    printf("%d kernels and copies, of them %d on shards; %d collectives, of them %d over groups that grow\n",
+    fprintf(out, "%d kernels and copies, of them %d on shards; %d collectives, of them %d over groups that grow\n",
         planned->kernels, planned->sharded, planned->collectives, planned->grown);
     if (planned->plan.mesh.ranks > planned->ranks && planned->grown == 0)
-        puts(
-            "no collective is over groups that grow: data parallelism is not in the trace, and more GPUs cost nothing");
+        fputs("no collective is over groups that grow: data parallelism is not in the trace, and more GPUs cost "
+              "nothing\n",
+            out);
     if (!planned->says_waits && planned->collectives > 0)
-        puts("the trace does not say what waits for what (enable_cuda_sync_events): found by rules");
+        fputs("the trace does not say what waits for what (enable_cuda_sync_events): found by rules\n", out);
     if (traces->ranks_assumed)
-        puts("the trace does not say how many ranks a collective has: all are assumed");
-    printf("%s\n\n", hw->cluster.name);
+        fputs("the trace does not say how many ranks a collective has: all are assumed\n", out);
+    fprintf(out, "%s\n\n", hw->cluster.name);
+    words_gathered(stdout, &lines);
 }
 
 static void print_ratios(const struct hw_gpu *from, const struct hw_gpu *to)
@@ -263,14 +267,17 @@ static void print_ratios(const struct hw_gpu *from, const struct hw_gpu *to)
         int class;
     } classes[] = {{"GEMM", KERNEL_GEMM}, {"attention", KERNEL_ATTENTION},
         {"copies from and to the host", KERNEL_HOST_COPY}, {"all else", KERNEL_ELEMENTWISE}};
-    printf("kernels of %s on %s take:", from->name, to->name);
+    struct words_gathered lines;
+    FILE *out = words_gather(&lines);
+    fprintf(out, "kernels of %s on %s take:", from->name, to->name);
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
         double error, ratio = trace_gpu_ratio(classes[i].class, from, to, &error);
-        printf("%s %s x %.3f", i ? "," : "", classes[i].words, ratio);
+        fprintf(out, "%s %s x %.3f", i ? "," : "", classes[i].words, ratio);
         if (error > 0)
-            printf(" +- %.0f %%", 100 * error);
+            fprintf(out, " +- %.0f %%", 100 * error);
     }
-    puts("\n");
+    fputs("\n\n", out);
+    words_gathered(stdout, &lines);
 }
 
 static void fill(struct rows *rows, const struct command *command, const struct scaled *row, double first_step_s)

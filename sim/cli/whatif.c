@@ -298,7 +298,9 @@ static void print_ooms(FILE *out, const struct whatif *whatif, int point)
         const struct exec_result *exec = &whatif->variants.at[v].results[point].exec;
         if (exec->status != EXEC_OOM)
             continue;
-        fprintf(out, "\nout of memory%s%s:\n", v ? " with " : " as it is", whatif->variants.at[v].label);
+        fputc('\n', out);
+        words_paragraph_of(
+            out, "out of memory%s%s:", v ? " with " : " as it is", v ? whatif->variants.at[v].label : "");
         words_oom(out, exec);
     }
 }

@@ -60,6 +60,21 @@ void words_lines(FILE *out, char *text)
     }
 }
 
+FILE *words_gather(struct words_gathered *gathered)
+{
+    *gathered = (struct words_gathered){0};
+    gathered->file = open_memstream(&gathered->text, &gathered->n);
+    BUG_IF(!gathered->file, "open_memstream failed");
+    return gathered->file;
+}
+
+void words_gathered(FILE *out, struct words_gathered *gathered)
+{
+    fclose(gathered->file);
+    words_lines(out, gathered->text);
+    free(gathered->text);
+}
+
 static void short_by(FILE *out, double bytes)
 {
     if (bytes < GiB / 10)
@@ -83,9 +98,11 @@ static void other_stages(FILE *out, const struct exec_result *result)
     fputs(*separator == ',' ? "\n" : "", out);
 }
 
-void words_oom(FILE *out, const struct exec_result *result)
+void words_oom(FILE *to, const struct exec_result *result)
 {
     const struct exec_memory *memory = &result->memory;
+    struct words_gathered lines;
+    FILE *out = words_gather(&lines);
     double short_bytes = memory->required_bytes - memory->capacity_bytes;
     fputs("  ", out);
     if (result->n_programs > 1)
@@ -111,6 +128,7 @@ void words_oom(FILE *out, const struct exec_result *result)
         }
     fputs(" GiB\n", out);
     other_stages(out, result);
+    words_gathered(to, &lines);
 }
 
 void words_paragraph(FILE *out, const char *text)

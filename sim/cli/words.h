@@ -36,6 +36,15 @@ void words_assumptions(FILE *out, const char *lines);
 /* Lines that are longer than the screen is wide go on below, four characters further in. text is taken apart. */
 void words_lines(FILE *out, char *text);
 
+/* The same of what is written into the file that begin returns, up to end. */
+struct words_gathered {
+    FILE *file;
+    char *text;
+    size_t n;
+};
+FILE *words_gather(struct words_gathered *gathered);
+void words_gathered(FILE *out, struct words_gathered *gathered);
+
 /* "runs/ds_config.json" -> "ds_config". */
 const char *words_stem(const char *path, struct arena *arena);
 

@@ -18,6 +18,9 @@ says out "rank 0 of 2, NVIDIA A100-PG509-200, NCCL 2.17.1" \
     "void cudnn::ops::nchwToNhwcKernel<float, float, float, false, true, (cudnnKernel  copy            158  4.206"
 ! grep -q simulated out || fail "a simulation that nobody asked for: $(grep simulated out)"
 
+cp "$trace" here.json.gz
+narrow "${check[@]}" here.json.gz --top 3
+
 # The same job simulated: DDP makes the same five buckets and broadcasts the same buffers, to the byte, so that each collective finds its
 # own. (The trace's other settings are not known: this is no statement about the prediction.)
 cat >resnet.yaml <<YAML

@@ -27,6 +27,12 @@ says() {
     done
 }
 
+# narrow COMMAND...: on a screen of 80 characters no line is longer; output in the files out and err.
+narrow() {
+    expect 0 env COLUMNS=80 "$@"
+    if grep -E '.{81}' out; then fail "lines of more than 80 characters, of: $*"; fi
+}
+
 # alike FILE FILE: the same words, and numbers that differ by 2 % at most: a table rounds them to what their interval lets one read.
 alike() {
     awk 'NR == FNR { line[FNR] = $0; n = FNR; next }

@@ -7,6 +7,7 @@ set -euo pipefail
 scenario plain.yaml
 expect 0 "$FLOPCAST" sensitivity plain.yaml --db a.db --top 3
 says out "TFLOPS per GPU" "(--top " "All together, one standard deviation" "change nothing here"
+narrow "$FLOPCAST" sensitivity plain.yaml --top 3
 # So small a job waits for its host: what that costs comes first, and a fifth more of it takes about a fifth of the speed away.
 grep -qE '^host +host\.\* +20\.0 +assumed' out || fail "the host is not there: $(cat out)"
 # The numbers for programs are those of the database, with nothing left out.

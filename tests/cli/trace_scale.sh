@@ -34,6 +34,7 @@ says out "2 ranks of it, of 1 stage; a rank is the number of its GPU"
 scale r0.json --topology "$topology" --gpus 8,16,32
 says out "on 8 GPUs" "of them 0 on shards" "collectives of a rank in the last line"
 cp out first
+narrow "$FLOPCAST" trace scale r0.json --topology "$topology" --gpus 8
 scale r0.json --topology "$topology" --gpus 8,16,32
 cmp first out || fail "not deterministic"
 scale r0.json --topology "$topology" --gpus 8,16 --quiet --format json

@@ -93,6 +93,7 @@ says out "(1) train.micro_batch=2: nothing changed, the scenario has that alread
 # Out of memory has no speed, but says what it would need.
 expect 0 "$FLOPCAST" whatif a.yaml --set train.micro_batch=16384
 says out OOM "out of memory with train.micro_batch=16384:" "GiB short; first at" "  needed: parameters"
+narrow "$FLOPCAST" whatif a.yaml --set train.micro_batch=16384
 # What rounds to nothing has no sign.
 expect 0 "$FLOPCAST" whatif a.yaml --set fsdp.no_sync=true
 if grep -q -e '[-+]0[.]*0* ' out; then fail "a signed zero: $(<out)"; fi
