@@ -1,5 +1,7 @@
 #include "study/sensitivity.h"
 
+#include "study/fit.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -65,20 +67,29 @@ static void collect(struct sensitivity *out, const struct scenario_result *resul
     }
 }
 
+static enum status refuse(const struct scenario_point *point, struct diag *diag)
+{
+    return diag_input(diag, (struct source_pos){.file = point->file},
+        "the point is out of memory, so that it has no speed that could depend on anything; `flopcast run` says what "
+        "it needs");
+}
+
 enum status scenario_sensitivity(struct sensitivity *out, const struct scenario_point *point,
     const struct scenario_uncertainty *uncertainty, scenario_progress progress, void *self, struct arena *arena,
     struct diag *diag)
 {
     const struct hw_parameter *parameters;
+    struct scenario_point quiet = *point;
+    exec_be_quiet(&quiet.options.exec);
+    if (!fit_fits(fit_verdict(&quiet))) /* a hundred simulations would find the same */
+        return refuse(point, diag);
     int n = hw_parameters(&parameters, &point->hw, arena);
     struct scenario_set set = variants(point, parameters, n, arena);
     struct scenario_result *results = xcalloc((size_t)set.n_points, sizeof *results);
     struct arena *arenas = xcalloc((size_t)set.n_points, sizeof *arenas);
     enum status status = scenario_simulate_all(results, arenas, &set, progress, self, diag);
     if (status == STATUS_OK && results[0].exec.status != EXEC_OK)
-        status = diag_input(diag, (struct source_pos){.file = point->file},
-            "the point is out of memory, so that it has no speed that could depend on anything; `flopcast run` says "
-            "what it needs");
+        status = refuse(point, diag);
     if (status == STATUS_OK) {
         collect(out, results, parameters, n, arena);
         sensitivity_sum(out, &uncertainty->fits);

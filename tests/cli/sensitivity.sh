@@ -33,8 +33,9 @@ fi
 
 expect 2 "$FLOPCAST" sensitivity plain.yaml --set "cluster.gpus=[8, 16]"
 says err "2 points, but \`flopcast sensitivity\` is of one; set what is swept to one value, as in --set cluster.gpus=8"
-expect 2 "$FLOPCAST" sensitivity plain.yaml --set train.micro_batch=65536
+FLOPCAST_SILENT_S=0 expect 2 "$FLOPCAST" sensitivity plain.yaml --set train.micro_batch=65536
 says err "the point is out of memory"
+if grep -E "of [0-9]+ runs" err; then fail "runs of what is out of memory"; fi
 expect 2 "$FLOPCAST" plot sensitivity --db a.db --scenario other
 says err "there is no run of scenario 'other'; there are: plain"
 expect 2 "$FLOPCAST" plot sensitivity --db a.db --run 1
