@@ -5,6 +5,7 @@
 #include "cli/comm.h"
 #include "cli/rows.h"
 #include "cli/vary.h"
+#include "cli/waiting.h"
 #include "cli/words.h"
 #include "store/study.h"
 
@@ -250,19 +251,22 @@ static void answer(struct explain *explain, const struct scenario_point *small, 
     vec_free(&path.items);
 }
 
-static enum status explain_curve(
-    struct explain *explain, const struct scenario_point *small, const struct scenario_point *large, struct diag *diag)
+/* under_way: what is said while it is. */
+static enum status explain_curve(struct explain *explain, const struct scenario_point *small,
+    const struct scenario_point *large, const char *under_way, struct diag *diag)
 {
     struct arena arena = ARENA_INIT;
     struct scenario_waterfall waterfall;
     const char *label = vary_name(&explain->vary, small, &explain->arena);
     struct diag own = DIAG_INIT;
+    struct waiting *waiting = waiting_begin("waterfall", small->options.name, under_way, NULL, false);
     enum status status = scenario_explain(&waterfall, small, large, &own);
     if (status == STATUS_INPUT) { /* other curves may fit where this one does not */
         int n;
         const char *why = diag_first(&own, &n);
         diag_warn(&explain->skipped, small->gpus_at, "%s: %.*s", label, n, why);
         diag_merge(&explain->unexplained, &own);
+        waiting_end(waiting);
         arena_release(&arena);
         return STATUS_OK;
     }
@@ -274,6 +278,7 @@ static enum status explain_curve(
     struct scenario_result result;
     if (status == STATUS_OK)
         status = scenario_simulate(&result, &traced, &arena, diag);
+    waiting_end(waiting);
     if (status == STATUS_OK)
         answer(explain, small, large, label, &waterfall, &result.exec);
     if (status == STATUS_OK && explain->store)
@@ -285,9 +290,12 @@ static enum status explain_curve(
 /* Smallest and largest cluster of every curve, in the order of the scenario. */
 static void explain_curves(struct explain *explain, const struct scenario_set *set, struct diag *diag)
 {
-    bool any = false;
+    struct {
+        int small, large;
+    } *curves = xcalloc((size_t)set->n_points, sizeof *curves);
+    int n = 0;
     vary_find_unnamed(&explain->vary, set, &explain->arena);
-    for (int i = 0; i < set->n_points && diag->worst == STATUS_OK; i++) {
+    for (int i = 0; i < set->n_points; i++) {
         uint64_t curve = record_curve(&set->points[i].options);
         int small = i, large = i;
         bool opens = true;
@@ -300,12 +308,16 @@ static void explain_curves(struct explain *explain, const struct scenario_set *s
             if (set->points[j].options.cluster.gpus > set->points[large].options.cluster.gpus)
                 large = j;
         }
-        if (!opens || small == large)
-            continue;
-        explain_curve(explain, &set->points[small], &set->points[large], diag);
-        any = true;
+        if (opens && small != large) {
+            curves[n].small = small;
+            curves[n++].large = large;
+        }
     }
-    if (!any && diag->worst == STATUS_OK)
+    for (int c = 0; c < n && diag->worst == STATUS_OK; c++)
+        explain_curve(explain, &set->points[curves[c].small], &set->points[curves[c].large],
+            n == 1 ? "under way" : arena_printf(&explain->arena, "curve %d of %d", c + 1, n), diag);
+    free(curves);
+    if (n == 0 && diag->worst == STATUS_OK)
         diag_input(diag, (struct source_pos){.file = set->file},
             "no two sizes of the cluster to compare; give --from and --to that differ, or sweep cluster.gpus");
     diag_merge(diag, explain->explained ? &explain->skipped : &explain->unexplained);

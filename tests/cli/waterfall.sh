@@ -17,7 +17,7 @@ awk 'function off(a, b, by) { return a - b > by || b - a > by }
     /^(allocator|stragglers|latency|bandwidth|contention|host|rest) / { sum += $2; bad += off(100 * $2 / from, $3, 0.06) }
     /^sum / { n++; bad += off(sum, $2, 0.004) + off(to - from, $2, 0.011) + off(100 * $2 / from, $3, 0.06) }
     /^the last step on/ { step_ms = 1000 * $(NF - 1) }
-    /^(transformer|waits)/ { items++; bad += off(100 * $(NF - 2) / step_ms, $(NF - 1), 0.06 + 0.02 * $(NF - 1)) }
+    /^(transformer|waits)/ { items++; bad += off(100 * $(NF - 2) / step_ms, $(NF - 1), 0.06 + 0.5 / step_ms + 0.02 * $(NF - 1)) } # times have two decimals
     END { exit bad || n != 2 || items < 10 }' out || fail "sums and shares: $(<out)"
 expect 0 "$FLOPCAST" waterfall a.yaml --set train.micro_batch=32 --format csv
 tr -d '\r' <out | awk -F, 'NR == 1 { head = $(NF - 5) $(NF - 1) $NF } /,collectives,/ { n++; bad += $NF !~ /^(latency|NIC|NVLink|channels)$/ || !($(NF - 5) > 0) || !($(NF - 1) > 0) }
