@@ -417,8 +417,8 @@ static void print_remedy(FILE *out, const struct view *view)
 /* Points that lack the same for the same reason are reported together: DDP lacks as much on 8 GPUs as on 512. */
 static void print_ooms(FILE *out, struct view *view)
 {
-    int n = view->set->n_points;
-    bool any = false;
+    enum { MOST_REASONS = 6 }; /* on a screen */
+    int n = view->set->n_points, reasons = 0, more = 0;
     char **texts = xcalloc((size_t)n, sizeof *texts);
     for (int i = 0; i < n; i++)
         texts[i] = oom_text(view, i);
@@ -441,15 +441,24 @@ static void print_ooms(FILE *out, struct view *view)
                 free(texts[j]);
                 texts[j] = NULL;
             }
+        bool shown = ++reasons <= MOST_REASONS || screen_width(out) == 0;
+        more += !shown;
+        if (!shown) {
+            free(texts[i]);
+            continue;
+        }
         fputc('\n', out);
         words_paragraph_of(out, "out of memory: %.*s%s %s GPU%s", name, texts[i], several ? ", on" : ",", sizes,
             several ? "s" : plural(gpus));
         words_lines(out, texts[i] + name + 1);
-        any = true;
         free(texts[i]);
     }
     free(texts);
-    if (any)
+    if (more > 0) {
+        fputc('\n', out);
+        words_paragraph_of(out, "out of memory, too, with other numbers: %d more (--wide: all)", more);
+    }
+    if (reasons > 0)
         print_remedy(out, view);
 }
 
