@@ -445,7 +445,7 @@ static void print_stages(FILE *out, const struct fit_stage *stages, int n)
         table_row(&table);
         table_number(&table, "stage", "", 0, s);
         table_number(&table, "blocks", "", 0, (double)stages[s].blocks);
-        table_number(&table, "parameters", "of a rank", 0, (double)stages[s].params);
+        table_number_as(&table, "parameters", "of a rank", words_count(&table.numbers, (double)stages[s].params));
         table_number(&table, "weights", "GiB", 3, gib(bytes[HBM_PARAMETERS]));
         table_number(&table, "gradients", "GiB", 3, gib(bytes[HBM_GRADIENTS]));
         table_number(&table, "optimizer", "GiB", 3, gib(bytes[HBM_OPTIMIZER]));

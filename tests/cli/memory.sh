@@ -238,7 +238,7 @@ refused "give a model file" 1B --gpu "$gpu" --seq-len 2048
 # i holds the activations of 4 - i micro-batches when it is fullest.
 "$FLOPCAST" memory llama3.1-70b --tensor 8 --sequence --pipeline 4 --gpus 64 --use-distributed-optimizer --micro-batch 1 --seq-len 8192 --attention flash --wide >out || failed=1
 tr '\n' ' ' <out | grep -qF "megatron over 64 GPUs, tensor 8, pipeline 4 (1F1B, 8 micro-batches), micro-batch 1 of 8192 tokens" || { cat out; failed=1; }
-awk '$1 ~ /^[0-3]$/ && $2 == 20 { n++; params[$1] = $3; activations[$1] = $7; total[$1] = $9 } /^total/ { fullest = $2 }
+awk '$1 ~ /^[0-3]$/ && $2 == 20 { n++; gsub(/,/, "", $3); params[$1] = $3; activations[$1] = $7; total[$1] = $9 } /^total/ { fullest = $2 }
     END { one = activations[1] - activations[2]; off = activations[0] - activations[1] - one
         exit n != 4 || params[1] != 20 * 106971136 || params[2] != params[1] || params[0] <= params[1] || off > 0.01 * one || off < -0.01 * one ||
             activations[1] < 3 * one || activations[1] > 3.2 * one || total[0] != fullest }' out || { cat out; failed=1; }
