@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 __attribute__((format(printf, 2, 0))) static void append(struct diag *diag, const char *format, va_list args)
 {
@@ -35,11 +36,38 @@ __attribute__((format(printf, 2, 3))) static void appendf(struct diag *diag, con
     va_end(args);
 }
 
+enum { LONGEST_PATH = 4096 };
+
+/* The path without "NAME/../", where that is the same file: behind a link it may be another one. */
+static const char *without_detours(char out[LONGEST_PATH], const char *file)
+{
+    static const char up[] = "/../";
+    struct stat before, after;
+    if (!strstr(file, up) || strlen(file) >= LONGEST_PATH)
+        return file;
+    strcpy(out, file);
+    for (char *at = out; (at = strstr(at, up));) {
+        char *name = at;
+        while (name > out && name[-1] != '/')
+            name--;
+        bool is_name = name < at && strncmp(name, "../", 3) != 0 && strncmp(name, "./", 2) != 0;
+        if (is_name)
+            memmove(name, at + strlen(up), strlen(at + strlen(up)) + 1);
+        at = is_name ? out : at + 1;
+    }
+    bool same = stat(file, &before) == 0 && stat(out, &after) == 0 && before.st_dev == after.st_dev &&
+                before.st_ino == after.st_ino;
+    return same ? out : file;
+}
+
 /* "file:line:column: error: ...", one line */
 __attribute__((format(printf, 4, 0))) static void say(
     struct diag *diag, struct source_pos at, const char *level, const char *format, va_list args)
 {
     size_t start = diag->used;
+    char path[LONGEST_PATH];
+    if (at.file)
+        at.file = without_detours(path, at.file);
     if (at.file && at.line > 0)
         appendf(diag, "%s:%d:%d: %s: ", at.file, at.line, at.column, level);
     else if (at.file)

@@ -141,3 +141,13 @@ guess flash run gpt2_ddp_v100 --set train.attention=flash_attention_2
 expect 2 "$FLOPCAST" topology h20 # a cluster and its node have one name
 says err "'h20' could be h200-4x400g, h200-8x400g, h200-sxm-141gb; write one of them"
 guess run rnu
+
+# A message names a file without the detours by which others name it; behind a link they are none.
+expect 0 "$FLOPCAST" run gpt2_ddp_v100 --set cluster.topology=mi300x-8x400g --set cluster.gpus=8 --set train.precision=bf16_mixed
+grep -q "topologies/gpus/mi300x-192gb.yaml:[0-9]*:[0-9]*: warning: no run of this GPU is at hand" err || fail "warned of: $(<err)"
+if grep -F /../ err; then fail "a detour"; fi
+mkdir -p there/deep
+ln -s there/deep link
+printf 'name: wrong\n' >there/wrong.yaml
+expect 2 "$FLOPCAST" run link/../wrong.yaml
+says err "link/../wrong.yaml: error: "
