@@ -610,7 +610,8 @@ int cmd_memory(int argc, char **argv)
         "(scenarios/models/t5-11b.yaml, a Hugging Face config.json) or a number of parameters (1B, 11.3B, 124M)."
         "\vOf a model file, a step is laid out as `run` does, and what it allocates is counted; of one token (image, "
         "sample) where no --micro-batch is given. Of a number of parameters only weights, gradients and optimizer "
-        "state are counted. What the allocator reserves beyond that (fragmentation) is left out, but for a --gpu that "
+        "state are counted. What the allocator reserves beyond that (fragmentation) is left out, except of a --gpu "
+        "that "
         "it could be too much for: there the allocator is simulated, as in 'flopcast run'. GiB, in which PyTorch and "
         "nvidia-smi count, are 2^30 bytes.");
     struct arena arena = ARENA_INIT;

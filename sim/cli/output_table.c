@@ -397,8 +397,8 @@ static int64_t largest_batch(const struct scenario_set *set)
     return most;
 }
 
-/* The search of what fits, with what the command line gave but for the micro-batch and what is recomputed, which it is
- * to find. Of a model it compares strategies, which takes the batch of the job. It knows one kind of node only. */
+/* The search of what fits, with what the command line gave except the micro-batch and what is recomputed, which it
+ * is to find. Of a model it compares strategies, which takes the batch of the job. It knows one kind of node only. */
 static void print_remedy(FILE *out, const struct view *view)
 {
     static const char *const searched[] = {"train.micro_batch", "train.activation_checkpointing", NULL};

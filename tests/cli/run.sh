@@ -123,7 +123,7 @@ grep -qE "^  also short: stage [01] by [0-9.]+ GiB$" out || fail "the other stag
 expect 0 "$FLOPCAST" run oom.yaml "${oom[@]}" --set "cluster.gpus=[8, 16]" # DDP lacks as much on any number
 says out "out of memory: tiny.json DDP, batch 16384, on 8, 16 GPUs"
 [[ $(grep -c "out of memory" out) == 1 ]] || fail "one reason, reported twice: $(<out)"
-# On a screen not all of many reasons are told.
+# On a screen there are not all of many reasons.
 expect 0 env COLUMNS=80 "$FLOPCAST" run oom.yaml --set "train.micro_batch=[16384, 16385, 16386, 16387, 16388, 16389, 16390, 16391]"
 [[ $(grep -c "^out of memory: " out) == 6 ]] || fail "reasons: $(grep "out of memory" out)"
 says out "out of memory, too, with other numbers: 2 more (--wide: all)"
