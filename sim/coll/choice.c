@@ -139,7 +139,7 @@ static struct coll_cost lasting(struct coll_cost cost, double s)
     return cost;
 }
 
-static struct coll_cost choose(
+struct coll_cost coll_choose(
     enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw, struct coll_force force)
 {
     enum { MOST_LARGER = 6 }; /* up to eight times as large */
@@ -166,40 +166,4 @@ static struct coll_cost choose(
         return cost;
     search.hw.node.nic_bandwidth.value = search.shortest_Bps;
     return lasting(coll_nccl_choice(kind, bytes, shape, &search.hw, search.shortest), search.shortest_s);
-}
-
-/* Programs ask for the same collective again and again. */
-enum { REMEMBERED = 64 };
-static _Thread_local struct {
-    struct hw hw; /* of all of them */
-    int n, next;
-    struct remembered {
-        enum coll_kind kind;
-        double bytes;
-        struct coll_shape shape;
-        struct coll_force force;
-        struct coll_cost cost;
-    } at[REMEMBERED];
-} memory;
-
-struct coll_cost coll_choose(
-    enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw, struct coll_force force)
-{
-    const unsigned char *here = (const unsigned char *)hw, *there = (const unsigned char *)&memory.hw;
-    if (memcmp(here, there, sizeof *hw) != 0) {
-        memory.hw = *hw;
-        memory.n = memory.next = 0;
-    }
-    for (int i = 0; i < memory.n; i++) {
-        const struct remembered *r = &memory.at[i];
-        if (r->kind == kind && r->bytes == bytes && r->shape.ranks == shape.ranks && r->shape.nodes == shape.nodes &&
-            r->shape.per_node == shape.per_node && r->force.algorithm == force.algorithm &&
-            r->force.protocol == force.protocol)
-            return r->cost;
-    }
-    struct coll_cost cost = choose(kind, bytes, shape, hw, force);
-    memory.at[memory.next] = (struct remembered){kind, bytes, shape, force, cost};
-    memory.next = (memory.next + 1) % REMEMBERED;
-    memory.n += memory.n < REMEMBERED;
-    return cost;
 }

@@ -6,6 +6,7 @@
 #include "exec/state.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_message(const struct communicator *comm)
@@ -193,13 +194,18 @@ static void setup_costs_on(struct sim *sim, const struct machine_pair *on, struc
 {
     const struct plan *plan = sim->plan;
     struct hw room[2];
+    int *first = plan_first_collectives(plan);
     for (int c = 0; c < plan->collectives.n; c++) {
         const struct plan_collective *collective = &plan->collectives.at[c];
+        of_collectives[c] = of_collectives[first[c]];
+        if (first[c] < c)
+            continue;
         struct coll_group members = sim->meetings.all[sim->meetings.group_first[collective->group]].members;
         const struct machine_pair seen = seen_by(room, members, on);
         of_collectives[c] = cost_of(sim, &seen, collective->kind, collective->bytes, collective->routing,
             coll_shape(members, hw_gpus_per_node(sim->costs.hw)));
     }
+    free(first);
     const struct machine_pair bridged = seen_by(room, (struct coll_group){0, 1, 2}, on);
     for (int m = 0; m < plan->messages.n; m++)
         for (int way = 0; way < FABRIC_WAY_COUNT; way++) {

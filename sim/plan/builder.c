@@ -1,5 +1,8 @@
 #include "plan/plan.h"
 
+#include "base/digest.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 const char *const hbm_category_names[] = {
@@ -416,4 +419,31 @@ void plan_release(struct plan *plan)
     vec_free(&plan->messages);
     plan->programs = NULL;
     plan->n_programs = 0;
+}
+
+static bool takes_as_long(const void *self, int32_t item)
+{
+    const struct plan_collective *all = ((const struct plan *)((const void *const *)self)[0])->collectives.at;
+    const struct plan_collective *sought = ((const void *const *)self)[1];
+    return sought->kind == all[item].kind && sought->bytes == all[item].bytes && sought->group == all[item].group &&
+           sought->routing == all[item].routing;
+}
+
+int *plan_first_collectives(const struct plan *plan)
+{
+    int *first = xcalloc((size_t)plan->collectives.n + 1, sizeof *first);
+    struct index known = {0};
+    for (int c = 0; c < plan->collectives.n; c++) {
+        const struct plan_collective *at = &plan->collectives.at[c];
+        uint64_t bits, hash = digest_word(DIGEST_INIT, (uint64_t)at->kind << 32 | (uint64_t)at->group);
+        memcpy(&bits, &at->bytes, sizeof bits);
+        hash = digest_word(hash, bits);
+        first[c] = index_find(&known, hash, takes_as_long, (const void *const[]){plan, at});
+        if (first[c] >= 0)
+            continue;
+        first[c] = c;
+        index_add(&known, hash, c);
+    }
+    index_free(&known);
+    return first;
 }

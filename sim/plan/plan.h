@@ -336,6 +336,9 @@ bool plan_group_meets_kinds(const struct plan *plan, int group, bool *all);
 
 /* ---- looking at a plan ---- */
 
+/* Of each collective the first that takes as long: of its kind, bytes, group and routing. For free(). */
+int *plan_first_collectives(const struct plan *plan);
+
 /* Laws that every plan obeys: waits point backwards, indices are in range, every buffer allocated in the step is freed
  * in it exactly once, groups fit the mesh, a program has the collectives of a group on one queue, and the sends and the
  * receives of a channel on one each, as a NCCL communicator runs one after the other. Between programs: members of a

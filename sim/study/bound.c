@@ -28,20 +28,39 @@ static bool is_known(const struct plan *plan, const struct mesh_group *ranks, co
     return !options->order && ranks->size > 1 && ranks->size * ranks->stride <= inner;
 }
 
+static double collective_s(const struct plan *plan, const struct hw *hw, int index)
+{
+    const struct plan_collective *at = &plan->collectives.at[index];
+    const struct mesh_group *ranks = &plan->groups.at[at->group].ranks;
+    struct coll_group group = {mesh_group_first(ranks, 0), ranks->stride, ranks->size};
+    struct hw bridge;
+    return coll_isolated_s(coll_of(
+        at->kind, at->bytes, at->routing, coll_shape(group, hw_gpus_per_node(hw)), coll_hw_of(&bridge, group, hw)));
+}
+
+static double *collective_times(const struct plan *plan, const struct hw *hw)
+{
+    double *times = xcalloc((size_t)plan->collectives.n + 1, sizeof *times);
+    int *first = plan_first_collectives(plan);
+    for (int i = 0; i < plan->collectives.n; i++)
+        times[i] = first[i] < i ? times[first[i]] : collective_s(plan, hw, i);
+    free(first);
+    return times;
+}
+
 /* How long each collective of a plan takes alone, 0 of those of no matter; merges: of exchanges, too, as another
  * micro-batch's kernels run beside them. For free(). */
 static double *isolated_times(const struct plan *plan, const struct job *job, bool merges)
 {
     double *times = xcalloc((size_t)plan->collectives.n + 1, sizeof *times);
-    struct hw bridge;
+    double *all = collective_times(plan, job->hw);
     for (int i = 0; i < plan->collectives.n; i++) {
         const struct plan_collective *at = &plan->collectives.at[i];
         const struct mesh_group *ranks = &plan->groups.at[at->group].ranks;
-        struct coll_group group = {mesh_group_first(ranks, 0), ranks->stride, ranks->size};
         if (is_known(plan, ranks, &job->options->parallelism) && !(merges && at->serves == PARALLEL_EXPERT))
-            times[i] = coll_isolated_s(coll_of(at->kind, at->bytes, at->routing,
-                coll_shape(group, hw_gpus_per_node(job->hw)), coll_hw_of(&bridge, group, job->hw)));
+            times[i] = all[i];
     }
+    free(all);
     return times;
 }
 
@@ -446,22 +465,10 @@ struct bound bound_layout(const struct bound_costs *costs, const struct scenario
 
 /* ---- any plan ---- */
 
-static double collective_s(const struct plan *plan, const struct hw *hw, int index)
-{
-    const struct plan_collective *at = &plan->collectives.at[index];
-    const struct mesh_group *ranks = &plan->groups.at[at->group].ranks;
-    struct coll_group group = {mesh_group_first(ranks, 0), ranks->stride, ranks->size};
-    struct hw bridge;
-    return coll_isolated_s(coll_of(
-        at->kind, at->bytes, at->routing, coll_shape(group, hw_gpus_per_node(hw)), coll_hw_of(&bridge, group, hw)));
-}
-
 struct bound bound_plan(const struct plan *plan, const struct hw *hw)
 {
     struct bound bound = {0};
-    double *kernel_s = kernel_times(plan, hw), *coll_s = xcalloc((size_t)plan->collectives.n + 1, sizeof *coll_s);
-    for (int i = 0; i < plan->collectives.n; i++)
-        coll_s[i] = collective_s(plan, hw, i);
+    double *kernel_s = kernel_times(plan, hw), *coll_s = collective_times(plan, hw);
     for (int p = 0; p < plan->n_programs; p++) {
         double work_s[UINT8_MAX + 1] = {0};
         const struct plan_program *program = &plan->programs[p];
