@@ -79,3 +79,9 @@ first=$(sed -n '/^correlations of filed numbers/,$p' out | awk 'NR == 3 { print 
 warned=$(sed -n '/^ *- \[/p' "$FLOPCAST_SOURCE_DIR/topologies/fitted/correlations.yaml" | tr -d 'a-z[],-' | tr ' ' '\n' | awk '$1 > 0.95' | wc -l)
 [[ $(grep -c 'warning: .* have a correlation of ' err || true) == "$warned" ]] || fail "$warned pairs are to be warned of: $(<err)"
 [[ $(sed -n '/^correlations of filed numbers/,$p' out | awk 'NR > 2 { v = $5 < 0 ? -$5 : $5; if (v < 0.5 || v > last + 0.01 && NR > 3) exit 1; last = v }' && echo sorted) == sorted ]] || fail "order: $(<out)"
+
+# host_jitter is the median of what each trace says, of which each is the median over lengths of bursts.
+of_traces=$(grep -v '^#' "$FLOPCAST_SOURCE_DIR/results/measured/host_jitter.csv" | cut -d, -f1,7 | tail -n +2 | sort -t, -k1,1 -k2,2n |
+    awk -F, '{ all[$1] = all[$1] " " $2; n[$1]++ } END { for (t in all) { split(all[t], v, " "); print v[int((n[t] + 1) / 2)] } }' | sort -n | sed -n 2p)
+filed=$(sed -n 's/^host_jitter: {value: \([0-9.]*\) %.*/\1/p' "$FLOPCAST_SOURCE_DIR/topologies/noise.yaml")
+awk -v a="$of_traces" -v b="$filed" 'BEGIN { exit !(a > 0 && 100 * a - b < 0.1 && b - 100 * a < 0.1) }' || fail "host_jitter: filed $filed %, traces $of_traces"
