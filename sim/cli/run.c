@@ -326,6 +326,17 @@ static enum status simulate_samples(struct work *work, struct diag *diag)
     return loop_end(work, status, diag);
 }
 
+/* What is to be done here: all that no other shard does, and of that what is known is done. */
+static void count_own(const struct work *work, const bool *known, const bool *others, int n)
+{
+    int done = 0, total = 0;
+    for (int i = 0; i < n; i++) {
+        total += !others[i];
+        done += known[i] && !others[i];
+    }
+    waiting_count(work->waiting, done, total);
+}
+
 static enum status simulate_all(struct work *work, struct store *store, struct diag *diag)
 {
     const struct run *run = work->run;
@@ -333,10 +344,12 @@ static enum status simulate_all(struct work *work, struct store *store, struct d
     const char *name = work->set->points[0].options.name;
     enum status status = store ? begin_stored(work, store, diag) : STATUS_OK;
     work->waiting = waiting_begin("run", name, "points", work->set, quiet);
+    count_own(work, work->known, work->others, work->set->n_points);
     if (status == STATUS_OK && !stop_asked())
         status = simulate_points(work, diag);
     waiting_end(work->waiting);
     work->waiting = waiting_begin("run", name, "samples", work->set, quiet);
+    count_own(work, work->known_samples, work->other_samples, work->set->n_points * run->samples);
     if (status == STATUS_OK && run->samples > 0 && !stop_asked())
         status = simulate_samples(work, diag);
     waiting_end(work->waiting);

@@ -38,6 +38,11 @@ if command -v gnuplot >/dev/null; then
     expect 0 "$FLOPCAST" report --db a.db
     grep -qE '^report: [0-9]+ s, pictures are under way' err || fail "report: $(<err)"
 fi
+# A shard counts what it does itself.
+scenario many.yaml 'sweep: [{cluster.gpus: [8, 16, 64]}]'
+expect 0 "$FLOPCAST" run many.yaml --set run.steps=40 --db s.db --shard 1/3
+grep -qE "^run many: [0-9]+ s" err || fail "a shard: $(<err)"
+if grep -E "of 3 points" err; then fail "points of other shards"; fi
 # On a terminal one line that is never longer than it, also where $COLUMNS is: nothing is counted without a number.
 script -qec true /dev/null </dev/null >/dev/null 2>&1 || exit 0
 for columns in 40 80; do
