@@ -72,6 +72,17 @@ static int fastest(const struct view *view)
     return best;
 }
 
+/* " (2 more as fast)": by no more than a table shows. */
+static const char *as_fast(const struct view *view, int best)
+{
+    static const double ALIKE = 5e-4;
+    int n = 0;
+    for (int i = 0; i < view->set->n_points; i++)
+        n += i != best && view->results[i].exec.status == EXEC_OK &&
+             view->results[i].tokens_per_s_per_gpu > (1 - ALIKE) * view->results[best].tokens_per_s_per_gpu;
+    return n > 0 ? arena_printf(view->arena, " (%d more as fast)", n) : "";
+}
+
 /* ---- curves ---- */
 
 /* A point and the curve that it lies on. */
@@ -316,8 +327,8 @@ void view_answer(FILE *out, struct view *view)
     else if (lines > 0)
         print_curves(out, view, curves, n);
     else if (best >= 0)
-        words_paragraph(out, arena_printf(view->arena, "fastest of %d: %s, %.0f GPUs: %s", view->set->n_points,
-                                 name_of(view, best), gpus_of(view, best), said(view, best)));
+        words_paragraph(out, arena_printf(view->arena, "fastest of %d%s: %s, %.0f GPUs: %s", view->set->n_points,
+                                 as_fast(view, best), name_of(view, best), gpus_of(view, best), said(view, best)));
     else
         words_paragraph(out, arena_printf(view->arena, "none of %d points fits", view->set->n_points));
     if (lines > 0 && is_quiet(view->set))

@@ -22,6 +22,11 @@ expect 0 "$FLOPCAST" run b.yaml
 says out "ddp.gradient_as_bucket_view" "batch 2, ddp.gradient_as_bucket_view false: loses " " from 8 to 16 GPUs"
 [[ $(grep -c '^tiny.json  DDP       \(true\|false\) ' out) == 4 ]] || fail "not four rows: $(<out)"
 
+expect 0 "$FLOPCAST" run a.yaml --set cluster.gpus=8 --set "fsdp.sharding_strategy=[FULL_SHARD, SHARD_GRAD_OP]" # DDP reads neither
+says out "fastest of 2 (1 more as fast): "
+expect 0 "$FLOPCAST" run b.yaml --set cluster.gpus=8 --set ddp.gradient_as_bucket_view=true --set train.micro_batch="[1, 64]"
+says out "fastest of 2: "
+
 # One job: its answer in a sentence, then a line a number; the same numbers as in the table, which has the interval in the cell.
 expect 0 "$FLOPCAST" run a.yaml --set cluster.gpus=8
 head -n 3 out | tr '\n' ' ' | grep -qE '^[0-9,]+ tokens/s a GPU \([0-9,]+ to [0-9,]+\), [0-9.]+ % MFU; limited by [a-z ]+ \([0-9]+ % of the step.*\); fits, [0-9.]+ GiB to spare' ||
