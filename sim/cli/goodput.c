@@ -3,6 +3,7 @@
 #include "base/files.h"
 #include "cli/cli.h"
 #include "cli/table.h"
+#include "cli/waiting.h"
 #include "hw/power.h"
 #include "scenario/energy.h"
 #include "scenario/kinds.h"
@@ -256,16 +257,18 @@ static void simulate_point(struct goodput_point *out, const struct goodput_comma
 
 /* The steps, then point by point the histories, which are on all cores themselves. */
 static void run_all(
-    const struct goodput_command *command, const struct scenario_set *set, struct arena *arena, struct diag *diag)
+    const struct goodput_command *command, struct scenario_set *set, struct arena *arena, struct diag *diag)
 {
     size_t n = (size_t)set->n_points;
     struct scenario_result *results = xcalloc(n, sizeof *results);
     struct arena *arenas = xcalloc(n, sizeof *arenas);
     struct goodput_point *points = ARENA_ARRAY(arena, struct goodput_point, n);
     struct sure sure = {0};
-    enum status status = scenario_simulate_all(results, arenas, set, NULL, NULL, diag);
+    struct waiting *waiting = waiting_begin("goodput", set->points[0].options.name, "points", set, false);
+    enum status status = scenario_simulate_all(results, arenas, set, waiting_count, waiting, diag);
     for (int i = 0; i < set->n_points && status == STATUS_OK; i++)
         simulate_point(&points[i], command, &set->points[i], &results[i], arena, diag);
+    waiting_end(waiting);
     for (int i = 0; i < set->n_points; i++) {
         points[i].regime = sure_of(&sure, &set->points[i], REGIME_OF_SPEED, scenario_waiting_share(&results[i]));
         set_totals(&points[i], command->tokens.n);

@@ -29,6 +29,8 @@ expect 0 "$FLOPCAST" sensitivity one.yaml
 grep -qE '^sensitivity one: [0-9]+ s, ' err || fail "sensitivity: $(<err)"
 expect 0 "$FLOPCAST" whatif one.yaml --base run.steps=40 --set host.kernel_issue=7us
 grep -qE '^whatif [^:]*: [0-9]+ s' err || fail "whatif: $(<err)"
+expect 0 "$FLOPCAST" goodput one.yaml --set run.steps=40
+grep -qE '^goodput one: [0-9]+ s' err || fail "goodput: $(<err)"
 expect 0 "$FLOPCAST" waterfall one.yaml --from 8 --to 64
 grep -qE '^waterfall one: [0-9]+ s, under way$' err || fail "waterfall: $(<err)"
 if command -v gnuplot >/dev/null; then
