@@ -56,6 +56,8 @@ static void counts_are_the_published_ones(void **state)
         {"llama2-13b.yaml", 13015864320},
         {"llama2-70b.yaml", 68976648192},
         {"llama3.1-405b.yaml", 405853388800},
+        {"nemo-llama3-405b.yaml", 405853388800},
+        {"yi-34b.yaml", 34388917248},
         {"mpt-125m.yaml", 125311488},
         {"mpt-760m.yaml", 760470528},
         {"mpt-3b.yaml", 2651837440},
