@@ -296,7 +296,7 @@ static void published_rows_are_covered(void **state)
             assert_true(percent >= 85 && percent <= 95);
             many++;
         }
-    assert_true(many >= 4); /* a fifth is nanotron, once its rows are simulated with the settings that they have now */
+    assert_true(many >= 5);
     validate_release(&table);
     arena_release(&arena);
 }
