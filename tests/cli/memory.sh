@@ -97,7 +97,10 @@ grep -qxF "(without the allocator's fragmentation, which flopcast run simulates)
 grep -qxF "(with the allocator's fragmentation, as flopcast run simulates it)" out || { cat out; failed=1; }
 # Of a pipeline it is the fullest stage.
 "$FLOPCAST" memory llama2-7b --strategy megatron --gpus 8 --pipeline 4 >out
-grep -qE "^[0-9.]+ GiB of a GPU of the fullest stage; " out && grep -q "^fullest stage  " out || { cat out; failed=1; }
+if ! { grep -qE "^[0-9.]+ GiB of a GPU of the fullest stage; " out && grep -q "^fullest stage  " out; }; then
+    cat out
+    failed=1
+fi
 # Without --gpu, all known GPUs are listed.
 "$FLOPCAST" memory 70B >out
 grep -q "^H200-SXM-141GB .* too small by" out || { cat out; failed=1; }
