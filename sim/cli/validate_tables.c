@@ -564,4 +564,12 @@ void validate_discrepancy_print(FILE *out, const struct validate_table *rows, co
             found.families == 1 ? "y" : "ies", found.sources, plural(found.sources));
     }
     print_waiting(out, rows, filed);
+    struct validate_loss loss = validate_loss(rows);
+    if (loss.n > 0)
+        fprintf(out,
+            "  %-14s %.2f +- %.2f %% of the speed beyond what is predicted, filed %.2f +- %.2f (%d ratios of DDP and "
+            "FSDP,\n                 %d sources: %.2f lost, %.2f predicted, too small in %d)\n",
+            "data parallel", 100 * (loss.measured - loss.predicted), 100 * loss.std_error,
+            100 * filed->data_parallel_loss.value, 100 * filed->data_parallel_loss.std_error, loss.n, loss.sources,
+            100 * loss.measured, 100 * loss.predicted, loss.too_small);
 }

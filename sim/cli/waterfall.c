@@ -7,6 +7,7 @@
 #include "cli/vary.h"
 #include "cli/waiting.h"
 #include "cli/words.h"
+#include "scenario/discrepancy.h"
 #include "store/study.h"
 
 #include <argp.h>
@@ -204,6 +205,22 @@ static void print_comm(
     words_paragraph(stdout, channels ? channels : "");
 }
 
+/* What measured curves of such jobs lose beyond what any cause here has. */
+static void print_unexplained(FILE *out, const struct scenario *job, double small_tflops, struct arena *arena)
+{
+    struct discrepancy filed;
+    struct diag unread = DIAG_INIT; /* then there is nothing to say */
+    if (!discrepancy_is_data_parallel(job) ||
+        discrepancy_load(&filed, files_own(arena, "topologies/fitted/discrepancy.yaml"), arena, &unread) != STATUS_OK)
+        return;
+    const struct quantity *loss = &filed.data_parallel_loss;
+    fputc('\n', out);
+    words_paragraph(out, arena_printf(arena,
+                             "not explained: measured curves of DDP and FSDP lose %.1f +- %.1f %% more than is "
+                             "predicted, in the mean; here %.1f TFLOPS/GPU. No cause above has it",
+                             100 * loss->value, 100 * loss->std_error, loss->value * small_tflops));
+}
+
 /* Why the curve falls, where the time of its large end goes, and there op by op. */
 static void answer(struct explain *explain, const struct scenario_point *small, const struct scenario_point *large,
     const char *label, const struct scenario_waterfall *waterfall, const struct exec_result *result)
@@ -228,6 +245,8 @@ static void answer(struct explain *explain, const struct scenario_point *small, 
     }
     add_causes(&e, waterfall);
     end_table(explain);
+    if (people)
+        print_unexplained(stdout, &small->options, waterfall->small[0], arena);
     if (people) {
         struct scenario_step step = scenario_step(&result->breakdown, result->memory.alloc_stall_s);
         putchar('\n');

@@ -12,7 +12,7 @@ const char *const discrepancy_names[DISCREPANCY_CLASSES + 1] = {[DISCREPANCY_WIT
         .key = name, .type = FIELD_SOURCED, .offset = offsetof(struct discrepancy, of[index]), .help = sentence,       \
         .dimension = DIM_FRACTION, .min = 0, .max = 1, .required = true                                                \
     }
-static const struct config_field fields[DISCREPANCY_CLASSES + 1] = {
+static const struct config_field fields[DISCREPANCY_CLASSES + 2] = {
     CLASS("with_stack", DISCREPANCY_WITH_STACK, "Of the speed of scenarios that name a stack profile."),
     CLASS("without_stack", DISCREPANCY_WITHOUT_STACK, "Of the speed of scenarios that name none."),
     CLASS("per_doubling", DISCREPANCY_PER_DOUBLING, "Of the ratio of two speeds, per root of a doubling of the GPUs."),
@@ -25,6 +25,14 @@ static const struct config_field fields[DISCREPANCY_CLASSES + 1] = {
         .dimension = DIM_NONE,
         .min = 1,
         .max = 100,
+        .required = true},
+    {.key = "data_parallel_loss",
+        .type = FIELD_SOURCED,
+        .offset = offsetof(struct discrepancy, data_parallel_loss),
+        .help = "What curves of DDP and FSDP lose beyond what is predicted, of the speed on their smallest cluster.",
+        .dimension = DIM_FRACTION,
+        .min = -1,
+        .max = 1,
         .required = true},
 };
 const struct config_table discrepancy_table = CONFIG_TABLE("the file of discrepancies", fields);
@@ -51,6 +59,13 @@ enum discrepancy_class discrepancy_class_of(const struct scenario *options)
     if (p->model.tensor > 1 || p->model.context > 1 || p->model.expert > 1 || p->pipeline > 1)
         return DISCREPANCY_MODEL_PARALLEL;
     return options->stack_path ? DISCREPANCY_WITH_STACK : DISCREPANCY_WITHOUT_STACK;
+}
+
+bool discrepancy_is_data_parallel(const struct scenario *options)
+{
+    enum strategy_kind kind = (enum strategy_kind)options->strategy.kind;
+    return (kind == STRATEGY_DDP || kind == STRATEGY_FSDP) &&
+           discrepancy_class_of(options) != DISCREPANCY_MODEL_PARALLEL;
 }
 
 double discrepancy_of_speed(

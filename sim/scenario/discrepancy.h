@@ -13,6 +13,10 @@
  *                   rest of the step: both are off by themselves, so a speed of which a share w waits is off by
  *                   hypot(1 - w, w waiting) times what one is that never waits, which the three classes of speed say
  *
+ * And of data parallelism alone, by DDP or FSDP, what its curves lose beyond what is predicted, as a share of the speed
+ * on the curve's smallest cluster: data_parallel_loss, the mean over measured ratios (validate_loss()). No mechanism
+ * here has it; flopcast waterfall names it.
+ *
  * How they are estimated stands in validate/interval.h; the file that holds them is topologies/fitted/discrepancy.yaml.
  */
 #ifndef FLOPCAST_SCENARIO_DISCREPANCY_H
@@ -32,11 +36,15 @@ extern const char *const discrepancy_names[DISCREPANCY_CLASSES + 1]; /* "with_st
 
 struct discrepancy {
     struct quantity of[DISCREPANCY_CLASSES];
-    struct quantity waiting; /* a plain number, 1 at least */
+    struct quantity waiting;            /* a plain number, 1 at least */
+    struct quantity data_parallel_loss; /* a share, below 0 where curves lose less than is predicted */
 };
 
 /* By how many times a speed is further off, of which this share of the step waits; below 0, not known: 1. */
 double discrepancy_scale(double waiting, double share);
+
+/* Whether a job is of those that data_parallel_loss is of. */
+bool discrepancy_is_data_parallel(const struct scenario *options);
 
 extern const struct config_table discrepancy_table;
 enum status discrepancy_load(struct discrepancy *out, const char *path, struct arena *arena, struct diag *diag);

@@ -208,4 +208,13 @@ struct validate_skill {
 /* After validate_run(). */
 struct validate_skill validate_skill(const struct validate_table *table);
 
+/* What curves of data parallelism alone (DDP, FSDP) lose to their smallest cluster, in the mean over their ratios; rows
+ * more than 2 x off do not count. std_error: of the mean of measured - predicted, sources drawn with replacement in
+ * thought: the standard deviation of the sources' means over the root of their number. */
+struct validate_loss {
+    int n, too_small, sources;
+    double measured, predicted, std_error; /* shares of the smallest cluster's speed */
+};
+struct validate_loss validate_loss(const struct validate_table *table);
+
 #endif

@@ -24,6 +24,7 @@ tr -d '\r' <out | awk -F, 'NR == 1 { head = $(NF - 5) $(NF - 1) $NF } /,collecti
     END { exit bad || n < 1 || head != "time_sbusbw_Bpsbound_by" }' || fail "collectives as CSV: $(<out)"
 expect 0 "$FLOPCAST" waterfall a.yaml --db b.db
 # The collectives of the large end, and what binds them; each's time is part of the step.
+says out "not explained: measured curves of DDP and FSDP lose" "No cause above has it"
 says out "its collectives, from when the last member has arrived:" "all_reduce of" "bound by" "hidden behind compute. They are bound by"
 awk '/^the last step on/ { step_ms = 1000 * $(NF - 1) } /^all_reduce of/ { n++; off = 100 * $(7) * $(8) / step_ms - $(9); bad += off > 0.1 || off < -0.1 }
     END { exit bad || n < 2 }' out || fail "collectives: $(<out)"
