@@ -13,6 +13,12 @@ static const double FAR_ABOVE = 1.25;
 /* Small sizes whose times are all within this share of their median are a constant; one process that launches on 8 GPUs
  * in turn takes 35 to 90 us (SuperBench's logs of A100). Assumed: less than 20 us above the prediction is none. */
 static const double CONSTANT = 0.25, LAUNCHES_S = 20e-6;
+/* NCCL lays at most twice the channels that it takes by default (coll.h). */
+static const double MOST_BY_CHANNELS = 2;
+/* The largest table that a fit rests on (nccl-tests#322). The two beyond it are off at their largest sizes: 1,440 GB200
+ * by -28 %, 1,984 H200 by +26. */
+enum { MOST_RANKS = 1024 };
+static const double OFF_BEYOND = 0.4;
 
 int nccl_explaining(double chosen_error, const double errors[COLL_ALGORITHM_COUNT])
 {
@@ -99,11 +105,14 @@ static const char *as_other(
 static const char *above(const struct nccl_check *check, const struct parts *parts, struct arena *arena)
 {
     const struct nccl_checked *first = first_above(check), *last = &check->rows.at[check->rows.n - 1];
+    double times = coll_isolated_s(last->predicted) / last->measured_s;
     const char *what = arena_printf(arena, "above the prediction from %s on: %.0f %% of it at the largest size",
-        size_text(first ? first->bytes : parts->from_bytes, arena),
-        100 * coll_isolated_s(last->predicted) / last->measured_s);
+        size_text(first ? first->bytes : parts->from_bytes, arena), 100 * times);
     const char *why = "";
-    if (check->nodes > 1)
+    if (check->nodes > 1 && times > MOST_BY_CHANNELS)
+        why = arena_printf(arena,
+            " No number of channels gives that: are these %d nodes, and is the topology the right one?", check->nodes);
+    else if (check->nodes > 1)
         why = arena_printf(arena,
             " More channels than %.0f (NCCL_MIN_CTAS, NCCL_MIN_NCHANNELS; --set cluster.nccl_channels=N)?",
             check->channels);
@@ -147,6 +156,11 @@ static const char *of_links(const struct nccl_check *check, const struct parts *
             100 * parts->share, 100 * error);
     if (as != COLL_ANY)
         return as_other(check, as, error, share_text, arena);
+    if (check->ranks > MOST_RANKS && fabs(parts->share - 1) < OFF_BEYOND)
+        return arena_printf(arena,
+            "reaches %s, which says nothing of the network: no fit rests on a table of more than %d GPUs, and the two "
+            "at hand are off by a quarter at their largest sizes.",
+            share_text, MOST_RANKS);
     return share < 1 || parts->share < 1
                ? arena_printf(arena, "reaches %s: %s slow; %s.",
                      share < 1 ? share_text : arena_printf(arena, "%.0f %% at the largest sizes", 100 * parts->share),

@@ -84,6 +84,19 @@ says out "reaches 50 % of the busbw that is predicted of sizes of 1 MiB and more
 if grep -q "agrees as\|Hierarchical" out; then fail "$(<out)"; fi
 expect 0 fit "${half[@]}"
 if grep -q "agrees as\|fitted as" out err; then fail "$(<out) $(<err)"; fi
+# More than links carry is no matter of channels; more GPUs than any table that is fitted says nothing of the network.
+sed 's/9299.0  115.47  216.50/1299.0  826.59  1549.86/g; s/69724.0  123.20  231.00/9724.0  883.37  1656.32/g' half.txt >much.txt
+expect 0 "$FLOPCAST" calibrate check much.txt "${half[@]:1}"
+tr '\n' ' ' <out >line
+says line "No number of channels gives that: are these 2 nodes, and is the topology the right one?"
+{
+    head -n 1 half.txt
+    printf '  %s %s float sum -1 %s %s %s 0 %s %s %s 0\n' 4294967296 1073741824 24782 173.31 346.38 24782 173.31 346.38
+    printf '  %s %s float sum -1 %s %s %s 0 %s %s %s 0\n' 17179869184 4294967296 84625 203.01 405.74 84625 203.01 405.74
+} >racks.txt
+expect 0 "$FLOPCAST" calibrate check racks.txt --topology gb200-nvl72 --collective all_reduce --ranks 1440 --nodes 20
+tr '\n' ' ' <out >line
+says line "which says nothing of the network: no fit rests on a table of more than 1024 GPUs"
 # GPUs of another model are reported; so is a file that cannot be written, and no half of it is left.
 sed '1i# gpu: H100' one.txt >other.txt
 expect 0 fit other.txt --topology topologies/clusters/a100-80gb-8x200g.yaml
