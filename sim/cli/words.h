@@ -59,6 +59,6 @@ const char *words_shell(const char *text, struct arena *arena);
 
 /* Why a point is out of memory: what it needs and has, the op that was first, and what is needed by category; of a
  * pipeline which stage ran out, and which others would. Two or three indented lines. */
-void words_oom(FILE *out, const struct exec_result *result);
+void words_oom(FILE *to, const struct exec_result *result);
 
 #endif
