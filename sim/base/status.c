@@ -45,7 +45,7 @@ static const char *without_detours(char out[LONGEST_PATH], const char *file)
     struct stat before, after;
     if (!strstr(file, up) || strlen(file) >= LONGEST_PATH)
         return file;
-    strcpy(out, file);
+    memcpy(out, file, strlen(file) + 1);
     for (char *at = out; (at = strstr(at, up));) {
         char *name = at;
         while (name > out && name[-1] != '/')
