@@ -269,6 +269,39 @@ static void models_of_2025_are_counted_as_published(void **state)
     arena_release(&arena);
 }
 
+/* Models of published runs: Qwen2.5 to the last digit, as Hugging Face shows for its files (recalled). Moonlight: 15.29
+ * B without embedding and head (arXiv 2502.16982, recalled). Kimi K2 is called 1 T with 32 B active, Nemotron 3 Super
+ * 120 B with 12 B active. */
+static void models_of_blind_runs_are_counted_as_published(void **state)
+{
+    (void)state;
+    const struct {
+        const char *name;
+        int64_t published, unseen; /* unseen: what the published count leaves out */
+        double active, within;     /* billions, as published; 0: all */
+    } expected[] = {
+        {"qwen2.5-7b", INT64_C(7615616512), 0, 0, 0},
+        {"qwen2.5-14b", INT64_C(14770033664), 0, 0, 0},
+        {"qwen2.5-32b", INT64_C(32763876352), 0, 0, 0},
+        {"moonlight-16b-a3b", INT64_C(15290000000), 2 * INT64_C(163840) * 2048, 2.24 + 2 * 163840.0 * 2048 / 1e9,
+            0.001},
+        {"kimi-k2", INT64_C(1000000000000), 0, 32, 0.03},
+        {"nemotron-3-super-120b-a12b", INT64_C(120000000000), 0, 12, 0.01},
+    };
+    struct arena arena = ARENA_INIT;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        struct model model =
+            load(FLOPCAST_SOURCE_DIR "/scenarios/models", arena_printf(&arena, "%s.yaml", expected[i].name), &arena);
+        double active = (double)model_active_params(&model.shape, model.params) / 1e9;
+        double ratio = (double)(model.params - expected[i].unseen) / (double)expected[i].published;
+        if (fabs(ratio - 1) > expected[i].within)
+            fail_msg("%s: %lld parameters", expected[i].name, (long long)model.params);
+        if (expected[i].active > 0 && fabs(active / expected[i].active - 1) > 0.07)
+            fail_msg("%s: %.2f B active, published %.2f", expected[i].name, active, expected[i].active);
+    }
+    arena_release(&arena);
+}
+
 /* Nemotron-H (arXiv 2504.03624, recalled): with d the width, of Mamba 2 d (2 h P + 2 g N + h) + (K + 1) (h P + 2 g N) +
  * 3 h + h P + h P d + d, of the MLP 2 d f + d, of attention (2 n + 2 g) d_head d + d. No published count is at hand. */
 static void a_pattern_is_counted_by_its_blocks(void **state)
@@ -508,6 +541,7 @@ int main(void)
         cmocka_unit_test(an_architecture_decides_which_heads_are_counted),
         cmocka_unit_test(experts_are_counted_as_published),
         cmocka_unit_test(models_of_2025_are_counted_as_published),
+        cmocka_unit_test(models_of_blind_runs_are_counted_as_published),
         cmocka_unit_test(multi_token_prediction_is_counted_as_published),
         cmocka_unit_test(a_pattern_is_counted_by_its_blocks),
         cmocka_unit_test(experts_of_a_latent_are_counted_as_published),
