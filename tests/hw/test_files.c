@@ -156,7 +156,7 @@ static void test_cards_of_one_silicon_share_what_training_showed(void **state)
             pairs++;
         }
     }
-    assert_int_equal(pairs, 4 * 3 + 4 * 3 + 4 * 3 + 2 + 2); /* GA100, GH100, GB100; AD102 and GV100 */
+    assert_int_equal(pairs, 4 * 3 + 5 * 4 + 4 * 3 + 2 + 2 + 2); /* GA100, GH100, GB100; AD102, GV100 and CDNA 3 */
     globfree(&paths);
     arena_release(&arena);
 }
