@@ -193,7 +193,7 @@ static void test_what_links_borrow_is_what_the_fit_says(void **state)
             borrowed++;
         }
     }
-    assert_int_equal(borrowed, 9); /* of HGX B200 and B300 1 and 1 each, GB200 and GB300 2 each, p3dn 1 */
+    assert_int_equal(borrowed, 12); /* of HGX B200 and B300 1 and 1 each, GB200 and GB300 2 each, p3dn 1, H800 3 */
     globfree(&paths);
     arena_release(&arena);
 }
