@@ -19,7 +19,7 @@ static const double NUMBERS = 0.02, LEFT_OUT = 0.05, SPEED = 1000;
 static const struct discrepancy filed = {.of = {[DISCREPANCY_WITH_STACK] = {0.5, 0.1, QUANTITY_FITTED, "test", NULL},
                                              [DISCREPANCY_WITHOUT_STACK] = {0.6, 0.1, QUANTITY_FITTED, "test", NULL},
                                              [DISCREPANCY_PER_DOUBLING] = {0.7, 0.1, QUANTITY_FITTED, "test", NULL}},
-    .waiting = {1}};
+    .waiting = {.value = 1}};
 
 struct made {
     struct validate_table table;
