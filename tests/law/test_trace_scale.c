@@ -129,7 +129,7 @@ static double scaled_s(
     assert_true(planned.says_waits != job->by_rules && planned.ranks == RANKS && planned.grown > 0);
     assert_int_equal(planned.sharded > 0, job->shards);
     exec.no_memory = true;
-    exec.fold = fold;
+    exec.fold = (int)fold;
     exec_run(&result, &planned.plan, &traces->hw, &exec, arena);
     plan_release(&planned.plan);
     return result.step_time_s;
