@@ -2,7 +2,6 @@
 
 #include "base/files.h"
 #include "cli/arguments.h"
-#include "cli/evidence.h"
 #include "cli/output.h"
 #include "cli/records.h"
 #include "cli/stop.h"
@@ -201,8 +200,7 @@ static enum status write_chakra(const char *folder, const struct scenario_point 
     return status;
 }
 
-static void print(
-    const struct run *run, const struct scenario_set *set, const struct scenario_result *results, struct diag *diag)
+static void print(const struct run *run, const struct scenario_set *set, const struct scenario_result *results)
 {
     bool first = set == run->sets;
     switch (run->format) {
@@ -221,7 +219,6 @@ static void print(
     case RECORDS_FORMAT_COUNT:
         break;
     }
-    evidence_report_swept(run->format == RECORDS_TABLE ? stdout : NULL, set, results, diag);
 }
 
 /* A scenario under way. */
@@ -406,7 +403,7 @@ static void simulate(const struct run *run, struct scenario_set *set, struct sto
     if (whole && status == STATUS_OK && run->chakra)
         status = write_chakra(run->chakra, &set->points[0], diag);
     if (whole && status == STATUS_OK && !run->quiet)
-        (run->shard.shards > 0 ? say_shard(&work) : print(run, set, work.results, diag));
+        (run->shard.shards > 0 ? say_shard(&work) : print(run, set, work.results));
     for (int i = 0; i < set->n_points; i++)
         arena_release(&work.arenas[i]);
     sure_end(&work.sure);

@@ -3,7 +3,6 @@
 #include "base/files.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
-#include "cli/evidence.h"
 #include "cli/stop.h"
 #include "cli/words.h"
 #include "crew/crew.h"
@@ -603,8 +602,6 @@ int cmd_tune(int argc, char **argv)
         report_left(&command, &tune);
     if (whole)
         (table ? tune_print_table : tune_print_records)(stdout, &command, &set, &tune, &command.arena);
-    if (whole)
-        evidence_report_search(table ? stdout : NULL, &tune, command.file, &diag);
     crew_end(command.crew);
     vec_free(&tune.candidates);
     overrides_free(&command.overrides);

@@ -3,7 +3,6 @@
 #include "base/files.h"
 #include "cli/arguments.h"
 #include "cli/comm.h"
-#include "cli/evidence.h"
 #include "cli/records.h"
 #include "cli/table.h"
 #include "cli/vary.h"
@@ -305,19 +304,6 @@ static void print_ooms(FILE *out, const struct whatif *whatif, int point)
     }
 }
 
-/* Another cluster may be known better or worse. */
-static void report_evidence(FILE *out, struct whatif *whatif, int point, struct diag *diag)
-{
-    const struct variant *base = &whatif->variants.at[0];
-    for (int v = 1; v < whatif->variants.n; v++) {
-        const struct variant *changed = &whatif->variants.at[v];
-        const struct evidence_pair pair = {.points = {&base->set.points[point], &changed->set.points[point]},
-            .speeds = {base->results[point].tokens_per_s_per_gpu, changed->results[point].tokens_per_s_per_gpu},
-            .names = {"as it is", arena_printf(&whatif->arena, "(%d)", v)}};
-        evidence_report(out, &pair, (struct source_pos){.file = whatif->file}, diag);
-    }
-}
-
 /* Both sides fit. */
 static struct scenario_change change_of(const struct variant *base, const struct variant *changed, int point)
 {
@@ -426,7 +412,7 @@ static const char *verdict(struct whatif *whatif, int v)
         words_point(&base->set.points[most->point], arena), oom);
 }
 
-static void print_table(FILE *out, struct whatif *whatif, struct diag *diag)
+static void print_table(FILE *out, struct whatif *whatif)
 {
     const struct variant *base = &whatif->variants.at[0];
     for (int v = 1; v < whatif->variants.n; v++)
@@ -442,12 +428,11 @@ static void print_table(FILE *out, struct whatif *whatif, struct diag *diag)
         vec_free(&rows.list);
         print_comm(out, whatif, i);
         print_ooms(out, whatif, i);
-        report_evidence(out, whatif, i, diag);
     }
 }
 
 /* In base SI, empty where a point is out of memory. */
-static void print_records(FILE *out, struct whatif *whatif, struct diag *diag)
+static void print_records(FILE *out, struct whatif *whatif)
 {
     const struct variant *base = &whatif->variants.at[0];
     int n = whatif->variants.n - 1;
@@ -471,8 +456,6 @@ static void print_records(FILE *out, struct whatif *whatif, struct diag *diag)
         vec_free(&rows.list);
     }
     records_end(&records);
-    for (int i = 0; i < base->set.n_points; i++)
-        report_evidence(NULL, whatif, i, diag);
 }
 
 int cmd_whatif(int argc, char **argv)
@@ -489,8 +472,7 @@ int cmd_whatif(int argc, char **argv)
                "Below: the collectives of rank 0's last step on each side, by their bound (latency, protocol, "
                "channels, NVLink, PCIe, NIC, network, host memory, or shared links: other traffic on them). Points of "
                "a sweep are compared one by one, in order. If a point is out of memory, its HBM peak is what it would "
-               "need, CUDA context and NCCL included. If the clusters differ, a remark names the numbers that are "
-               "known for only one of them (measured, fitted), and their part of the difference."};
+               "need, CUDA context and NCCL included."};
     struct whatif whatif = {0};
     begin_variant(&whatif, "");
     command_line_parse(&line, argc, argv, &whatif);
@@ -506,9 +488,9 @@ int cmd_whatif(int argc, char **argv)
     if (nothing)
         ;
     else if (diag.worst == STATUS_OK && whatif.format != RECORDS_TABLE)
-        print_records(stdout, &whatif, &diag);
+        print_records(stdout, &whatif);
     else if (diag.worst == STATUS_OK)
-        print_table(stdout, &whatif, &diag);
+        print_table(stdout, &whatif);
     release(&whatif);
     return cli_report(&diag);
 }

@@ -114,29 +114,3 @@ expect 2 "$FLOPCAST" whatif a.yaml --set gpus=16
 says err "did you mean 'cluster.gpus'?"
 expect 2 "$FLOPCAST" whatif --set train.micro_batch=4
 
-# Clusters that are not known alike: HBM's efficiency is measured on A100 and assumed on V100 with 32 GB. What makes a difference is said
-# where it is printed: below a table, else as a warning; not of what somebody gives, nor of one cluster.
-scenario b.yaml 'noise: {gpu_speed_spread: 0, kernel_jitter: 0, network_jitter: 0, host_jitter: 0}' \
-    'host: {kernel_issue: 0 us, backward_issue: 0 us, collective_issue: 0 us, view: 0 us, unit_hook: 0 us, step: 0 us}'
-a100=$FLOPCAST_SOURCE_DIR/topologies/clusters/a100-80gb-8x200g.yaml
-line='^gpu.hbm_efficiency +0.89778 \(assumed\) +0.85606 \(measured\) +-[0-9.]+ *$'
-expect 0 "$FLOPCAST" whatif b.yaml --set cluster.topology="$a100"
-says out "unlike evidence: of the +" " from as it is to (1)," "points rest on numbers known for one and assumed or missing for the other"
-grep -qE "$line" out || fail "no line of HBM: $(<out)"
-[[ ! -s err ]] || fail "warned of twice: $(<err)"
-expect 0 "$FLOPCAST" whatif b.yaml --set cluster.topology="$a100" --format csv
-says err "b.yaml: warning: unlike evidence: of the +" "gpu.hbm_efficiency: 0.89778 (assumed), 0.85606 (measured)"
-expect 0 "$FLOPCAST" whatif b.yaml --base gpu.hbm_efficiency=0.9 --set cluster.topology="$a100"
-! grep -q hbm_efficiency out || fail "a choice has a warning: $(<out)"
-expect 0 "$FLOPCAST" whatif b.yaml --set train.micro_batch=4 --set gpu.hbm_efficiency=0.9
-! grep -q "unlike" out || fail "one cluster is compared with itself: $(<out)"
-for command in "run --set cluster.gpus=[8,16]" "tune --max-batch 2 --set strategy=ddp"; do
-    # shellcheck disable=SC2086 # words
-    expect 0 "$FLOPCAST" $command b.yaml --set "cluster.topology=[$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml, $a100]"
-    says out "unlike evidence, " "V100-SXM2-32GB" "A100-SXM4-80GB"
-    [[ $(grep -c "unlike evidence" out) == 1 ]] || fail "not once: $(<out)"
-    grep -q '^gpu.hbm_efficiency ' out || fail "no line of HBM: $(<out)"
-    # shellcheck disable=SC2086 # words
-    expect 0 "$FLOPCAST" $command b.yaml --set "cluster.topology=[$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml, $a100]" --format csv
-    says err "b.yaml: warning: unlike evidence, "
-done
