@@ -30,8 +30,8 @@ do for [c = 1 : names] { end_x[c] = -1e300; end_y[c] = -1 }
 highest = 0
 bottom = 0
 do for [i = 2 : exists('closer') ? |$points| : 1] {
-  do for [k in "5 7 11"] { v = word($points[i], int(k)) eq 'NaN' ? 1e300 : real(word($points[i], int(k))); bottom = bottom == 0 || v < bottom ? v : bottom }
-  do for [k in "5 7 12"] { v = word($points[i], int(k)) eq 'NaN' ? 0 : real(word($points[i], int(k))); highest = v > highest ? v : highest }
+  do for [k in "5 7 9"] { v = word($points[i], int(k)) eq 'NaN' ? 1e300 : real(word($points[i], int(k))); bottom = bottom == 0 || v < bottom ? v : bottom }
+  do for [k in "5 7 10"] { v = word($points[i], int(k)) eq 'NaN' ? 0 : real(word($points[i], int(k))); highest = v > highest ? v : highest }
   if (word($points[i], 6) ne 'NaN') { bottom = -1e300 } # a cross stands on the axis
 }
 bottom = bottom > 0.6 * highest && bottom < 1e300 ? bottom - 0.25 * (1.04 * highest - bottom) : 0
@@ -63,7 +63,7 @@ eval terminal(height)
 pixels(n) = n / (1.0 * height)
 
 # What there is to draw, and in which panel: the colors of curves, and of those with the other columns, as lists of numbers. The columns of
-# points are 1 panel, 2 curve, 3 color, 4 x, 5 y, 6 oom, 7 published, 8 capacity, 9 low, 10 high, 11 lowest, 12 highest.
+# points are 1 panel, 2 curve, 3 color, 4 x, 5 y, 6 oom, 7 published, 8 capacity, 9 low, 10 high.
 array drawn[panels]
 array crossed[panels]
 array hollow[panels]
@@ -80,7 +80,7 @@ do for [i = 2 : |$points|] {
   if (has(i, 6)) { crossed[p] = with(crossed[p], i) }
   if (has(i, 7)) { hollow[p] = with(hollow[p], i) }
   if (has(i, 9) && !(plain && exists('banding'))) { banded[p] = with(banded[p], i) } # in characters it would hide curves
-  do for [k in "5 6 7 9 12"] { top = number_of(i, int(k)) > top ? number_of(i, int(k)) : top }
+  do for [k in "5 6 7 9 10"] { top = number_of(i, int(k)) > top ? number_of(i, int(k)) : top }
   most = number_of(i, 8) > most ? number_of(i, 8) : most
 }
 capacity = most > 0 && most < 4 * top # not far above all
@@ -111,7 +111,7 @@ set for [t = 2 : |$ticks|] xtics add (word($ticks[t], 2) real(word($ticks[t], 1)
 if (slanted) { set xtics rotate by -30 }
 
 notes = (ooms ? 'Cross: out of memory. ' : '').(capacity ? 'Dashed: capacity. ' : '').(published ? 'Hollow: published, '.source.'. ' : '') \
-  .(sampled ? (exists('banding') ? banding : 'Bands: 90 % of the samples, and paler with what the model leaves out. ') : '') \
+  .(sampled ? (exists('banding') ? banding : 'Bands: 90 % of the samples (errors of numbers and noise alone). ') : '') \
   .(panels == 1 && number && values > 1 && changes ? (direct ? 'Behind the names: ' : 'Legend: ').'change over the curve.' : '')
 set label 1 over at screen 0.5,1 - pixels(40) center font ',18'
 set label 2 wrap(setting, plain ? 76 : 130) at screen 0.5,1 - pixels(strlen(setting) > 130 ? 66 : 76) center textcolor rgb grey
@@ -142,8 +142,7 @@ do for [p = 1 : panels] {
   # Only what there is: gnuplot warns of a line without points.
   what_there_is = ''
   do for [c in banded[p]] {
-    what_there_is = what_there_is.sprintf(' $points using "x":(of(%d, %s, "lowest")):(of(%d, %s, "highest")) with filledcurves linetype %s ', p, c, p, c, c) \
-      .sprintf('fillstyle transparent solid 0.07 noborder notitle, $points using "x":(of(%d, %s, "low")):(of(%d, %s, "high")) ', p, c, p, c) \
+    what_there_is = what_there_is.sprintf(' $points using "x":(of(%d, %s, "low")):(of(%d, %s, "high")) ', p, c, p, c) \
       .sprintf('with filledcurves linetype %s fillstyle transparent solid 0.2 noborder notitle,', c)
   }
   do for [c in drawn[p]] {

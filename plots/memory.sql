@@ -34,7 +34,7 @@ ORDER BY shown_bar.place
 -- The cross of a point out of memory stands at what it would need.
 SELECT panel, shown.curve, color, x, iif(status = 'ok', whole, NULL) AS y, iif(status = 'oom', whole, NULL) AS oom,
   published_peak_allocated_bytes / 0x40000000 AS published, hbm_capacity_bytes / 0x40000000 AS capacity,
-  NULL AS low, NULL AS high, NULL AS lowest, NULL AS highest
+  NULL AS low, NULL AS high
 FROM shown JOIN point ON point.id = point_id
   JOIN (SELECT point_id, sum(coalesce(peak_bytes, required_bytes)) / 0x40000000 AS whole FROM memory GROUP BY point_id) USING (point_id), shown_axis
 WHERE (asked OR (SELECT count(*) FROM shown) > 100) AND figure_room((SELECT max(panel) FROM shown), 36, 'panels of curves', ', or another axis with --x')

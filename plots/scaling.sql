@@ -4,9 +4,7 @@
 SELECT
   panel, shown.curve, color, x, tflops_per_gpu AS y, iif(status = 'oom', 0, NULL) AS oom, published_tflops_per_gpu AS published, NULL AS capacity,
   -- of a few curves without samples: where 90 % of measured runs are, of the first
-  coalesce(tflops_per_gpu_p05, iif(few AND color = 1, tflops_per_gpu_low, NULL)) AS low, coalesce(tflops_per_gpu_p95, iif(few AND color = 1, tflops_per_gpu_high, NULL)) AS high,
-  coalesce(tflops_per_gpu_all_p05, tflops_per_gpu_p05, iif(few AND color = 1, tflops_per_gpu_low, NULL)) AS lowest,
-  coalesce(tflops_per_gpu_all_p95, tflops_per_gpu_p95, iif(few AND color = 1, tflops_per_gpu_high, NULL)) AS highest
+  coalesce(tflops_per_gpu_p05, iif(few AND color = 1, tflops_per_gpu_low, NULL)) AS low, coalesce(tflops_per_gpu_p95, iif(few AND color = 1, tflops_per_gpu_high, NULL)) AS high
 FROM shown JOIN point ON point.id = point_id LEFT JOIN band USING (point_id),
   (SELECT max(color) <= 2 AND NOT EXISTS (SELECT * FROM band WHERE point_id IN (SELECT point_id FROM shown)) AS few FROM shown)
 WHERE figure_room((SELECT max(panel) FROM shown), 36, 'panels of curves', ', or another axis with --x')

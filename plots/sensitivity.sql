@@ -15,8 +15,8 @@ ORDER BY position
 SELECT
   scenario || ': ' || label AS setting,
   tflops_per_gpu AS tflops,
-  printf('All together one standard deviation is %.2f %% (%.2f %% if they were independent); what the model leaves out is %.1f %%. ', 100 * correlated,
-    100 * independent, 100 * discrepancy)
+  printf('All together one standard deviation is %.2f %% (%.2f %% if they were independent), without what the model leaves out. ', 100 * correlated,
+    100 * independent)
     || printf('Of the other numbers %d change it less, %d not at all.',
       max(0, (SELECT count(*) - 15 FROM sensitivity_part WHERE sensitivity_id = sensitivity.id)), idle) AS note
 FROM sensitivity

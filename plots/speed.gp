@@ -14,7 +14,7 @@ least = 160
 sampled = int(word($heading[2], 3))
 set title 'Throughput of a GPU' font ',18' offset 0,1
 set label 2 'MFU: of the dense peak of the precision.'. \
-  (sampled ? ' Lines: 90 % of the samples, and thin with what the model leaves out.' : '') \
+  (sampled ? ' Lines: 90 % of the samples (errors of numbers and noise alone).' : '') \
   at screen 0.02,20.0 / height textcolor rgb grey font ',11'
 set bmargin 6
 set rmargin 4
@@ -26,7 +26,6 @@ if (fastest == 0) { set xrange [0 : 1] } # all out of memory
 unset key
 
 plot $bars using (0):"place":(0):"speed":(column("place") - 0.35):(column("place") + 0.35) with boxxyerror linecolor rgb simulated, \
-  for [i = 1 : sampled > 0] $bars using "speed":"place":"lowest":"highest" with xerrorbars pointtype -1 linewidth 1 linecolor rgb 'black', \
   for [i = 1 : sampled > 0] $bars using "speed":"place":"low":"high" with xerrorbars pointtype -1 linewidth 3 linecolor rgb 'black', \
   $bars using "beyond":"place":"note" with labels left offset 1,0 font ',11'
 }

@@ -17,9 +17,7 @@ SELECT
   coalesce(tokens_per_s_per_gpu, 0) AS speed,
   tokens_per_s_per_gpu_p05 AS low,
   tokens_per_s_per_gpu_p95 AS high,
-  coalesce(tokens_per_s_per_gpu_all_p05, tokens_per_s_per_gpu_p05) AS lowest,
-  coalesce(tokens_per_s_per_gpu_all_p95, tokens_per_s_per_gpu_p95) AS highest,
-  max(coalesce(tokens_per_s_per_gpu, 0), coalesce(tokens_per_s_per_gpu_all_p95, tokens_per_s_per_gpu_p95, 0)) AS beyond,
+  max(coalesce(tokens_per_s_per_gpu, 0), coalesce(tokens_per_s_per_gpu_p95, 0)) AS beyond,
   iif(status = 'oom', 'OOM', printf('%s, MFU %.1f %%', iif(tokens_per_s_per_gpu < 1000, printf('%.4g', tokens_per_s_per_gpu), printf('%,d', round(tokens_per_s_per_gpu))), 100 * mfu)) AS note
 FROM shown JOIN shown_bar USING (point_id) JOIN point ON point.id = point_id LEFT JOIN band USING (point_id)
 WHERE (SELECT count(*) FROM shown) <= 100
@@ -28,8 +26,7 @@ ORDER BY shown_bar.place
 -- name: points
 SELECT
   panel, shown.curve, color, x, tokens_per_s_per_gpu AS y, iif(status = 'oom', 0, NULL) AS oom, NULL AS published, NULL AS capacity,
-  tokens_per_s_per_gpu_p05 AS low, tokens_per_s_per_gpu_p95 AS high,
-  coalesce(tokens_per_s_per_gpu_all_p05, tokens_per_s_per_gpu_p05) AS lowest, coalesce(tokens_per_s_per_gpu_all_p95, tokens_per_s_per_gpu_p95) AS highest
+  tokens_per_s_per_gpu_p05 AS low, tokens_per_s_per_gpu_p95 AS high
 FROM shown JOIN point ON point.id = point_id LEFT JOIN band USING (point_id), shown_axis
 WHERE (asked OR (SELECT count(*) FROM shown) > 100) AND figure_room((SELECT max(panel) FROM shown), 36, 'panels of curves', ', or another axis with --x')
 ORDER BY panel, shown.curve, x, place

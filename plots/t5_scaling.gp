@@ -31,14 +31,12 @@ of(curve, name) = column("curve") == curve ? column(name) : NaN
 readings = words($heading[2]) > 2 && word($heading[2], 3) > 1
 if (readings) set label 5 'Band: '.word($heading[2], 3).' readings of the paper (parameters and Adam state in FP32 or BF16; NCCL with or without LL128; line: the first of each).' \
   at screen 0.02,0.085 textcolor rgb grey font ',11'
-# Where `run --samples` has been: 90 % of the samples, the same with what the model leaves out, and their median as a thin line.
+# Where `run --samples` has been: 90 % of the samples, and their median as a thin line.
 sampled = |$bands| > 1
-if (sampled) set label 4 'Bands: 90 % of the samples (errors of numbers, noise), and paler with what the model leaves out; thin lines: median.' \
+if (sampled) set label 4 'Bands: 90 % of the samples (errors of numbers and noise alone); thin lines: median.' \
   at screen 0.02,0.115 textcolor rgb grey font ',11'
 plot for [c = 1 : readings * (|$curves| - 1)] $points using "gpus":(of(c, "reading_low")):(of(c, "reading_high")) with filledcurves \
     linetype c fillstyle transparent solid 0.25 noborder notitle, \
-  for [c = 1 : sampled * (|$curves| - 1)] $bands using "gpus":(of(c, "lowest")):(of(c, "highest")) with filledcurves \
-    linetype c fillstyle transparent solid 0.07 noborder notitle, \
   for [c = 1 : sampled * (|$curves| - 1)] $bands using "gpus":(of(c, "low")):(of(c, "high")) with filledcurves \
     linetype c fillstyle transparent solid 0.2 noborder notitle, \
   for [c = 1 : sampled * (|$curves| - 1)] $bands using "gpus":(of(c, "median")) with lines linetype c linewidth 0.7 notitle, \

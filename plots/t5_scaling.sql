@@ -27,8 +27,6 @@ SELECT
   tflops_per_gpu_p05 AS low,
   tflops_per_gpu_p50 AS median,
   tflops_per_gpu_p95 AS high,
-  coalesce(tflops_per_gpu_all_p05, tflops_per_gpu_p05) AS lowest,
-  coalesce(tflops_per_gpu_all_p95, tflops_per_gpu_p95) AS highest,
   samples
 FROM (
   SELECT *, dense_rank() OVER (PARTITION BY micro_batch ORDER BY first) AS reading

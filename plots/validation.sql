@@ -9,10 +9,10 @@ SELECT
   measured_tokens_per_s_per_gpu AS measured,
   predicted_tokens_per_s_per_gpu AS predicted,
   100 * error AS error,
-  predicted_lo AS low,
-  predicted_hi AS high,
-  100 * (predicted_lo / measured_tokens_per_s_per_gpu - 1) AS error_low,
-  100 * (predicted_hi / measured_tokens_per_s_per_gpu - 1) AS error_high
+  predicted_low AS low,
+  predicted_high AS high,
+  100 * (predicted_low / measured_tokens_per_s_per_gpu - 1) AS error_low,
+  100 * (predicted_high / measured_tokens_per_s_per_gpu - 1) AS error_high
 FROM v_validation, amount
 WHERE error IS NOT NULL
 ORDER BY place, gpus
@@ -35,6 +35,6 @@ SELECT (SELECT printf('%d run%s', count(*), iif(count(*) = 1, '', 's')) FROM v_v
   || (SELECT CASE count(*) WHEN 0 THEN '' ELSE printf('; median |error| of those that no fit rests on: %.1f %%', 100 * avg(e)) END
     FROM (SELECT abs(error) AS e FROM unseen ORDER BY e   -- the middle one, or the middle two
       LIMIT (SELECT 2 - count(*) % 2 FROM unseen) OFFSET (SELECT (count(*) - 1) / 2 FROM unseen)))
-  || (SELECT CASE count(predicted_lo) WHEN 0 THEN '' ELSE printf('; their 90 %% intervals%s cover %.0f %%',
+  || (SELECT CASE count(predicted_low) WHEN 0 THEN '' ELSE printf('; their 90 %% intervals%s cover %.0f %%',
     iif((SELECT count(*) > 12 FROM (SELECT DISTINCT used_in_fit = '', source FROM v_validation WHERE error IS NOT NULL)), '', ' (bars)'),
-    100.0 * sum(measured_tokens_per_s_per_gpu BETWEEN predicted_lo AND predicted_hi) / count(predicted_lo)) END FROM unseen) AS setting
+    100.0 * sum(measured_tokens_per_s_per_gpu BETWEEN predicted_low AND predicted_high) / count(predicted_low)) END FROM unseen) AS setting

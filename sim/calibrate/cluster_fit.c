@@ -52,7 +52,7 @@ static gsl_vector *off(struct validate_table *table, int rows)
     struct diag diag = DIAG_INIT; /* rows that make no scenario were reported before */
     gsl_vector *out = gsl_vector_alloc((size_t)rows);
     size_t n = 0;
-    validate_run(table, NULL, NULL, NULL, &diag);
+    validate_run(table, NULL, NULL, &diag);
     for (int i = 0; i < table->rows.n; i++)
         if (counts(&table->rows.at[i], i))
             gsl_vector_set(out, n++, log(table->rows.at[i].predicted_ratio / table->rows.at[i].measured_ratio));
@@ -223,7 +223,7 @@ enum status cluster_fit_solve(struct cluster_fit *out, const char *table, const 
     *out = (struct cluster_fit){0};
     if (rows && validate_load(&runs, table, base, rows, diag)) {
         keep_curves(&runs);
-        validate_run(&runs, NULL, NULL, NULL, diag);
+        validate_run(&runs, NULL, NULL, diag);
         out->rows = count_ratios(&runs);
         if (out->rows <= CLUSTER_PARAMETERS)
             diag_input(diag, (struct source_pos){.file = table},

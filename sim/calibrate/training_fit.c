@@ -282,7 +282,7 @@ static enum status begin(struct training_fit *fit, const char *table, struct dia
         return diag->worst;
     fit->speeds = xcalloc((size_t)n, sizeof *fit->speeds);
     fit->memo = xcalloc((size_t)n, sizeof *fit->memo);
-    validate_run(&fit->table, NULL, NULL, NULL, diag);
+    validate_run(&fit->table, NULL, NULL, diag);
     for (int i = 0; i < n; i++)
         if (fit->table.rows.at[i].status != VALIDATE_NOT_SIMULATED)
             fit->table.rows.at[i].set.points[0].options.exec.noise = (struct noise_options){0};

@@ -224,14 +224,10 @@ static void print_notes(FILE *out, const struct capacity *capacity)
         words_paragraph(out, "Naive attention keeps the scores of every pair of tokens; --attention flash does not.");
 }
 
-/* Of peaks of all rows: one GPU is another regime than several. */
-static void print_sure(FILE *out, const struct capacity *capacity)
+static void print_sure(FILE *out)
 {
     struct sure sure = {0};
-    for (int i = 0; i < capacity->n_counts; i++) {
-        struct memory_job job = job_of(capacity, capacity->counts[i], CHECKPOINT_NONE);
-        sure_of(&sure, &job.point, REGIME_OF_PEAK, 0);
-    }
+    sure_of_peak(&sure);
     sure_print(out, &sure);
     sure_end(&sure);
 }
@@ -255,7 +251,7 @@ static void print(FILE *out, struct capacity *capacity)
         print_answer(out, capacity, c, capacity->fewest[c], -1);
     fputs(capacity->one_count ? "" : "\n", out);
     print_notes(out, capacity);
-    print_sure(out, capacity);
+    print_sure(out);
 }
 
 /* A row a number of GPUs and kind of checkpointing. */

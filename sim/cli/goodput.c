@@ -208,12 +208,12 @@ static struct goodput_total times(struct goodput_total days, double a_day)
  * one. */
 static void set_totals(struct goodput_point *p, double tokens)
 {
-    const struct regime *step = p->regime;
+    const struct sure_range *step = p->range;
     double share = p->share.mean;
     if (!p->ok || !(tokens > 0) || !(share > 0))
         return;
-    double faster = hypot(log(p->share.high / share), step->known ? log(step->factors.high) : 0);
-    double slower = hypot(log(share / p->share.low), step->known ? log(step->factors.low) : 0);
+    double faster = hypot(log(p->share.high / share), step->known ? log(step->high) : 0);
+    double slower = hypot(log(share / p->share.low), step->known ? log(step->low) : 0);
     double days = tokens / p->tokens_per_s / share / S_PER_DAY;
     p->total_days = (struct goodput_total){days, days * exp(-faster), p->share.low > 0 ? days * exp(slower) : 0};
     p->total_usd = times(p->total_days, p->usd_per_day);
@@ -270,7 +270,7 @@ static void run_all(
         simulate_point(&points[i], command, &set->points[i], &results[i], arena, diag);
     waiting_end(waiting);
     for (int i = 0; i < set->n_points; i++) {
-        points[i].regime = sure_of(&sure, &set->points[i], REGIME_OF_SPEED, scenario_waiting_share(&results[i]));
+        points[i].range = sure_of_speed(&sure, &set->points[i], results[i].mfu);
         set_totals(&points[i], command->tokens.n);
     }
     if (diag->worst == STATUS_OK)
@@ -309,7 +309,7 @@ int cmd_goodput(int argc, char **argv)
             "Section goodput of the scenario says how often parts fail and how checkpoints are written ('flopcast "
             "help settings'); --sources says where its defaults are from. checkpoint_interval 0 s: the interval with "
             "the largest goodput is searched. Intervals of goodput are 5 to 95 % of the histories; those of days, "
-            "dollars and energy hold the step's, by measured runs of the same regime, too. Dollars and energy count "
+            "dollars and energy hold the step's, by measured runs of the same range, too. Dollars and energy count "
             "hot spares, too, "
             "which idle: by default none "
             "below "

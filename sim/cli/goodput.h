@@ -38,7 +38,7 @@ struct goodput_point {
     double time_share[GOODPUT_TIMES][GOODPUT_CAUSES + 1];
     double interruptions[GOODPUT_CAUSES], hangs, checkpoints; /* of a history */
     double tflops_per_gpu, tokens_per_s;                      /* while it trains; tokens of the whole job */
-    const struct regime *regime;                              /* how sure the step is */
+    const struct sure_range *range;                           /* how sure the step is */
     double spare_gpus;                                        /* of hot spares, beside those of the job */
     double price_usd_per_gpu_hour;                            /* 0: not known */
     double usd_per_day, kwh_per_day;                          /* of all GPUs, those of spares too; 0: not known */

@@ -62,23 +62,23 @@ static int digits_of(double value, int digits)
     return value > 0 && value < 1 ? digits + (int)ceil(-log10(value)) : digits;
 }
 
-static const char *number_of(struct arena *arena, const struct regime *regime, double value, int digits)
+static const char *number_of(struct arena *arena, const struct sure_range *range, double value, int digits)
 {
-    return sure_number(arena, regime, value, digits_of(value, digits));
+    return sure_number(arena, range, value, digits_of(value, digits));
 }
 
 /* A column of the total, for people beside its interval, and the ends for programs. */
 static void fill_total(struct rows *rows, const struct goodput_total *total, struct rows_column column,
-    const char *what, const struct regime *regime, struct arena *arena)
+    const char *what, const struct sure_range *range, struct arena *arena)
 {
     bool known = total->mean > 0, ranged = known && total->high > 0;
     double scale = column.scale > 0 ? column.scale : 1;
-    const char *text = known ? number_of(arena, regime, scale * total->mean, column.digits) : "-";
+    const char *text = known ? number_of(arena, range, scale * total->mean, column.digits) : "-";
     rows_real_as(rows, column, known, total->mean, text);
     if (column.heading)
         rows_text(rows, COLUMN(NULL, "90 %", what),
-            ranged ? arena_printf(arena, "%s to %s", number_of(arena, regime, scale * total->low, column.digits),
-                         number_of(arena, regime, scale * total->high, column.digits))
+            ranged ? arena_printf(arena, "%s to %s", number_of(arena, range, scale * total->low, column.digits),
+                         number_of(arena, range, scale * total->high, column.digits))
                    : NULL);
     rows_real(rows, COLUMN(arena_printf(arena, "%s_p05", column.name)), known, total->low);
     rows_real(rows, COLUMN(arena_printf(arena, "%s_p95", column.name)), ranged, total->high);
@@ -90,10 +90,10 @@ static void fill_totals(
 {
     bool given = command->tokens.n > 0;
     fill_total(
-        rows, &p->total_days, COLUMN("training_days", given ? "days" : NULL, .digits = 1), "of days", p->regime, arena);
-    fill_total(rows, &p->total_usd, COLUMN("cost_usd", given ? "cost" : NULL, "$"), "of cost", p->regime, arena);
+        rows, &p->total_days, COLUMN("training_days", given ? "days" : NULL, .digits = 1), "of days", p->range, arena);
+    fill_total(rows, &p->total_usd, COLUMN("cost_usd", given ? "cost" : NULL, "$"), "of cost", p->range, arena);
     fill_total(rows, &p->total_kwh, COLUMN("energy_kwh", given ? "energy" : NULL, "MWh", 1 / KWH_PER_MWH, 1),
-        "of energy", p->regime, arena);
+        "of energy", p->range, arena);
 }
 
 static void fill_causes(struct rows *rows, const struct goodput_point *p, struct arena *arena)
@@ -113,7 +113,7 @@ static void fill_causes(struct rows *rows, const struct goodput_point *p, struct
 static void fill(struct rows *rows, const struct goodput_command *command, const struct scenario_point *point,
     const struct goodput_point *p, struct arena *arena)
 {
-    const struct regime *regime = p->regime;
+    const struct sure_range *range = p->range;
     double step_s = p->job.step_s, mtbf_s = p->costs.mtbf_s, effective = p->tflops_per_gpu * p->share.mean;
     bool ok = p->ok;
     rows_int(rows, COLUMN("gpus", "GPUs"), point->options.cluster.gpus);
@@ -121,7 +121,7 @@ static void fill(struct rows *rows, const struct goodput_command *command, const
     rows_text(rows, COLUMN("status"), ok ? "ok" : "oom");
     rows_real(rows, COLUMN("days"), ok, p->days);
     rows_int(rows, COLUMN("seeds"), command->seeds);
-    rows_real_as(rows, COLUMN("step_time_s", "step", "s"), ok, step_s, sure_number(arena, regime, step_s, 3));
+    rows_real_as(rows, COLUMN("step_time_s", "step", "s"), ok, step_s, sure_number(arena, range, step_s, 3));
     rows_real(rows, COLUMN("mtbf_s"), ok && isfinite(mtbf_s), mtbf_s);
     rows_number_as(rows, "fails every", "h",
         ok && isfinite(mtbf_s) ? words_number(arena, mtbf_s / S_PER_HOUR, digits_of(mtbf_s / S_PER_HOUR, 2), false)
@@ -135,9 +135,9 @@ static void fill(struct rows *rows, const struct goodput_command *command, const
     rows_real(rows, COLUMN("goodput_p05"), ok, p->share.low);
     rows_real(rows, COLUMN("goodput_p95"), ok, p->share.high);
     rows_real_as(rows, COLUMN("tflops_per_gpu", "TFLOPS/GPU", "step"), ok, p->tflops_per_gpu,
-        sure_number(arena, regime, p->tflops_per_gpu, 1));
+        sure_number(arena, range, p->tflops_per_gpu, 1));
     rows_real_as(rows, COLUMN("effective_tflops_per_gpu", "TFLOPS/GPU", "effective"), ok, effective,
-        sure_number(arena, regime, effective, 1));
+        sure_number(arena, range, effective, 1));
     rows_real(rows, COLUMN("effective_tokens_per_s"), ok, p->tokens_per_s * p->share.mean);
     fill_causes(rows, p, arena);
     fill_totals(rows, command, p, arena);
@@ -344,11 +344,11 @@ static const char *point_said(struct arena *arena, const struct goodput_command 
 {
     if (!p->ok)
         return "out of memory: no step, so no goodput; `flopcast run` says what is short";
-    const char *effective = sure_number(arena, p->regime, p->tflops_per_gpu * p->share.mean, 1);
+    const char *effective = sure_number(arena, p->range, p->tflops_per_gpu * p->share.mean, 1);
     if (!(p->total_days.mean > 0))
         return arena_printf(arena, "%s: %s of the step's %s TFLOPS/GPU are left.",
             share_said(arena, p, lasting(arena, p->days)), effective,
-            sure_number(arena, p->regime, p->tflops_per_gpu, 1));
+            sure_number(arena, p->range, p->tflops_per_gpu, 1));
     const char *spares = p->spare_gpus > 0 ? arena_printf(arena, " and %.0f spare", p->spare_gpus) : "";
     const char *cost = p->total_usd.mean > 0 ? arena_printf(arena, " %s and", cost_said(arena, &p->total_usd)) : "";
     return arena_printf(arena, "%s %s take %s on %" PRId64 " GPUs%s, and%s %s MWh; %s.", command->tokens.text,
@@ -510,9 +510,9 @@ static void fill_kept(
     rows_real(rows, COLUMN("step_tflops_per_gpu"), p->ok, p->tflops_per_gpu);
     rows_real(rows, COLUMN("spare_gpus"), p->ok, p->spare_gpus);
     rows_real(rows, COLUMN("price_usd_per_gpu_hour"), p->price_usd_per_gpu_hour > 0, p->price_usd_per_gpu_hour);
-    fill_total(rows, &p->total_days, COLUMN("training_days"), NULL, p->regime, arena);
-    fill_total(rows, &p->total_usd, COLUMN("cost_usd"), NULL, p->regime, arena);
-    fill_total(rows, &p->total_kwh, COLUMN("energy_kwh"), NULL, p->regime, arena);
+    fill_total(rows, &p->total_days, COLUMN("training_days"), NULL, p->range, arena);
+    fill_total(rows, &p->total_usd, COLUMN("cost_usd"), NULL, p->range, arena);
+    fill_total(rows, &p->total_kwh, COLUMN("energy_kwh"), NULL, p->range, arena);
 }
 
 enum status goodput_keep(const struct goodput_command *command, const struct scenario_set *set,

@@ -3,6 +3,7 @@
 
 #include "cli/cli.h"
 #include "cli/rows.h"
+#include "cli/sure.h"
 #include "cli/words.h"
 #include "config/config.h"
 #include "strategy/states.h"
@@ -339,16 +340,19 @@ static void print_fit(FILE *out, const struct memory_request *request, const str
     const struct memory_gpu *gpu = &request->gpus[0];
     double capacity = gpu->gpu.hbm_capacity.value, room = room_of(request, need, gpu),
            spare = spare_of(request, need, gpu);
+    struct sure sure = {0};
     struct memory_job changed;
     words_paragraph_of(out, "%s: %s; %.1f GiB of %.1f GiB, %.1f GiB of them CUDA context%s, %.1f GiB %s", gpu->gpu.name,
         spare < 0 || tried == TRIED_GAPS ? "does not fit"
         : tried == TRIED_RETRIES         ? "just fits"
+        : need->planned                  ? sure_said_to_fit(arena, &sure, capacity - spare, capacity)
                                          : "fits",
         gib(exec_tensors(&need->peak) + capacity - room), gib(capacity), gib(capacity - room),
         request->job.point.options.cluster.gpus > 1 ? " and NCCL" : "", gib(fabs(spare)),
         spare < 0             ? "too much"
         : tried == TRIED_GAPS ? "left, but in gaps between tensors"
                               : "to spare");
+    sure_end(&sure);
     if (spare >= 0 && need->planned)
         words_paragraph(out,
             tried == TRIED_FITS      ? "(with the allocator's fragmentation, as flopcast run simulates it)"

@@ -36,14 +36,16 @@ static const char *limits(struct arena *arena, const struct scenario_result *res
     return arena_printf(arena, "%s)", text);
 }
 
-static const char *room(struct arena *arena, const struct exec_memory *memory)
+static const char *room(struct view *view, const struct exec_memory *memory)
 {
-    double fixed = memory->peak_category_bytes[HBM_CONTEXT] + memory->peak_category_bytes[HBM_NCCL];
-    double spare = (memory->capacity_bytes - memory->peak_reserved_bytes - fixed) / GiB;
+    double fixed = memory->peak_category_bytes[HBM_CONTEXT] + memory->peak_category_bytes[HBM_NCCL],
+           peak = memory->peak_reserved_bytes + fixed;
     if (memory->alloc_retries_a_step > 0)
-        return arena_printf(
-            arena, "just fits: cudaMalloc fails and is tried again %.1f times a step", memory->alloc_retries_a_step);
-    return arena_printf(arena, "fits, %.1f GiB to spare", fmax(0, spare));
+        return arena_printf(view->arena, "just fits: cudaMalloc fails and is tried again %.1f times a step",
+            memory->alloc_retries_a_step);
+    return arena_printf(view->arena, "%s, %.1f GiB to spare",
+        sure_said_to_fit(view->arena, view->sure, peak, memory->capacity_bytes),
+        fmax(0, (memory->capacity_bytes - peak) / GiB));
 }
 
 static const char *said(struct view *view, int i)
@@ -57,8 +59,8 @@ static const char *said(struct view *view, int i)
                            : "does not fit: what is free lies in gaps between tensors";
     const char *of = arena_printf(view->arena, "%s/s a GPU", words_counted(&view->set->points[i].model.shape));
     return arena_printf(view->arena, "%s, %.*f %% MFU; %s; %s",
-        sure_said(view->arena, view_regime(view, i), result->tokens_per_s_per_gpu, of), result->mfu < 0.1 ? 1 : 0,
-        PERCENT * result->mfu, limits(view->arena, result), room(view->arena, memory));
+        sure_said(view->arena, view_range(view, i), result->tokens_per_s_per_gpu, of), result->mfu < 0.1 ? 1 : 0,
+        PERCENT * result->mfu, limits(view->arena, result), room(view, memory));
 }
 
 /* The fastest of those that have rows; -1: none ran. */
@@ -156,6 +158,18 @@ static double loss_of(const struct view *view, const struct curve *curve)
     return 1 - view->results[curve->last].tflops_per_gpu / view->results[curve->first].tflops_per_gpu;
 }
 
+/* " (3.9 to 10.7 in 9 of 10)": between what it lies as curves were measured. */
+static const char *sure_of_loss(struct view *view, const struct curve *curve)
+{
+    const struct scenario_point *point = &view->set->points[curve->last];
+    double doublings = log2(gpus_of(view, curve->last) / gpus_of(view, curve->first)), loss = loss_of(view, curve);
+    struct sure_range range = sure_of_ratio(view->sure, point, doublings);
+    double low = 1 - (1 - loss) * range.high, high = 1 - (1 - loss) * range.low, sign = loss < 0 ? -1 : 1;
+    return range.known ? arena_printf(view->arena, " (%.1f to %.1f)", PERCENT * sign * (loss < 0 ? high : low),
+                             PERCENT * sign * (loss < 0 ? low : high))
+                       : "";
+}
+
 static const char *change(struct arena *arena, double loss)
 {
     return arena_printf(
@@ -194,15 +208,10 @@ static const char *samples(struct view *view, const struct curve *curve)
 {
     const struct scenario_result *from = &view->results[curve->first], *to = &view->results[curve->last];
     struct scenario_band band = scenario_ratio_band(from, to);
-    double doublings = log2(gpus_of(view, curve->last) / gpus_of(view, curve->first));
-    struct scenario_band wide = scenario_widen(band, to->discrepancy_doubling * sqrt(doublings));
     if (!view->sampled || band.n == 0)
         return "";
-    return arena_printf(view->arena,
-        "; median of %d samples %+.1f %%, spread of inputs %+.1f to %+.1f %%, with what the model leaves out %+.1f to "
-        "%+.1f %%",
-        band.n, PERCENT * (band.median - 1), PERCENT * (band.low - 1), PERCENT * (band.high - 1),
-        PERCENT * (wide.low - 1), PERCENT * (wide.high - 1));
+    return arena_printf(view->arena, "; median of %d samples %+.1f %%, spread of inputs %+.1f to %+.1f %%", band.n,
+        PERCENT * (band.median - 1), PERCENT * (band.low - 1), PERCENT * (band.high - 1));
 }
 
 static bool same_sizes(const struct view *view, const struct curve *curve)
@@ -249,10 +258,10 @@ static const char *curve_text(struct view *view, const struct curve *curves, int
                last = points[curve->published_last].published.tflops_per_gpu;
         published = arena_printf(arena, "; published: %s, %.1f to %.1f", change(arena, 1 - last / first), first, last);
     }
-    return arena_printf(arena, "%s: %s from %.0f to %.0f GPUs, %.1f to %.1f TFLOPS/GPU%s%s%s%s",
-        name_of(view, curve->first), change(arena, loss_of(view, curve)), gpus_of(view, curve->first),
-        gpus_of(view, curve->last), from, to, parts(arena, view, curve), samples(view, curve), published,
-        other_readings(view, curves, n, curve));
+    return arena_printf(arena, "%s: %s%s from %.0f to %.0f GPUs, %.1f to %.1f TFLOPS/GPU%s%s%s%s",
+        name_of(view, curve->first), change(arena, loss_of(view, curve)), sure_of_loss(view, curve),
+        gpus_of(view, curve->first), gpus_of(view, curve->last), from, to, parts(arena, view, curve),
+        samples(view, curve), published, other_readings(view, curves, n, curve));
 }
 
 static bool has_line(const struct view *view, const struct curve *curve)

@@ -207,9 +207,9 @@ static void find_readings(struct view *view, bool all)
     vec_free(&vary.options);
 }
 
-const struct regime *view_regime(const struct view *view, int i)
+const struct sure_range *view_range(const struct view *view, int i)
 {
-    return sure_of(view->sure, &view->set->points[i], REGIME_OF_SPEED, scenario_waiting_share(&view->results[i]));
+    return sure_of_speed(view->sure, &view->set->points[i], view->results[i].mfu);
 }
 
 static void view_begin(struct view *view, bool all)
@@ -249,12 +249,11 @@ static void sure_cell(struct table *table, const char *name, const char *unit, i
 }
 
 static void spread(
-    struct table *table, const char *name, int spare, struct scenario_band band, const struct regime *regime)
+    struct table *table, const char *name, int spare, struct scenario_band band, const struct sure_range *range)
 {
     struct arena *arena = &table->numbers;
     sure_cell(table, name, "TFLOPS/GPU", spare, band.n > 0,
-        arena_printf(
-            arena, "%s-%s", sure_number(arena, regime, band.low, 2), sure_number(arena, regime, band.high, 2)));
+        arena_printf(arena, "%s-%s", sure_number(arena, range, band.low, 2), sure_number(arena, range, band.high, 2)));
 }
 
 static void deviation(struct table *table, const char *unit, int spare, bool known, double simulated, double published)
@@ -285,7 +284,7 @@ static void name_point(struct view *view, struct table *table, const struct scen
 }
 
 static void add_shown(struct view *view, struct table *table, const struct record_column *column,
-    const struct record_source *source, const struct regime *regime)
+    const struct record_source *source, const struct sure_range *range)
 {
     const char *heading = column->shown.heading;
     double value = column->shown.scale * record_number(source->result, column);
@@ -296,7 +295,7 @@ static void add_shown(struct view *view, struct table *table, const struct recor
     int digits = column->shown.digits;
     struct arena *arena = &table->numbers;
     sure_cell(table, heading, column->shown.unit, (int)column->shown.spare, !column->known || column->known(source),
-        column->shown.sure ? sure_number(arena, regime, value, digits) : arena_printf(arena, "%.*f", digits, value));
+        column->shown.sure ? sure_number(arena, range, value, digits) : arena_printf(arena, "%.*f", digits, value));
 }
 
 static void add_published_memory(
@@ -318,7 +317,7 @@ static void add_published_memory(
 }
 
 /* The range of the other readings' speeds; "-" where there are none. */
-static void add_readings(struct view *view, struct table *table, int i, const struct regime *regime)
+static void add_readings(struct view *view, struct table *table, int i, const struct sure_range *range)
 {
     double low = HUGE_VAL, high = 0;
     for (int j = 0; j < view->set->n_points; j++)
@@ -326,7 +325,7 @@ static void add_readings(struct view *view, struct table *table, int i, const st
             low = fmin(low, view->results[j].tflops_per_gpu);
             high = fmax(high, view->results[j].tflops_per_gpu);
         }
-    const char *from = sure_number(view->arena, regime, low, 2), *to = sure_number(view->arena, regime, high, 2);
+    const char *from = sure_number(view->arena, range, low, 2), *to = sure_number(view->arena, range, high, 2);
     table_number_as(table, "other readings", "TFLOPS/GPU",
         !(high > 0)             ? "-"
         : strcmp(from, to) == 0 ? from
@@ -339,22 +338,21 @@ static void add_point(struct view *view, struct table *table, int i)
     const struct scenario_result *result = &view->results[i];
     const struct scenario_published *published = &point->published;
     bool ok = result->exec.status == EXEC_OK, known = published->found && published->tflops_per_gpu > 0;
-    static const struct regime none = {0};
-    const struct regime *regime = ok ? view_regime(view, i) : &none;
+    static const struct sure_range none = {0};
+    const struct sure_range *range = ok ? view_range(view, i) : &none;
     struct arena *arena = view->arena;
     table_row(table);
     name_point(view, table, point);
     table_number_as(
-        table, "TFLOPS", "/GPU (90 %)", ok ? sure_with_range(arena, regime, result->tflops_per_gpu, 2) : "OOM");
+        table, "TFLOPS", "/GPU (90 %)", ok ? sure_with_range(arena, range, result->tflops_per_gpu, 2) : "OOM");
     table_mark(table, ok ? TABLE_PLAIN : TABLE_BAD);
     if (view->folded)
-        add_readings(view, table, i, regime);
+        add_readings(view, table, i, range);
     if (view->sampled) {
         struct scenario_band band = scenario_band(result, SAMPLED_TFLOPS);
         sure_cell(table, "median of samples", "TFLOPS/GPU", RECORD_SPARE_NUMBERS, band.n > 0,
-            sure_number(arena, regime, band.median, 2));
-        spread(table, "spread of inputs", 0, band, regime);
-        spread(table, "and of the model", RECORD_SPARE_NUMBERS, scenario_widen(band, result->discrepancy), regime);
+            sure_number(arena, range, band.median, 2));
+        spread(table, "spread of inputs", 0, band, range);
     }
     if (view->published) {
         table_number_as(table, "published", "TFLOPS/GPU",
@@ -364,7 +362,7 @@ static void add_point(struct view *view, struct table *table, int i)
         deviation(table, "%", 0, ok && known, result->tflops_per_gpu, published->tflops_per_gpu);
     }
     for (int c = 0; c < view->n_shown; c++)
-        add_shown(view, table, view->shown[c], &(struct record_source){point, result}, regime);
+        add_shown(view, table, view->shown[c], &(struct record_source){point, result}, range);
     add_published_memory(view, table, point, &result->exec);
 }
 
@@ -568,10 +566,9 @@ static void print_sampled(FILE *out, const struct view *view)
 {
     fputc('\n', out);
     words_paragraph_of(out,
-        "spread of inputs: 5 to 95 %% of %d samples, with numbers drawn from their standard errors and other seeds; "
-        "and of "
-        "the model: with what it leaves out (discrepancy %.1f %%). The 90 %% beside TFLOPS are of measured runs",
-        view->results[0].n_samples, 100 * view->results[0].discrepancy);
+        "spread of inputs: 5 to 95 %% of %d samples, with numbers drawn from their standard errors and other seeds. "
+        "What the model leaves out is not in it: the 90 %% beside TFLOPS, which measured runs give, have it",
+        view->results[0].n_samples);
 }
 
 static void print_notes(FILE *out, struct view *view)

@@ -22,7 +22,7 @@ struct view {
 
 /* Whether the publication leaves the setting open: published.readings names it, and the command line says nothing. */
 bool view_is_reading(const struct view *view, const char *path);
-const struct regime *view_regime(const struct view *view, int i);
+const struct sure_range *view_range(const struct view *view, int i);
 
 /* What comes first: of one point its speed, what limits it and whether it fits; of curves (points that differ in GPUs
  * alone) what they lose, and by what; else the fastest point. */

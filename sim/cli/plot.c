@@ -227,7 +227,6 @@ int cmd_report(int argc, char **argv)
     struct report_page page = command.page;
     page.runs = command.runs.at;
     page.n_runs = command.runs.n;
-    page.validated = files_own(&arena, "results/validated.csv");
     bool named = page.out != NULL;
     if (!named)
         page.out = "report.html";

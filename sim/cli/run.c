@@ -13,7 +13,7 @@
 #include "exchange/chakra.h"
 #include "scenario/sample.h"
 #include "store/run.h"
-#include "validate/sure.h"
+#include "scenario/sure.h"
 
 #include <argp.h>
 #include <stdio.h>
@@ -106,7 +106,7 @@ static const struct command_option options[] = {
         OPTION_NAME, AT(format), .names = records_format_names},
     {"samples", "K",
         "Also simulate every point K times, with numbers drawn from their standard errors and other seeds of the "
-        "noise: median and 90 % interval, without and with the discrepancy of the model",
+        "noise: median and 90 % interval; what the model leaves out is not in it",
         OPTION_SAMPLES, AT(samples)},
     SHARD_OPTION(struct run, "points"),
     {"plan", NULL, "Print the compiled steps, op by op, instead of simulating them", OPTION_FLAG, AT(plan)},

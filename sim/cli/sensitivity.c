@@ -94,8 +94,8 @@ static void print(
     fputc('\n', out);
     words_paragraph_of(out,
         "All together, one standard deviation: %.2f %% if they were independent, %.2f %% as fits correlate them. "
-        "What the model leaves out: %.1f %%.\n%d more numbers that have errors change nothing here.",
-        PERCENT * s->independent, PERCENT * s->correlated, PERCENT * s->discrepancy, s->n_idle);
+        "What the model leaves out is not in it.\n%d more numbers that have errors change nothing here.",
+        PERCENT * s->independent, PERCENT * s->correlated, s->n_idle);
 }
 
 static void keep(const char *db, const struct rows *rows, const struct sensitivity *s, const char *scenario,
@@ -103,8 +103,7 @@ static void keep(const char *db, const struct rows *rows, const struct sensitivi
 {
     const struct record_cell head[] = {cell_text("scenario", scenario), cell_text("label", point),
         cell_real("tflops_per_gpu", true, s->tflops_per_gpu), cell_real("independent", true, s->independent),
-        cell_real("correlated", true, s->correlated), cell_real("discrepancy", true, s->discrepancy),
-        cell_int("idle", s->n_idle)};
+        cell_real("correlated", true, s->correlated), cell_int("idle", s->n_idle)};
     rows_keep(rows, db, "sensitivity", "sensitivity_part", head, sizeof head / sizeof *head, diag);
 }
 

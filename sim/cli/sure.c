@@ -5,9 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-static int digits_of(const struct regime *regime, double value, int digits)
+static int digits_of(const struct sure_range *range, double value, int digits)
 {
-    return regime->known ? regime_digits(value * regime->factors.low, value * regime->factors.high, digits) : digits;
+    return range->known ? sure_digits(value * range->low, value * range->high, digits) : digits;
 }
 
 static const char *rounded(struct arena *arena, double value, int digits)
@@ -17,18 +17,18 @@ static const char *rounded(struct arena *arena, double value, int digits)
                        : words_number(arena, round(value / unit) * unit, 0, false);
 }
 
-const char *sure_number(struct arena *arena, const struct regime *regime, double value, int digits)
+const char *sure_number(struct arena *arena, const struct sure_range *range, double value, int digits)
 {
-    return rounded(arena, value, digits_of(regime, value, digits));
+    return rounded(arena, value, digits_of(range, value, digits));
 }
 
-const char *sure_with_range(struct arena *arena, const struct regime *regime, double value, int digits)
+const char *sure_with_range(struct arena *arena, const struct sure_range *range, double value, int digits)
 {
-    if (!regime->known)
-        return sure_number(arena, regime, value, digits);
-    digits = digits_of(regime, value, digits);
-    return arena_printf(arena, "%s (%s-%s)", rounded(arena, value, digits),
-        rounded(arena, value * regime->factors.low, digits), rounded(arena, value * regime->factors.high, digits));
+    if (!range->known)
+        return sure_number(arena, range, value, digits);
+    digits = digits_of(range, value, digits);
+    return arena_printf(arena, "%s (%s-%s)", rounded(arena, value, digits), rounded(arena, value * range->low, digits),
+        rounded(arena, value * range->high, digits));
 }
 
 /* With commas where there are thousands. */
@@ -38,33 +38,33 @@ static const char *said(struct arena *arena, double value, int digits)
     return digits > 0 ? text : words_count(arena, strtod(text, NULL));
 }
 
-const char *sure_said(struct arena *arena, const struct regime *regime, double value, const char *of)
+const char *sure_said(struct arena *arena, const struct sure_range *range, double value, const char *of)
 {
-    int digits = digits_of(regime, value, value < 100 ? 2 : 0);
+    int digits = digits_of(range, value, value < 100 ? 2 : 0);
     const char *text = arena_printf(arena, "%s %s", said(arena, value, digits), of);
-    return regime->known ? arena_printf(arena, "%s (%s to %s)", text, said(arena, value * regime->factors.low, digits),
-                               said(arena, value * regime->factors.high, digits))
-                         : text;
+    return range->known ? arena_printf(arena, "%s (%s to %s)", text, said(arena, value * range->low, digits),
+                              said(arena, value * range->high, digits))
+                        : text;
 }
 
-/* What rows that wait less have. */
-static const char *narrower(struct arena *arena, const struct sure_regime *found)
+const char *sure_said_to_fit(struct arena *arena, struct sure *sure, double peak, double capacity)
 {
-    const struct validate_sides *wide = &found->regime.factors, *narrow = &found->narrow.factors;
-    static const double LEAST = 0.02; /* else it is the same for a reader */
-    double low = 100 * (narrow->low - 1), high = 100 * (narrow->high - 1);
-    if (!found->regime.known || fmax(narrow->low - wide->low, wide->high - narrow->high) < LEAST)
-        return "";
-    return arena_printf(arena, "; where least waits %+.0f to %+.0f %%", low, high);
+    static const double CLEAR = 0.949; /* the file ends at 95 % */
+    double share = sure_of_fit(sure, peak, capacity);
+    return share > CLEAR ? "fits"
+                         : arena_printf(arena, "close: fits in %.0f of 10 such cases", fmax(1, floor(10 * share)));
 }
 
 void sure_print(FILE *out, struct sure *sure)
 {
-    for (int i = 0; i < sure->regimes.n; i++) {
-        const struct sure_regime *found = sure->regimes.at[i];
-        fputs(i == 0 ? "\n" : "", out);
-        words_paragraph(
-            out, arena_printf(&sure->arena, "how sure: %s%s", regime_text(&sure->arena, &found->regime, &found->job),
-                     narrower(&sure->arena, found)));
-    }
+    const struct sure_numbers *numbers = &sure->numbers;
+    if (sure->asked.n > 0 || sure->asked_peak)
+        fputs("\n", out);
+    for (int i = 0; i < sure->asked.n; i++)
+        words_paragraph_of(out, "how sure: %s", sure_sentence(&sure->arena, numbers, sure->asked.at[i]));
+    for (int shared = 0; shared <= 1; shared++)
+        if (sure->asked_ratio[shared])
+            words_paragraph_of(out, "%s", sure_ratio_sentence(&sure->arena, numbers, shared));
+    if (sure->asked_peak)
+        words_paragraph_of(out, "how sure: %s", sure_peak_sentence(&sure->arena, numbers));
 }

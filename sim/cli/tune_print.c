@@ -122,9 +122,9 @@ static const char *stack_of(const struct scenario_point *point, struct arena *ar
 
 /* To as many digits as the speed's interval has. */
 static void sure_cell(const struct tune_print *print, struct table *table, const char *name, const char *unit,
-    int spare, const struct regime *regime, double value, int digits)
+    int spare, const struct sure_range *range, double value, int digits)
 {
-    table_number_as(table, name, unit, isnan(value) ? "-" : sure_number(print->arena, regime, value, digits));
+    table_number_as(table, name, unit, isnan(value) ? "-" : sure_number(print->arena, range, value, digits));
     table_spare(table, spare);
 }
 
@@ -163,29 +163,29 @@ static void add_row(const struct tune_print *print, struct table *table, int ind
     const struct tune_rates *rates = candidate->finalist ? &candidate->noisy : &candidate->quiet;
     const char *counted = words_counted_all(print->set);
     double usd = rates->usd_per_gtokens > 0 ? rates->usd_per_gtokens : TABLE_UNKNOWN;
-    const struct regime *regime = sure_of(print->sure, &candidate->point, REGIME_OF_SPEED, rates->waiting_share);
+    const struct sure_range *range = sure_of_speed(print->sure, &candidate->point, rates->mfu);
     struct arena *arena = print->arena;
     table_row(table);
     name_candidate(print, table, index);
-    sure_cell(print, table, arena_printf(arena, "%s/s", counted), "of the job", 0, regime, rates->tokens_per_s, 0);
-    table_number_as(table, "TFLOPS", "/GPU (90 %)", sure_with_range(arena, regime, rates->tflops_per_gpu, 1));
+    sure_cell(print, table, arena_printf(arena, "%s/s", counted), "of the job", 0, range, rates->tokens_per_s, 0);
+    table_number_as(table, "TFLOPS", "/GPU (90 %)", sure_with_range(arena, range, rates->tflops_per_gpu, 1));
     if (print->noise)
-        sure_cell(print, table, "no noise", "TFLOPS", SPARE_QUIET, regime, candidate->quiet.tflops_per_gpu, 1);
+        sure_cell(print, table, "no noise", "TFLOPS", SPARE_QUIET, range, candidate->quiet.tflops_per_gpu, 1);
     if (print->retries)
         number(table, "retries", "/step", SPARE_RETRIES, 1, rates->retries);
     table_number(table, "HBM peak", "GiB", 1, rates->peak_bytes / 0x1p30);
     if (print->tune->quiet_only)
         tune_layout_shares(table, candidate);
     if (print->tokens) {
-        sure_cell(print, table, "time", "days", 0, regime, days(print, rates), 1);
-        sure_cell(print, table, "GPU-h", "", SPARE_GPU_HOURS, regime, of_all(print, rates->gpu_hours_per_gtokens), 0);
-        sure_cell(print, table, "cost", "$", 0, regime, of_all(print, usd), 0);
-        sure_cell(print, table, "energy", "MWh", SPARE_ENERGY, regime, of_all(print, rates->kwh_per_gtokens) / 1e3, 1);
+        sure_cell(print, table, "time", "days", 0, range, days(print, rates), 1);
+        sure_cell(print, table, "GPU-h", "", SPARE_GPU_HOURS, range, of_all(print, rates->gpu_hours_per_gtokens), 0);
+        sure_cell(print, table, "cost", "$", 0, range, of_all(print, usd), 0);
+        sure_cell(print, table, "energy", "MWh", SPARE_ENERGY, range, of_all(print, rates->kwh_per_gtokens) / 1e3, 1);
     } else {
-        sure_cell(print, table, "GPU-h", arena_printf(arena, "/10^9 %s", counted), SPARE_GPU_HOURS, regime,
+        sure_cell(print, table, "GPU-h", arena_printf(arena, "/10^9 %s", counted), SPARE_GPU_HOURS, range,
             rates->gpu_hours_per_gtokens, 1);
-        sure_cell(print, table, "cost", "$/10^9", 0, regime, usd, 2);
-        sure_cell(print, table, "energy", "kWh/10^9", SPARE_ENERGY, regime, rates->kwh_per_gtokens, 1);
+        sure_cell(print, table, "cost", "$/10^9", 0, range, usd, 2);
+        sure_cell(print, table, "energy", "kWh/10^9", SPARE_ENERGY, range, rates->kwh_per_gtokens, 1);
     }
 }
 
@@ -385,7 +385,7 @@ static void print_said(const struct tune_print *print, int index)
     const struct tune_candidate *best = &print->tune->candidates.at[index];
     const struct tune_rates *rates = best->finalist ? &best->noisy : &best->quiet;
     struct arena *arena = print->arena;
-    const struct regime *regime = sure_of(print->sure, &best->point, REGIME_OF_SPEED, rates->waiting_share);
+    const struct sure_range *range = sure_of_speed(print->sure, &best->point, rates->mfu);
     char *name = NULL;
     size_t n = 0;
     FILE *memory = open_memstream(&name, &n);
@@ -394,16 +394,18 @@ static void print_said(const struct tune_print *print, int index)
     fclose(memory);
     const char *usd =
         rates->usd_per_gtokens > 0 && print->tokens
-            ? arena_printf(arena, "; %s", sure_said(arena, regime, of_all(print, rates->usd_per_gtokens), "$"))
+            ? arena_printf(arena, "; %s", sure_said(arena, range, of_all(print, rates->usd_per_gtokens), "$"))
             : "";
     const char *time = print->tokens
-                           ? arena_printf(arena, "; %s for %s", sure_said(arena, regime, days(print, rates), "days"),
+                           ? arena_printf(arena, "; %s for %s", sure_said(arena, range, days(print, rates), "days"),
                                  print->command->tokens.text)
                            : "";
     int64_t gpus = best->point.options.cluster.gpus;
-    words_paragraph_of(print->out, "%s on %" PRId64 " GPU%s: %s%s%s", name, gpus, plural(gpus),
-        sure_said(arena, regime, rates->tokens_per_s, arena_printf(arena, "%s/s", words_counted_all(print->set))), time,
-        usd);
+    const struct hw_gpu *gpu = &best->point.hw.gpu;
+    words_paragraph_of(print->out, "%s on %" PRId64 " GPU%s: %s%s%s; %s", name, gpus, plural(gpus),
+        sure_said(arena, range, rates->tokens_per_s, arena_printf(arena, "%s/s", words_counted_all(print->set))), time,
+        usd,
+        sure_said_to_fit(arena, print->sure, rates->peak_bytes + gpu->context_bytes.value, gpu->hbm_capacity.value));
     free(name);
     fputc('\n', print->out);
 }

@@ -13,6 +13,7 @@
 #include "store/validation.h"
 #include "validate/first_sight.h"
 #include "validate/stored.h"
+#include "validate/sure_fit.h"
 
 #include <argp.h>
 #include <stdio.h>
@@ -24,11 +25,10 @@ typedef VEC(const char *) paths;
 
 struct validate_command {
     paths measurements, by;
-    const char *base, *where, *source, *db, *predict, *results, *from, *page;
+    const char *base, *where, *source, *db, *predict, *results, *from, *page, *sure;
     const char *own_base; /* the one that comes with flopcast */
     enum records_format format;
     bool rows, open, all, uncommitted;
-    int samples;
     struct shard shard;
     struct crew *crew;
 };
@@ -69,10 +69,6 @@ static const struct command_option options[] = {
     {"open", NULL,
         "Only what is off and not explained: the rows whose status is open, by suspected cause (columns of the table)",
         OPTION_FLAG, AT(open)},
-    {"samples", "K",
-        "Also draw every row's numbers from their errors K times: 90 % intervals, and how many "
-        "hold what was measured",
-        OPTION_SAMPLES, AT(samples)},
     {"predict", "FILE.csv",
         "Only the rows of which nothing is measured: write their ids and what is predicted into this new file, with "
         "version and digests of program and inputs",
@@ -89,6 +85,10 @@ static const struct command_option options[] = {
         "Write the evidence, as tables, between the markers of this page, instead of printing it (README.md, "
         "results/README.md)",
         OPTION_TEXT, AT(page)},
+    {"sure", "FILE.yaml",
+        "Make the file of intervals anew (topologies/fitted/sure.yaml) from these runs, which every prediction is "
+        "printed with",
+        OPTION_TEXT, AT(sure)},
     {"db", "PATH",
         "Store each simulation in this database, and take from it what was simulated before; and the rows, for "
         "`flopcast plot validation`",
@@ -138,17 +138,7 @@ static void print_data(FILE *out, const struct validate_table *rows, bool json)
         fputs(rows->rows.n ? "]\n" : "[]\n", out);
 }
 
-/* By samples. */
-static bool has_intervals(const struct validate_table *rows)
-{
-    for (int i = 0; i < rows->rows.n; i++)
-        if (rows->rows.at[i].interval.numbers.n > 1)
-            return true;
-    return false;
-}
-
-static void print(
-    const struct validate_command *command, const struct validate_table *rows, const struct discrepancy *filed)
+static void print(const struct validate_command *command, const struct validate_table *rows)
 {
     bool several = rows->files.n > 1;
     if (command->format != RECORDS_TABLE) {
@@ -178,10 +168,9 @@ static void print(
     }
     if (several || command->by.n > 0)
         validate_verdicts_print(stdout, rows);
-    if (has_intervals(rows))
-        validate_coverage_print(stdout, rows);
-    if (several || has_intervals(rows))
-        validate_discrepancy_print(stdout, rows, filed);
+    validate_loss_print(stdout, rows);
+    if (several)
+        validate_sure_print(stdout, rows);
     validate_not_simulated_print(stdout, rows);
     validate_made_print(stdout, rows);
 }
@@ -316,21 +305,20 @@ static bool load(const struct validate_command *command, struct validate_table *
     return true;
 }
 
-/* Predictions, errors and intervals. */
-static void simulate(const struct validate_command *command, struct validate_table *table,
-    const struct scenario_uncertainty *uncertainty, struct store *store, struct diag *diag)
+/* Predictions and errors. */
+static void simulate(
+    const struct validate_command *command, struct validate_table *table, struct store *store, struct diag *diag)
 {
     struct store_outcomes *outcomes = store ? store_outcomes_begin(store, stop_asked) : NULL;
     struct scenario_share share = {
         command->crew, store_outcomes_kept(outcomes), command->shard.shard, command->shard.shards};
     table->share = &share;
-    struct validate_sampling sampling = {uncertainty, command->samples};
     if (command->open)
         validate_keep_open(table);
     if (command->predict)
         validate_keep_unmeasured(table);
     struct waiting *waiting = waiting_begin("validate", "", "runs", NULL, !crew_is_owner(command->crew));
-    validate_run(table, command->samples > 0 ? &sampling : NULL, waiting_count, waiting, diag);
+    validate_run(table, waiting_count, waiting, diag);
     waiting_end(waiting);
     table->share = NULL;
     store_outcomes_end(outcomes, diag);
@@ -340,13 +328,6 @@ static void simulate(const struct validate_command *command, struct validate_tab
     if (table->left > 0)
         return;
     validate_check_units(table, diag);
-    validate_intervals(table, &uncertainty->discrepancy);
-}
-
-static void read_back(struct validate_table *table, const struct scenario_uncertainty *uncertainty, struct diag *diag)
-{
-    validate_stored_check(table, uncertainty, diag);
-    validate_widen(table, &uncertainty->discrepancy);
 }
 
 /* A page must not be silent about a table that came after its results. */
@@ -366,10 +347,16 @@ static void warn_missing(const struct validate_table *table, const char *from, s
 
 /* Where the results go that are not printed. */
 static void keep_results(const struct validate_command *command, const struct validate_table *table,
-    const struct scenario_uncertainty *uncertainty, struct store *store, struct arena *arena, struct diag *diag)
+    struct store *store, struct arena *arena, struct diag *diag)
 {
     if (command->results)
-        validate_stored_write(table, command->base, uncertainty, command->results, diag);
+        validate_stored_write(table, command->base, command->results, diag);
+    struct sure_numbers sure;
+    if (command->sure && !sure_fit(&sure, table, arena))
+        diag_input(diag, (struct source_pos){.file = "--sure"},
+            "intervals need speeds, ratios and peaks of three makers at least; --from results/validated.csv has them");
+    else if (command->sure)
+        sure_write(command->sure, &sure, diag);
     if (command->page && command->from && is_same_file(command->from, files_own(arena, "results/validated.csv")))
         warn_missing(table, command->from, arena, diag);
     if (command->page)
@@ -398,21 +385,18 @@ static void validate(const struct validate_command *command, struct arena *arena
 {
     struct validate_table table = {0};
     struct store *store = NULL;
-    struct scenario_uncertainty uncertainty = {0};
     check_base(command, diag);
     if (command->predict)
         validate_can_predict(command->predict, command->uncommitted, diag);
-    if (diag->n_errors == 0)
-        scenario_uncertainty_load(&uncertainty, files_folder(arena), arena, diag);
     if (diag->n_errors == 0 &&
         (command->from ? validate_stored_read(&table, command->from, command->source, diag)
                        : load(command, &table, diag)) &&
         (!command->db || !crew_is_owner(command->crew) ||
             store_open(&store, command->db, STORE_WRITE, diag) == STATUS_OK)) {
         if (command->from)
-            read_back(&table, &uncertainty, diag);
+            validate_stored_check(&table, diag);
         else
-            simulate(command, &table, &uncertainty, store, diag);
+            simulate(command, &table, store, diag);
         if (table.left > 0 || !crew_is_owner(command->crew)) {
             report_left(command, &table, diag);
             store_close(store);
@@ -420,15 +404,16 @@ static void validate(const struct validate_command *command, struct arena *arena
             return;
         }
         validate_first_sight(&table, diag);
+        sure_set_intervals(&table);
         if (command->predict && validate_predict(&table, command->predict, command->uncommitted, diag) == STATUS_OK)
             printf("%d prediction%s in '%s'\n", table.rows.n, plural(table.rows.n), command->predict);
         if (table.rows.n == 0 && command->source)
             refuse_source(command, arena, diag);
         else if (!command->predict && !command->page)
-            print(command, &table, &uncertainty.discrepancy);
+            print(command, &table);
         if (command->open && command->format == RECORDS_TABLE && !command->where && is_default(command))
             validate_open_print_nccl(stdout, files_own(arena, "results/measured/nccl_tables.csv"), diag);
-        keep_results(command, &table, &uncertainty, store, arena, diag);
+        keep_results(command, &table, store, arena, diag);
     }
     store_close(store);
     validate_release(&table);
@@ -446,7 +431,7 @@ static void check_arguments(void *self, struct argp_state *state)
     if (command->shard.shards > 0 && (!command->db || command->from))
         argp_error(state, "--shard is for --db PATH, where the part is kept; each shard has its own database");
     if (command->from && (command->open || command->all || command->measurements.n > 0 || command->where ||
-                             command->predict || command->samples > 0 || command->results))
+                             command->predict || command->results))
         argp_error(state, "--from reads what was simulated; --source is all that can choose from it");
 }
 

@@ -3,7 +3,6 @@
 #define FLOPCAST_CLI_VALIDATE_PARTS_H
 
 #include "validate/classes.h"
-#include "validate/interval.h"
 
 #include <stdio.h>
 
@@ -15,10 +14,12 @@ void validate_rows_print(FILE *out, const struct validate_table *rows);
 void validate_skill_print(FILE *out, const struct validate_table *rows);
 /* Reasons with the rows that they hold for. */
 void validate_not_simulated_print(FILE *out, const struct validate_table *rows);
-/* How many measurements were in their intervals, by family. */
-void validate_coverage_print(FILE *out, const struct validate_table *rows);
-/* The discrepancy by all rows, beside that of the file. */
-void validate_discrepancy_print(FILE *out, const struct validate_table *rows, const struct discrepancy *filed);
+/* What curves of data parallelism lose beyond what is predicted (validate_loss()). */
+void validate_loss_print(FILE *out, const struct validate_table *rows);
+/* How well intervals of speeds hold for a maker without runs in them (validate/sure_fit.h). */
+void validate_sure_print(FILE *out, const struct validate_table *rows);
+/* The same in Markdown, with ratios and peaks. */
+void validate_sure_page(FILE *out, const struct validate_table *rows);
 
 /* Errors, ratios, peaks, verdicts and intervals class by class (validate/classes.h). Rows that fits rest on stand in
  * lines of their class beside those of the others. */

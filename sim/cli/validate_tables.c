@@ -130,8 +130,7 @@ static void add_class(
         {SHARE("median", "%", allocated_median, n_allocated), 0}, {COUNT("reserved", n_reserved), 0},
         {SHARE("median", "%", reserved_median, n_reserved), 0}, {COUNT("fits", fits_right), 0},
         {COUNT("OOM", oom_right), 0}, {COUNT("false fits", false_fits), 0}, {COUNT("false OOM", false_oom), 0},
-        {PART("in 90 %", n_covered, n_intervals), 0}, {SHARE("width", "%", width_median, n_intervals), 0},
-        {PART("as new", n_covered_as_new, n_intervals), 0}, {0}};
+        {PART("in 90 %", n_covered, n_intervals), 0}, {SHARE("width", "%", width_median, n_intervals), 0}, {0}};
     struct validate_summary s = validate_summarise(rows, in_group, group);
     if (s.n_rows == 0)
         return;
@@ -190,36 +189,6 @@ void validate_first_sight_print(FILE *out, const struct validate_table *rows)
     }
     add_first(&table, rows, "all", &all);
     fputs("\nfirst: errors of predictions made before the measurements were known; today: of the same rows\n", out);
-    table_finish(out, &table);
-}
-
-static void add_coverage(
-    struct table *table, const struct validate_table *rows, const char *name, const struct group *group)
-{
-    static const struct column columns[] = {{COUNT("speeds", n_intervals), 0},
-        {PART("covered", n_covered, n_intervals), 0}, {COUNT("ratios", n_ratio_intervals), 0},
-        {PART("covered", n_ratio_covered, n_ratio_intervals), 0}, {0}};
-    struct validate_summary s = validate_summarise(rows, in_group, group);
-    if (s.n_intervals == 0)
-        return;
-    table_row(table);
-    table_text(table, "source", "", name);
-    table_text(table, "GPU", "", group->gpu ? group->gpu : "all");
-    table_text(table, "model", "", group->model ? group->model : "all");
-    put_columns(table, &s, columns);
-}
-
-void validate_coverage_print(FILE *out, const struct validate_table *rows)
-{
-    struct table table = {0};
-    for (int i = 0; i < rows->rows.n; i++) {
-        const struct validate_row *row = &rows->rows.at[i];
-        struct group group = {.source = row->source, .gpu = row->gpu, .model = row->model};
-        if (opens(rows, i, &group))
-            add_coverage(&table, rows, row->source, &group);
-    }
-    add_coverage(&table, rows, "all that no fit rests on", &(struct group){0});
-    fputs("\n90 % intervals of rows that no fit rests on:\n", out);
     table_finish(out, &table);
 }
 
@@ -535,41 +504,4 @@ void validate_skill_print(FILE *out, const struct validate_table *rows)
             "the mean; predictions %.1f: a skill of %.0f %%\n",
             100 * skill.loss_of_doubling, skill.n_fitted, 100 * skill.mean_of_rule, skill.n, 100 * skill.mean,
             100 * (1 - skill.mean / skill.mean_of_rule));
-}
-
-static void print_waiting(FILE *out, const struct validate_table *rows, const struct discrepancy *filed)
-{
-    struct validate_discrepancy found = validate_waiting(rows);
-    if (found.rows > 0)
-        fprintf(out, "  %-14s %5.1f +- %.1f, filed %.1f +- %.1f (%d rows; a plain number)\n", "waiting", found.value,
-            found.std_error, filed->waiting.value, filed->waiting.std_error, found.rows);
-}
-
-void validate_discrepancy_print(FILE *out, const struct validate_table *rows, const struct discrepancy *filed)
-{
-    fputs(
-        "\nwhat the model leaves out (log-standard deviation of speeds with and without a stack profile, and of their\n"
-        "ratio for each doubling of the GPUs), by these rows, and filed, by which intervals are widened:\n",
-        out);
-    for (int c = 0; c < DISCREPANCY_CLASSES; c++) {
-        struct validate_discrepancy found = validate_discrepancy(rows, (enum discrepancy_class)c);
-        if (found.rows == 0) {
-            fprintf(out, "  %-14s none of these rows, filed %.2f +- %.2f %%\n", discrepancy_names[c],
-                100 * filed->of[c].value, 100 * filed->of[c].std_error);
-            continue;
-        }
-        fprintf(out, "  %-14s %5.2f +- %.2f %%, filed %.2f +- %.2f %% (%d row%s, %d famil%s, %d source%s)\n",
-            discrepancy_names[c], 100 * found.value, 100 * found.std_error, 100 * filed->of[c].value,
-            100 * filed->of[c].std_error, found.rows, plural(found.rows), found.families,
-            found.families == 1 ? "y" : "ies", found.sources, plural(found.sources));
-    }
-    print_waiting(out, rows, filed);
-    struct validate_loss loss = validate_loss(rows);
-    if (loss.n > 0)
-        fprintf(out,
-            "  %-14s %.2f +- %.2f %% of the speed beyond what is predicted, filed %.2f +- %.2f (%d ratios of DDP and "
-            "FSDP,\n                 %d sources: %.2f lost, %.2f predicted, too small in %d)\n",
-            "data parallel", 100 * (loss.measured - loss.predicted), 100 * loss.std_error,
-            100 * filed->data_parallel_loss.value, 100 * filed->data_parallel_loss.std_error, loss.n, loss.sources,
-            100 * loss.measured, 100 * loss.predicted, loss.too_small);
 }

@@ -7,7 +7,7 @@
 #include "cli/vary.h"
 #include "cli/waiting.h"
 #include "cli/words.h"
-#include "scenario/discrepancy.h"
+#include "scenario/sure.h"
 #include "store/study.h"
 
 #include <argp.h>
@@ -208,12 +208,12 @@ static void print_comm(
 /* What measured curves of such jobs lose beyond what any cause here has. */
 static void print_unexplained(FILE *out, const struct scenario *job, double small_tflops, struct arena *arena)
 {
-    struct discrepancy filed;
+    struct sure_numbers filed;
     struct diag unread = DIAG_INIT; /* then there is nothing to say */
-    if (!discrepancy_is_data_parallel(job) ||
-        discrepancy_load(&filed, files_own(arena, "topologies/fitted/discrepancy.yaml"), arena, &unread) != STATUS_OK)
+    if (!sure_is_data_parallel(job) ||
+        sure_load(&filed, files_own(arena, "topologies/fitted/sure.yaml"), arena, &unread) != STATUS_OK)
         return;
-    const struct quantity *loss = &filed.data_parallel_loss;
+    const struct sure_loss *loss = &filed.loss;
     fputc('\n', out);
     words_paragraph(out, arena_printf(arena,
                              "not explained: measured curves of DDP and FSDP lose %.1f +- %.1f %% more than is "

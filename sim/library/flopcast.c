@@ -4,7 +4,7 @@
 #include "base/vec.h"
 #include "scenario/scenario.h"
 #include "store/record.h"
-#include "validate/sure.h"
+#include "scenario/sure.h"
 
 #include <gsl/gsl_errno.h>
 #include <math.h>

@@ -155,8 +155,6 @@ static void put_head(FILE *out, const struct chosen_runs *chosen)
 struct shared {
     const struct report_page *page;
     FILE *out;
-    struct nearest_runs measured;
-    bool has_measured;
     struct page_gnuplot gnuplot;
 };
 
@@ -170,7 +168,6 @@ static enum status put_chosen(struct shared *shared, int64_t id, struct diag *di
     if (status == STATUS_OK) {
         struct page_run run = {.page = page,
             .out = shared->out,
-            .measured = shared->has_measured ? &shared->measured : NULL,
             .gnuplot = &shared->gnuplot,
             .store = store,
             .id = id,
@@ -198,10 +195,8 @@ enum status report_page(const struct report_page *page, struct diag *diag)
     BUG_IF(!out, "open_memstream failed");
     enum status status = choose(&chosen, page, diag);
     struct shared shared = {.page = page, .out = out};
-    if (status == STATUS_OK) {
+    if (status == STATUS_OK)
         put_head(out, &chosen);
-        shared.has_measured = page->validated && nearest_load(&shared.measured, page->validated, diag);
-    }
     for (int i = 0; i < chosen.list.n && status == STATUS_OK; i++)
         status = put_chosen(&shared, chosen.list.at[i].id, diag);
     fprintf(out, "</main>\n<script>\n%s</script>\n</body>\n</html>\n", page_js);
@@ -209,7 +204,6 @@ enum status report_page(const struct report_page *page, struct diag *diag)
     if (status == STATUS_OK)
         status = file_write(page->out, text, n, diag);
     free(text);
-    nearest_release(&shared.measured);
     vec_free(&chosen.list);
     arena_release(&chosen.arena);
     return status;

@@ -17,7 +17,6 @@
 struct report_page {
     const char *folder, *others; /* as in report_plot */
     const char *db, *out;
-    const char *validated;   /* what flopcast predicts of published runs (validate/stored.h); NULL: not at hand */
     const char *const *runs; /* each the number of a run, or the name of a scenario: its newest */
     int n_runs;              /* 0: the newest run */
 };

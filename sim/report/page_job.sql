@@ -1,14 +1,13 @@
--- What a point is, in the words of tables of runs (validate/nearest.h); degrees in the order TP, CP, EP, PP, DP.
-WITH job AS (
-  SELECT place, printf('%s %s, batch %d, %d GPU%s%s', model, strategy, micro_batch, gpus, iif(gpus = 1, '', 's'), coalesce(', ' || varied, '')) AS label,
-    gpu, strategy, precision, model_params, gpus, json_extract(config, '$.stack.value') AS stack,
-    coalesce(json_extract(config, '$.parallelism.tensor.value'), 1) AS tp, coalesce(json_extract(config, '$.parallelism.context.value'), 1) AS cp,
-    coalesce(json_extract(config, '$.parallelism.expert.value'), 1) AS ep, coalesce(json_extract(config, '$.parallelism.pipeline.value'), 1) AS pp,
-    json_extract(config, '$.model.value') AS path,
-    coalesce((exposed_comm_s + coalesce(bubble_s, 0.0)) / step_time_s, 0.0) AS waiting
-  FROM shown JOIN point ON point.id = point_id
+-- How wide the interval of the points is, as a share of the prediction, by GPU: the narrowest and the widest, and on how many GPUs.
+WITH range AS (
+  SELECT place, gpu, gpus, tflops_per_gpu_low / tflops_per_gpu AS low, tflops_per_gpu_high / tflops_per_gpu AS high
+  FROM shown JOIN point ON point.id = point_id WHERE tflops_per_gpu_low > 0
+), ranked AS (
+  SELECT *, row_number() OVER (PARTITION BY gpu ORDER BY high - low, place) AS up,
+    row_number() OVER (PARTITION BY gpu ORDER BY high - low DESC, place) AS down
+  FROM range
 )
-SELECT label, gpu, coalesce(replace(replace(stack, rtrim(stack, replace(stack, '/', '')), ''), '.yaml', ''), ''), strategy, precision,
-  model_params, gpus, tp, cp, ep, pp, gpus / (tp * cp * pp), path, waiting
-FROM job
-ORDER BY place
+SELECT narrow.gpu, narrow.gpus, narrow.low, narrow.high, wide.gpus, wide.low, wide.high
+FROM ranked AS narrow JOIN ranked AS wide USING (gpu)
+WHERE narrow.up = 1 AND wide.down = 1
+ORDER BY narrow.place

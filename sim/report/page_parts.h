@@ -5,7 +5,6 @@
 #include "report/html.h"
 #include "report/page.h"
 #include "store/shown.h"
-#include "validate/nearest.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,10 +20,9 @@ struct page_run {
     struct store *store; /* shows this run only */
     int64_t id;
     const char *scenario, *file, *version;
-    long gpu_counts;                     /* how many differ */
-    bool oom;                            /* all of its points are out of memory */
-    bool explained;                      /* the scenario has a waterfall */
-    const struct nearest_runs *measured; /* published runs; NULL: none are at hand */
+    long gpu_counts; /* how many differ */
+    bool oom;        /* all of its points are out of memory */
+    bool explained;  /* the scenario has a waterfall */
     struct page_gnuplot *gnuplot;
     struct arena *arena;
 };

@@ -86,9 +86,7 @@ static uint64_t digest_uncertainty(uint64_t digest, const struct scenario_uncert
             for (int column = 0; column <= row; column++)
                 digest = digest_number(digest, fit->factor[row * fit->n + column]);
     }
-    for (int i = 0; i < DISCREPANCY_CLASSES; i++)
-        digest = digest_number(digest, uncertainty->discrepancy.of[i].value);
-    return digest_number(digest, uncertainty->discrepancy.waiting.value);
+    return digest;
 }
 
 void scenario_identify_samples(
@@ -96,19 +94,14 @@ void scenario_identify_samples(
 {
     uint64_t digests[DIGESTS];
     digest_begin(digests);
-    for (int i = 0; i < DIGESTS; i++) {
+    for (int i = 0; i < DIGESTS; i++)
         digests[i] = sample_digest_left(digest_uncertainty(digests[i], uncertainty), point);
-        digests[i] = digest_word(digests[i], discrepancy_class_of(&point->options));
-    }
     write_text(out, digests);
 }
 
-uint64_t scenario_digest_inputs(const struct scenario_point *point, const struct scenario_uncertainty *samples)
+uint64_t scenario_digest_inputs(const struct scenario_point *point)
 {
-    if (!samples)
-        return digest_point(DIGEST_INIT, point, config_digest_values);
-    uint64_t digest = digest_uncertainty(digest_point(DIGEST_INIT, point, config_digest), samples);
-    return digest_word(sample_digest_left(digest, point), discrepancy_class_of(&point->options));
+    return digest_point(DIGEST_INIT, point, config_digest_values);
 }
 
 struct scenario_result scenario_summary(const struct scenario_result *result)

@@ -17,25 +17,22 @@ struct scenario_identity {
  * scenario_load left, except what is traced. */
 void scenario_identify(struct scenario_identity *out, const struct scenario_point *point);
 
-/* Beside the identity, what its samples depend on: correlations, what the model leaves out, and which numbers the
+/* Beside the identity, what its samples depend on: correlations, and which numbers the
  * scenario leaves to the draw. */
 void scenario_identify_samples(
     struct scenario_identity *out, const struct scenario_point *point, const struct scenario_uncertainty *uncertainty);
 
 /* What was put in, without the program: whether a result that is kept is still that of today's files (settings, model,
- * cluster, node, GPU, stack profile, fitted numbers). samples: it has samples, so errors of numbers count, too; NULL:
- * values alone. */
-uint64_t scenario_digest_inputs(const struct scenario_point *point, const struct scenario_uncertainty *samples);
+ * cluster, node, GPU, stack profile, fitted numbers); values alone, not their errors. */
+uint64_t scenario_digest_inputs(const struct scenario_point *point);
 
-/* Somebody who keeps results by their identity: summaries (below), and samples of scenario_sample_quickly(). */
+/* Somebody who keeps results by their identity: summaries (below). */
 struct scenario_kept {
     void *self;
-    /* out->samples: room for k samples. False: not known, or not with k samples. draws: NULL where k is 0. */
-    bool (*find)(void *self, const struct scenario_identity *identity, const struct scenario_identity *draws, int k,
-        struct scenario_result *out);
+    /* False: not known. */
+    bool (*find)(void *self, const struct scenario_identity *identity, struct scenario_result *out);
     /* False: no further one is to be simulated. */
-    bool (*keep)(void *self, const struct scenario_identity *identity, const struct scenario_identity *draws,
-        const struct scenario_result *result);
+    bool (*keep)(void *self, const struct scenario_identity *identity, const struct scenario_result *result);
 };
 
 /* Who does a search or a validation, and which part of it; {0}: threads of this process, all. */

@@ -1,4 +1,4 @@
-#include "scenario/discrepancy.h"
+#include "scenario/sure.h"
 #include "scenario/file.h"
 
 #include "base/files.h"
@@ -114,7 +114,7 @@ static bool is_other_file(struct config_node root, bool *is_model, struct diag *
         {&hw_cluster_table, "scenarios name it under 'cluster: {topology: FILE}'; `flopcast topology` shows it"},
         {&model_shape_table, NULL},
         {&stack_table, "scenarios name it under 'stack: FILE'"},
-        {&discrepancy_table, "it says how far predictions are off beyond their numbers; --samples reads it by itself"},
+        {&sure_table, "it says how sure predictions are; every command reads it by itself"},
     };
     int best = -1, most = config_fit(root, &scenario_file_table);
     for (int i = 0; i < (int)(sizeof kinds / sizeof *kinds); i++) {

@@ -23,11 +23,7 @@ const char *const scenario_sampled_names[SAMPLED_COUNT + 1] = {[SAMPLED_TFLOPS] 
 enum status scenario_uncertainty_load(
     struct scenario_uncertainty *out, const char *folder, struct arena *arena, struct diag *diag)
 {
-    enum status fits =
-        hw_fits_load(&out->fits, arena_printf(arena, "%s/topologies/fitted/correlations.yaml", folder), arena, diag);
-    enum status discrepancy = discrepancy_load(
-        &out->discrepancy, arena_printf(arena, "%s/topologies/fitted/discrepancy.yaml", folder), arena, diag);
-    return fits > discrepancy ? fits : discrepancy;
+    return hw_fits_load(&out->fits, arena_printf(arena, "%s/topologies/fitted/correlations.yaml", folder), arena, diag);
 }
 
 /* Noise that came from the cluster's file is the cluster's drawn noise. */
@@ -147,14 +143,12 @@ static enum status sample(struct scenario_sample *out, const struct scenario_poi
     return status;
 }
 
-void scenario_sample_prepare(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
-    const struct scenario_uncertainty *uncertainty, int k)
+void scenario_sample_prepare(
+    struct scenario_result *results, struct arena *arenas, const struct scenario_set *set, int k)
 {
     for (int i = 0; i < set->n_points; i++) {
         results[i].samples = ARENA_ARRAY(&arenas[i], struct scenario_sample, k);
         results[i].n_samples = k;
-        results[i].discrepancy = discrepancy_of_speed(&uncertainty->discrepancy, &set->points[i].options, &results[i]);
-        results[i].discrepancy_doubling = uncertainty->discrepancy.of[DISCREPANCY_PER_DOUBLING].value;
     }
 }
 
@@ -203,7 +197,7 @@ enum status scenario_sample_some(struct scenario_result *results, struct arena *
     struct sampled all = {.set = set, .uncertainty = uncertainty, .results = results, .k = k};
     struct crew_loop *loop = &all.jobs.loop;
     if (!results[0].samples)
-        scenario_sample_prepare(results, arenas, set, uncertainty, k);
+        scenario_sample_prepare(results, arenas, set, k);
     int *points = jobs_order(set), *order = xcalloc((size_t)n * (size_t)k, sizeof *order);
     for (int next = 0; next < n * k; next++)
         order[next] = points[next / k] * k + next % k;
@@ -218,40 +212,6 @@ enum status scenario_sample_some(struct scenario_result *results, struct arena *
     jobs_end(&all.jobs);
     free(order);
     free(points);
-    return status;
-}
-
-static enum status quiet_sample(
-    struct scenario_sample *out, const struct scenario_point *of, bool no_memory, struct diag *diag)
-{
-    struct scenario_point point = *of;
-    exec_be_quiet(&point.options.exec);
-    point.options.exec.no_memory = no_memory;
-    return sample(out, &point, diag);
-}
-
-enum status scenario_sample_quickly(struct scenario_result *result, const struct scenario_point *point,
-    const struct scenario_uncertainty *uncertainty, int k, struct arena *arena, struct diag *diag)
-{
-    struct scenario_sample with_memory = {0}, without = {0};
-    enum status status = quiet_sample(&with_memory, point, false, diag);
-    if (status == STATUS_OK)
-        status = quiet_sample(&without, point, true, diag);
-    bool ok = status == STATUS_OK && result->exec.status == EXEC_OK && with_memory.ok;
-    double quiet_s = with_memory.value[SAMPLED_STEP_TIME], spread = point->options.exec.noise.gpu_speed_spread;
-    double lost = 1 - quiet_s / result->exec.step_time_s;
-    bool no_memory = quiet_s == without.value[SAMPLED_STEP_TIME];
-    result->samples = ARENA_ARRAY(arena, struct scenario_sample, k);
-    result->n_samples = ok ? k : 0;
-    for (int i = 0; i < result->n_samples && status == STATUS_OK; i++) {
-        struct scenario_sample *out = &result->samples[i];
-        struct scenario_point other = drawn(point, uncertainty, i);
-        double kept = 1 - lost * (spread > 0 ? other.options.exec.noise.gpu_speed_spread / spread : 1);
-        status = quiet_sample(out, &other, no_memory, diag);
-        out->value[SAMPLED_TFLOPS] *= kept;
-        out->value[SAMPLED_TOKENS] *= kept;
-        out->value[SAMPLED_STEP_TIME] /= kept;
-    }
     return status;
 }
 
@@ -288,27 +248,4 @@ struct scenario_band scenario_ratio_band(const struct scenario_result *from, con
     struct scenario_band band = band_of(values, n);
     free(values);
     return band;
-}
-
-/* From the median to 95 %, in standard deviations. */
-static double to_95(void)
-{
-    return gsl_cdf_ugaussian_Pinv(0.95);
-}
-
-struct scenario_band scenario_widen(struct scenario_band band, double log_sd)
-{
-    double more = to_95() * log_sd;
-    if (band.n > 0) {
-        band.low = band.median * exp(-hypot(log(band.median / band.low), more));
-        band.high = band.median * exp(hypot(log(band.high / band.median), more));
-    }
-    return band;
-}
-
-double scenario_widening(struct scenario_band band, double value)
-{
-    double off = fabs(log(value / band.median));
-    double has = value > band.median ? log(band.high / band.median) : log(band.median / band.low);
-    return off > has ? sqrt(off * off - has * has) / to_95() : 0;
 }

@@ -153,7 +153,7 @@ struct scenario_slow {
     double none_s, some_s; /* step times on the others, and on these in the mean */
 };
 
-/* Between these 90 % of measured runs of such jobs are (validate/sure.h); 0: not asked, or not known. */
+/* Between these 90 % of measured runs of such jobs are (sure.h); 0: not asked, or not known. */
 struct scenario_sure {
     double tflops_low, tflops_high, tokens_low, tokens_high; /* of a GPU */
 };
@@ -173,10 +173,8 @@ struct scenario_result {
     double micro_batch[SCENARIO_KINDS]; /* samples that a GPU of each kind computes on at once; 0: there is one kind */
     struct scenario_sample *samples;    /* sample.h; NULL until they are asked for */
     int n_samples;
-    double discrepancy; /* of its speed, log-sd, and of ratios per root of a doubling: see discrepancy.h; with */
-    double discrepancy_doubling; /* the samples */
-    struct scenario_sure sure;   /* set by who shows or keeps the result */
-    double wall_s;               /* real time that the simulation took; not deterministic */
+    struct scenario_sure sure; /* set by who shows or keeps the result */
+    double wall_s;             /* real time that the simulation took; not deterministic */
 };
 
 /* A point of no file, of which options (scenario_default() and what was asked for), hardware, model and origins are

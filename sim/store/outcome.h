@@ -1,7 +1,5 @@
 /* What `flopcast validate` and `flopcast tune` keep: summaries of simulations by their identity, each as soon as it is
- * there, so that these commands can be stopped, killed, and divided into shards, and simulate nothing twice.
- *
- * Samples of scenario_sample_quickly() stand in the table of samples, with "quick:" before what they depend on. */
+ * there, so that these commands can be stopped, killed, and divided into shards, and simulate nothing twice. */
 #ifndef FLOPCAST_STORE_OUTCOME_H
 #define FLOPCAST_STORE_OUTCOME_H
 

@@ -210,7 +210,7 @@ const struct record_column record_columns[] = {
         OF(micro_batch[0], with_kinds)},
     {"second_micro_batch", "INTEGER", NULL, OF(micro_batch[1], with_kinds)},
     {"tflops_per_gpu_low", "REAL",
-        "between it and tflops_per_gpu_high 90 % of measured runs of such jobs are (sim/validate/sure.h); NULL: not "
+        "between it and tflops_per_gpu_high 90 % of measured runs of such jobs are (sim/scenario/sure.h); NULL: not "
         "known",
         OF(sure.tflops_low, with_interval)},
     {"tflops_per_gpu_high", "REAL", NULL, OF(sure.tflops_high, with_interval)},
@@ -289,22 +289,20 @@ static void add_real(struct record *record, const char *name, bool known, double
 
 void record_fill_band(struct record *out, const struct scenario_result *result)
 {
-    static const char *const ends[] = {"p05", "p50", "p95", "all_p05", "all_p95"};
+    static const char *const ends[] = {"p05", "p50", "p95"};
     enum { ENDS = sizeof ends / sizeof *ends, NAMES = sizeof out->band / sizeof *out->band };
     _Static_assert(SAMPLED_COUNT * ENDS <= NAMES, "a name for every number");
     out->n = 0;
     out->cells[out->n++] = cell_int("samples", scenario_band(result, SAMPLED_TFLOPS).n);
     for (int i = 0; i < SAMPLED_COUNT; i++) {
         struct scenario_band band = scenario_band(result, (enum scenario_sampled)i);
-        struct scenario_band wide = scenario_widen(band, result->discrepancy);
-        const double values[ENDS] = {band.low, band.median, band.high, wide.low, wide.high};
+        const double values[ENDS] = {band.low, band.median, band.high};
         for (int q = 0; q < ENDS; q++) {
             char *name = out->band[ENDS * i + q];
             snprintf(name, sizeof *out->band, "%s_%s", scenario_sampled_names[i], ends[q]);
             add_real(out, name, band.n > 0, values[q]);
         }
     }
-    add_real(out, "discrepancy", true, result->discrepancy);
 }
 
 static void add_deviation(struct record *record, const char *name, bool ok, double simulated, double published)

@@ -30,7 +30,7 @@ enum { RECORD_MAX_CELLS = 80 };
 struct record {
     struct record_cell cells[RECORD_MAX_CELLS];
     int n;
-    char curve[17], digest[17], band[15][32];
+    char curve[17], digest[17], band[9][32];
 };
 
 /* What a table without room leaves out, the highest first; 0 stays. What is the same in all points says little. */
@@ -98,8 +98,7 @@ void record_declare(FILE *out, enum record_table table);
 double *record_of_program(struct exec_program *program, const struct record_column *column);
 
 /* How sure it is, where it was sampled (scenario/sample.h): the number of samples that ran, then of each sampled
- * quantity 5, 50 and 95 % ("tflops_per_gpu_p05" ...) and the ends of the band that what the model leaves out widens
- * ("tflops_per_gpu_all_p05", "..._all_p95"), NULL where none ran; last that discrepancy. */
+ * quantity 5, 50 and 95 % ("tflops_per_gpu_p05" ...), NULL where none ran. */
 void record_fill_band(struct record *out, const struct scenario_result *result);
 
 /* How far the simulated numbers are from published ones, simulated / published - 1, as fractions: tflops_deviation,

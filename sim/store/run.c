@@ -283,7 +283,7 @@ enum status store_run_samples(
     const struct store_run_options *options = &run->options;
     int n = options->set->n_points;
     enum status status = STATUS_OK;
-    scenario_sample_prepare(results, arenas, options->set, options->uncertainty, options->samples);
+    scenario_sample_prepare(results, arenas, options->set, options->samples);
     for (int i = 0; i < n; i++)
         run->points[i].left = options->samples;
     for (int i = 0; i < n && status == STATUS_OK && !options->again; i++)

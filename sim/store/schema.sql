@@ -119,16 +119,13 @@ CREATE TABLE sample (
   PRIMARY KEY (identity, draw, sample)
 ) STRICT, WITHOUT ROWID;
 
--- 5, 50 and 95 % of what samples of a point gave; NULL when every sample was out of memory. all_p05, all_p95: the band with what the
--- model leaves out (sim/scenario/discrepancy.h), and discrepancy, the log-standard deviation of that.
+-- 5, 50 and 95 % of what samples of a point gave; NULL when every sample was out of memory.
 CREATE TABLE band (
   point_id INTEGER PRIMARY KEY REFERENCES point ON DELETE CASCADE,
   samples INTEGER NOT NULL, -- that ran
-  tflops_per_gpu_p05 REAL, tflops_per_gpu_p50 REAL, tflops_per_gpu_p95 REAL, tflops_per_gpu_all_p05 REAL, tflops_per_gpu_all_p95 REAL,
-  step_time_s_p05 REAL, step_time_s_p50 REAL, step_time_s_p95 REAL, step_time_s_all_p05 REAL, step_time_s_all_p95 REAL,
-  tokens_per_s_per_gpu_p05 REAL, tokens_per_s_per_gpu_p50 REAL, tokens_per_s_per_gpu_p95 REAL, tokens_per_s_per_gpu_all_p05 REAL,
-  tokens_per_s_per_gpu_all_p95 REAL,
-  discrepancy REAL
+  tflops_per_gpu_p05 REAL, tflops_per_gpu_p50 REAL, tflops_per_gpu_p95 REAL,
+  step_time_s_p05 REAL, step_time_s_p50 REAL, step_time_s_p95 REAL,
+  tokens_per_s_per_gpu_p05 REAL, tokens_per_s_per_gpu_p50 REAL, tokens_per_s_per_gpu_p95 REAL
 ) STRICT;
 
 -- What came out of a simulation of `flopcast validate` or `flopcast tune`: what these need of it. 0: out of memory.
@@ -202,8 +199,7 @@ CREATE VIEW v_breakdown AS
 -- The newest runs with their bands.
 CREATE VIEW v_band AS
   SELECT v_scaling.*, samples, tflops_per_gpu_p05, tflops_per_gpu_p50, tflops_per_gpu_p95, step_time_s_p05, step_time_s_p50,
-    step_time_s_p95, tokens_per_s_per_gpu_p05, tokens_per_s_per_gpu_p50, tokens_per_s_per_gpu_p95, tflops_per_gpu_all_p05,
-    tflops_per_gpu_all_p95, step_time_s_all_p05, step_time_s_all_p95, tokens_per_s_per_gpu_all_p05, tokens_per_s_per_gpu_all_p95, discrepancy
+    step_time_s_p95, tokens_per_s_per_gpu_p05, tokens_per_s_per_gpu_p50, tokens_per_s_per_gpu_p95
   FROM v_scaling JOIN band USING (point_id);
 
 -- Settings that differ between points which are alike in model, strategy, micro-batch and GPUs; sequence length, number format and cluster
@@ -273,11 +269,7 @@ CREATE TABLE validation_row (
   measured_peak_bytes REAL, predicted_peak_bytes REAL, -- that can be compared: reserved where published, else allocated
   error REAL,                 -- predicted / measured - 1 of the speed
   measured_ratio REAL, predicted_ratio REAL, -- of the speed, to the curve's smallest cluster
-  -- `flopcast validate --samples` (sim/validate/interval.h). Tokens/s per GPU: the 90 % interval of a measurement, and the part of it
-  -- that errors of numbers make.
-  predicted_lo REAL, predicted_hi REAL,
-  numbers_lo REAL, numbers_hi REAL,
-  discrepancy REAL,           -- log-standard deviation, from rows of other families
+  predicted_low REAL, predicted_high REAL, -- 90 % interval of tokens/s per GPU, by runs of other makers (sim/validate/sure_fit.h)
   table_file TEXT,            -- of a validation of several tables
   framework TEXT,             -- the stack profile's name, or ''
   layout TEXT,                -- axes with more than one rank: 'TP+PP+DP'
@@ -329,7 +321,6 @@ CREATE TABLE sensitivity (
   tflops_per_gpu REAL NOT NULL, -- with all numbers as they are
   independent REAL NOT NULL,    -- the root of the sum of squares of all effects
   correlated REAL NOT NULL,     -- with the correlations of fits
-  discrepancy REAL NOT NULL,    -- what the model leaves out
   idle INTEGER NOT NULL         -- parameters that change nothing
 ) STRICT;
 

@@ -3,7 +3,7 @@
 #include "base/units.h"
 #include "store/database.h"
 #include "store/where.h"
-#include "validate/regime.h"
+#include "scenario/sure.h"
 
 #include <math.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static void with_interval(sqlite3_context *context, int n, sqlite3_value **value
         return;
     bool known = sqlite3_value_type(values[1]) != SQLITE_NULL && sqlite3_value_type(values[2]) != SQLITE_NULL;
     double low = sqlite3_value_double(values[1]), high = sqlite3_value_double(values[2]);
-    int most = sqlite3_value_int(values[3]), digits = known ? regime_digits(low, high, most) : most;
+    int most = sqlite3_value_int(values[3]), digits = known ? sure_digits(low, high, most) : most;
     char *value = rounded(sqlite3_value_double(values[0]), digits), *from = rounded(low, digits),
          *to = rounded(high, digits);
     char *text = known ? sqlite3_mprintf("%s (%s-%s)", value, from, to) : sqlite3_mprintf("%s", value);

@@ -4,8 +4,6 @@
 #include "store/study.h"
 #include "store/where.h"
 
-#include <math.h>
-
 void validation_record(struct record_cell cells[VALIDATION_CELLS], const struct validate_row *row)
 {
     const struct validate_figures *m = &row->measured, *p = &row->predicted;
@@ -37,11 +35,8 @@ void validation_record(struct record_cell cells[VALIDATION_CELLS], const struct 
         cell_real("error", row->has_error, row->error),
         cell_real("measured_ratio", row->has_ratio, row->measured_ratio),
         cell_real("predicted_ratio", row->has_ratio, row->predicted_ratio),
-        cell_real("predicted_lo", in->known, in->all.low),
-        cell_real("predicted_hi", in->known, in->all.high),
-        cell_real("numbers_lo", in->known, in->numbers.low),
-        cell_real("numbers_hi", in->known, in->numbers.high),
-        cell_real("discrepancy", in->known, fmax(in->discrepancy.low, in->discrepancy.high)),
+        cell_real("predicted_low", in->known, in->low),
+        cell_real("predicted_high", in->known, in->high),
         cell_text("table_file", row->file),
         cell_text("framework", row->framework),
         cell_text("layout", row->layout),

@@ -93,7 +93,6 @@ enum status scenario_sensitivity(struct sensitivity *out, const struct scenario_
     if (status == STATUS_OK) {
         collect(out, results, parameters, n, arena);
         sensitivity_sum(out, &uncertainty->fits);
-        out->discrepancy = discrepancy_of_speed(&uncertainty->discrepancy, &point->options, &results[0]);
     }
     for (int i = 0; i < set.n_points; i++)
         arena_release(&arenas[i]);

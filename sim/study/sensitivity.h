@@ -24,7 +24,6 @@ struct sensitivity {
     struct sensitivity_part *parts; /* those with an effect, the largest first; in the arena */
     int n_parts, n_idle;            /* n_idle: parameters that change nothing */
     double independent, correlated; /* the root of the sum of squares; with correlations. Relative */
-    double discrepancy;             /* what the model leaves out (discrepancy.h), relative */
 };
 
 /* Two runs a parameter, on all cores; progress (NULL: none) counts them. STATUS_INPUT where the point is out of memory.

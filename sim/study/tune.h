@@ -76,7 +76,7 @@ struct tune_rates {
     double kwh_per_gtokens;       /* with host, network and PUE: scenario/energy.h */
     double retries;               /* of cudaMalloc, a step */
     double peak_bytes;            /* allocated */
-    double waiting_share;         /* of the step: scenario_waiting_share() */
+    double mfu;                   /* as struct scenario_result has it */
 };
 
 /* SLOWER: by its bound. */

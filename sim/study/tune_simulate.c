@@ -17,7 +17,7 @@ static struct tune_rates rates_of(const struct scenario_point *point, const stru
         .kwh_per_gtokens = GTOKENS * scenario_energy(point, result).per_token_j / JOULES_PER_KWH,
         .retries = result->exec.memory.alloc_retries_a_step,
         .peak_bytes = result->exec.memory.peak_allocated_bytes,
-        .waiting_share = scenario_waiting_share(result),
+        .mfu = result->mfu,
     };
 }
 
@@ -38,7 +38,7 @@ static bool keep(void *self, int i)
     struct simulated *all = self;
     const struct scenario_kept *kept = all->share->kept;
     all->tune->own++;
-    return !kept || kept->keep(kept->self, &all->identities[i], NULL, &all->results[i]);
+    return !kept || kept->keep(kept->self, &all->identities[i], &all->results[i]);
 }
 
 static void show(void *self, int done, int total)
@@ -53,7 +53,7 @@ static void find_known(struct simulated *all)
     const struct scenario_kept *kept = all->share->kept;
     for (int i = 0; i < all->set.n_points && kept; i++) {
         scenario_identify(&all->identities[i], &all->set.points[i]);
-        all->known[i] = kept->find(kept->self, &all->identities[i], NULL, 0, &all->results[i]);
+        all->known[i] = kept->find(kept->self, &all->identities[i], &all->results[i]);
         all->tune->known += all->known[i];
     }
 }

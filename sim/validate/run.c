@@ -154,22 +154,15 @@ static struct run *distinct_runs(struct validate_table *table, int *n)
 
 struct validated {
     struct validate_table *table;
-    const struct validate_sampling *sampling;
     const struct scenario_share *share;
     struct run *runs;
-    struct scenario_identity *draws;
-    struct scenario_result *results; /* summaries, with samples in the heap */
+    struct scenario_result *results; /* summaries */
     char **reasons;                  /* of those that failed, in the heap */
     bool *known, *others;
     int n, done, total;
     scenario_progress progress;
     void *self;
 };
-
-static int samples_a_run(const struct validated *all)
-{
-    return all->sampling ? all->sampling->k : 0;
-}
 
 static const struct scenario_point *point_of(const struct validated *all, int i)
 {
@@ -181,17 +174,9 @@ static enum status do_run(void *self, int i, struct diag *diag)
     struct validated *all = self;
     struct arena arena = ARENA_INIT;
     struct scenario_result result, *out = &all->results[i];
-    struct scenario_sample *samples = out->samples;
-    const struct scenario_point *point = point_of(all, i);
-    int k = samples_a_run(all), length = 0;
-    enum status status = scenario_simulate(&result, point, &arena, diag);
+    int length = 0;
+    enum status status = scenario_simulate(&result, point_of(all, i), &arena, diag);
     *out = scenario_summary(&result);
-    out->samples = samples;
-    if (status == STATUS_OK && k > 0 &&
-        scenario_sample_quickly(&result, point, all->sampling->uncertainty, k, &arena, diag) == STATUS_OK) {
-        out->n_samples = result.n_samples;
-        memcpy(samples, result.samples, sizeof *samples * (size_t)result.n_samples);
-    }
     if (status != STATUS_OK) {
         const char *reason = diag_first(diag, &length);
         all->reasons[i] = strndup(reason, (size_t)length);
@@ -204,32 +189,20 @@ static void pack_run(void *self, int i, struct pack *out)
 {
     const struct validated *all = self;
     PACK(out, all->results[i]);
-    pack_bytes(out, all->results[i].samples, sizeof *all->results[i].samples * (size_t)all->results[i].n_samples);
     pack_text(out, all->reasons[i]);
 }
 
 static void unpack_run(void *self, int i, struct unpack *from)
 {
     struct validated *all = self;
-    struct scenario_result *out = &all->results[i];
-    struct scenario_sample *samples = out->samples;
-    UNPACK(from, *out);
-    out->samples = samples;
-    unpack_bytes(from, samples, sizeof *samples * (size_t)out->n_samples);
+    UNPACK(from, all->results[i]);
     const char *reason = unpack_text(from, &all->table->arena);
     all->reasons[i] = reason ? strdup(reason) : NULL;
 }
 
 static void keep_row(struct validated *all, int i)
 {
-    const struct scenario_result *result = &all->results[i];
-    struct validate_row *row = &all->table->rows.at[all->runs[i].row];
-    keep_figures(row, result);
-    row->n_samples = result->n_samples;
-    if (samples_a_run(all) > 0) {
-        row->samples = xcalloc((size_t)row->n_samples + 1, sizeof *row->samples);
-        memcpy(row->samples, result->samples, sizeof *row->samples * (size_t)row->n_samples);
-    }
+    keep_figures(&all->table->rows.at[all->runs[i].row], &all->results[i]);
 }
 
 static bool end_run(void *self, int i, enum status status)
@@ -243,7 +216,7 @@ static bool end_run(void *self, int i, enum status status)
         row->reason = arena_strdup(&all->table->arena, all->reasons[i] ? all->reasons[i] : "");
     } else {
         keep_row(all, i);
-        goes_on = !kept || kept->keep(kept->self, &all->runs[i].identity, &all->draws[i], &all->results[i]);
+        goes_on = !kept || kept->keep(kept->self, &all->runs[i].identity, &all->results[i]);
     }
     all->done++;
     all->table->left--;
@@ -262,10 +235,7 @@ static void look_around(struct validated *all, double *cost)
         all->others[i] = share->shards > 0 && !all->others[i];
         if (!share->kept)
             continue;
-        if (all->sampling)
-            scenario_identify_samples(&all->draws[i], point_of(all, i), all->sampling->uncertainty);
-        all->known[i] = share->kept->find(
-            share->kept->self, &all->runs[i].identity, &all->draws[i], samples_a_run(all), &all->results[i]);
+        all->known[i] = share->kept->find(share->kept->self, &all->runs[i].identity, &all->results[i]);
         if (all->known[i])
             keep_row(all, i);
     }
@@ -281,11 +251,8 @@ static void do_runs(struct validated *all, struct diag *diag)
 {
     double *cost = xcalloc((size_t)all->n + 1, sizeof *cost);
     bool *skipped = xcalloc((size_t)all->n + 1, sizeof *skipped);
-    for (int i = 0; i < all->n; i++) {
+    for (int i = 0; i < all->n; i++)
         cost[i] = all->runs[i].weight;
-        if (samples_a_run(all) > 0)
-            all->results[i].samples = xcalloc((size_t)samples_a_run(all), sizeof *all->results[i].samples);
-    }
     look_around(all, cost);
     for (int i = 0; i < all->n; i++)
         skipped[i] = all->known[i] || all->others[i];
@@ -299,10 +266,8 @@ static void do_runs(struct validated *all, struct diag *diag)
         .unpack = unpack_run,
         .ended = end_run};
     crew_run(all->share->crew, &loop, diag);
-    for (int i = 0; i < all->n; i++) {
-        free(all->results[i].samples);
+    for (int i = 0; i < all->n; i++)
         free(all->reasons[i]);
-    }
     free(order);
     free(skipped);
     free(cost);
@@ -316,27 +281,17 @@ static void copy_result(struct validate_row *to, const struct validate_row *from
     to->mfu = from->mfu;
     to->waiting_share = from->waiting_share;
     to->predicted = from->predicted;
-    to->n_samples = from->n_samples;
-    if (from->samples) {
-        to->samples = xcalloc((size_t)from->n_samples + 1, sizeof *to->samples);
-        memcpy(to->samples, from->samples, sizeof *to->samples * (size_t)from->n_samples);
-    }
 }
 
-void validate_run(struct validate_table *table, const struct validate_sampling *sampling, scenario_progress progress,
-    void *self, struct diag *diag)
+void validate_run(struct validate_table *table, scenario_progress progress, void *self, struct diag *diag)
 {
     static const struct scenario_share nobody = {0};
-    struct validated all = {.table = table,
-        .sampling = sampling,
-        .share = table->share ? table->share : &nobody,
-        .progress = progress,
-        .self = self};
+    struct validated all = {
+        .table = table, .share = table->share ? table->share : &nobody, .progress = progress, .self = self};
     for (int i = 0; i < table->rows.n; i++)
         table->rows.at[i].waiting_share = -1;
     all.runs = distinct_runs(table, &all.n);
     size_t room = (size_t)all.n + 1;
-    all.draws = xcalloc(room, sizeof *all.draws);
     all.results = xcalloc(room, sizeof *all.results);
     all.reasons = xcalloc(room, sizeof *all.reasons);
     all.known = xcalloc(room, sizeof *all.known);
@@ -347,7 +302,6 @@ void validate_run(struct validate_table *table, const struct validate_sampling *
         if (table->rows.at[i].same != i)
             copy_result(&table->rows.at[i], &table->rows.at[table->rows.at[i].same]);
     free(all.runs);
-    free(all.draws);
     free(all.results);
     free(all.reasons);
     free(all.known);

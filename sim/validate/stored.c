@@ -3,6 +3,7 @@
 #include "base/build.h"
 #include "base/file_write.h"
 #include "base/files.h"
+#include "base/index.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,9 +12,8 @@
 #include <string.h>
 
 static const char *const columns[] = {"file", "base", "id", "settings", "inputs", "made_by", "model", "gpu", "strategy",
-    "framework", "layout", "leaves_out", "status", "reason", "same_as", "waiting_share", "tokens_per_s_per_gpu",
-    "tflops_per_gpu", "step_time_s", "peak_allocated_bytes", "peak_reserved_bytes", "mfu", "low", "high", "need",
-    "ratio_low", "ratio_high", "ratio_need", "doublings_root", "node_gpus"};
+    "framework", "layout", "status", "reason", "waiting_share", "tokens_per_s_per_gpu", "tflops_per_gpu", "step_time_s",
+    "peak_allocated_bytes", "peak_reserved_bytes", "mfu", "node_gpus"};
 enum { N_COLUMNS = sizeof columns / sizeof *columns };
 
 /* Came after files were written; empty where a file lacks them. */
@@ -33,21 +33,12 @@ static void write_number(FILE *out, bool known, double value)
         fprintf(out, "%.7g", value);
 }
 
-static void write_interval(FILE *out, const struct validate_interval *interval)
-{
-    write_number(out, interval->known, interval->numbers.low);
-    write_number(out, interval->known, interval->numbers.high);
-    write_number(out, interval->known, interval->need);
-}
-
 /* Digest of what goes in; "" where the row makes no scenario. */
-static const char *inputs_of(
-    struct arena *arena, const struct validate_row *row, bool samples, const struct scenario_uncertainty *uncertainty)
+static const char *inputs_of(struct arena *arena, const struct validate_row *row)
 {
     if (row->set.n_points != 1)
         return "";
-    uint64_t digest = scenario_digest_inputs(&row->set.points[0], samples ? uncertainty : NULL);
-    return arena_printf(arena, "%016" PRIx64, digest);
+    return arena_printf(arena, "%016" PRIx64, scenario_digest_inputs(&row->set.points[0]));
 }
 
 static void write_texts(FILE *out, const char *const *texts, size_t n)
@@ -59,36 +50,29 @@ static void write_texts(FILE *out, const char *const *texts, size_t n)
 }
 
 /* head: file, and base in its first row. */
-static void write_row(FILE *out, const struct validate_table *table, const struct validate_row *row,
-    const char *const head[2], const char *inputs, const char *made_by)
+static void write_row(
+    FILE *out, const struct validate_row *row, const char *const head[2], const char *inputs, const char *made_by)
 {
     const struct validate_figures *p = &row->predicted;
-    const bool simulated = row->status != VALIDATE_NOT_SIMULATED;
     const char *const texts[] = {row->model, row->gpu, row->strategy, row->framework, row->layout,
-        simulated ? discrepancy_names[row->leaves_out] : "", validate_status_names[row->status], row->reason};
+        validate_status_names[row->status], row->reason};
     csv_write_text(out, head[0]);
     write_texts(out, (const char *const[]){head[1], row->id}, 2);
     fprintf(out, ",%016" PRIx64, validate_settings_digest(row->csv, row->csv_row));
     write_texts(out, (const char *const[]){inputs, made_by}, 2);
     write_texts(out, texts, sizeof texts / sizeof *texts);
-    write_number(out, table->rows.at + row->same != row, 1 + row->same);
     write_number(out, row->waiting_share >= 0, row->waiting_share);
     const double figures[] = {
         p->tokens_per_s_per_gpu, p->tflops_per_gpu, p->step_time_s, p->peak_allocated_bytes, p->peak_reserved_bytes};
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
         write_number(out, figures[i] > 0, figures[i]);
     write_number(out, row->mfu > 0, row->mfu);
-    const struct validate_interval none = {0}; /* of one without samples nothing is kept that does not stand here */
-    const struct validate_interval *ratio = row->n_samples > 0 ? &row->ratio_interval : &none;
-    write_interval(out, row->n_samples > 0 ? &row->interval : &none);
-    write_interval(out, ratio);
-    write_number(out, ratio->known, ratio->scale);
     write_number(out, row->node_gpus > 0, (double)row->node_gpus);
     fputc('\n', out);
 }
 
-enum status validate_stored_write(const struct validate_table *table, const char *base,
-    const struct scenario_uncertainty *uncertainty, const char *path, struct diag *diag)
+enum status validate_stored_write(
+    const struct validate_table *table, const char *base, const char *path, struct diag *diag)
 {
     struct arena arena = ARENA_INIT;
     char *made = NULL;
@@ -111,8 +95,7 @@ enum status validate_stored_write(const struct validate_table *table, const char
         if (of != row->file)
             head[0] = files_name_from(&arena, path, row->file);
         of = row->file;
-        bool samples = row->n_samples > 0 && row->interval.known;
-        write_row(out, table, row, head, inputs_of(&arena, row, samples, uncertainty), made_by);
+        write_row(out, row, head, inputs_of(&arena, row), made_by);
     }
     arena_release(&arena);
     fclose(out);
@@ -126,7 +109,6 @@ enum status validate_stored_write(const struct validate_table *table, const char
 struct stored {
     const struct csv_table *csv;
     int at[N_COLUMNS]; /* of the columns above */
-    int *rows;         /* of the table, by row of the file; -1: none */
 };
 
 static int place(const struct stored *stored, const char *column)
@@ -158,17 +140,6 @@ static int index_of(const char *name, const char *const *names)
     return names[i] ? i : -1;
 }
 
-static void read_interval(struct validate_interval *interval, const struct stored *stored, int r,
-    const char *const names[3], struct diag *diag)
-{
-    *interval = (struct validate_interval){.scale = 1};
-    interval->known = number(stored, r, names[0], &interval->numbers.low, diag) &&
-                      number(stored, r, names[1], &interval->numbers.high, diag) &&
-                      number(stored, r, names[2], &interval->need, diag);
-    interval->numbers.median = sqrt(interval->numbers.low * interval->numbers.high);
-    interval->numbers.n = interval->known ? 2 : 0; /* of how many samples is not in the file */
-}
-
 static void read_row(
     struct validate_row *row, const struct stored *stored, int r, struct arena *arena, struct diag *diag)
 {
@@ -190,16 +161,10 @@ static void read_row(
         number(stored, r, numbers[i].column, numbers[i].to, diag);
     if (!number(stored, r, "waiting_share", &row->waiting_share, diag))
         row->waiting_share = -1;
-    read_interval(&row->interval, stored, r, (const char *const[]){"low", "high", "need"}, diag);
-    read_interval(
-        &row->ratio_interval, stored, r, (const char *const[]){"ratio_low", "ratio_high", "ratio_need"}, diag);
-    number(stored, r, "doublings_root", &row->ratio_interval.scale, diag);
     double node_gpus = 0;
     number(stored, r, "node_gpus", &node_gpus, diag);
     row->node_gpus = (int64_t)node_gpus;
     int status = index_of(text(stored, r, "status"), validate_status_names);
-    int class = index_of(text(stored, r, "leaves_out"), discrepancy_names);
-    row->leaves_out = class < 0 ? DISCREPANCY_WITHOUT_STACK : (enum discrepancy_class) class;
     row->status = status < 0 ? VALIDATE_NOT_SIMULATED : (enum validate_status)status;
     if (status < 0)
         diag_input(diag, csv_pos(stored->csv, r), "status is '%s'; write the file again by --results",
@@ -255,19 +220,38 @@ static int read_table(
             read_row(row, stored, at, &out->arena, diag);
         else if (!*row->reason)
             row->reason = at == end ? "not in the file of results" : "its settings have changed since";
-        double from = 0;
-        if (same)
-            stored->rows[at] = i;
-        if (same && number(stored, at, "same_as", &from, diag) && from >= 1 && from <= at &&
-            stored->rows[(int)from - 1] >= 0 &&
-            strcmp(text(stored, (int)from - 1, "inputs"), text(stored, at, "inputs")) == 0)
-            row->same = stored->rows[(int)from - 1];
     }
     if (lacking + changed > 0)
         diag_warn(diag, (struct source_pos){.file = table},
             "%d row%s not in '%s', %d with other settings there; write it again by `flopcast validate --all --results`",
             lacking, plural(lacking), path, changed);
     return end;
+}
+
+static bool has_inputs(const void *self, int32_t row)
+{
+    const struct validate_row *const *pair = self; /* rows of the table, and the one that is looked for */
+    return strcmp(pair[0][row].inputs, pair[1]->inputs) == 0;
+}
+
+/* Rows with the same inputs are the same run; the first stands for them. */
+static void find_same(struct validate_table *table)
+{
+    struct index index = {0};
+    for (int i = 0; i < table->rows.n; i++) {
+        struct validate_row *row = &table->rows.at[i];
+        row->same = i;
+        if (row->status == VALIDATE_NOT_SIMULATED || !row->inputs || !*row->inputs)
+            continue;
+        const struct validate_row *const pair[] = {table->rows.at, row};
+        uint64_t hash = strtoull(row->inputs, NULL, 16);
+        int32_t first = index_find(&index, hash, has_inputs, pair);
+        if (first < 0)
+            index_add(&index, hash, i);
+        else
+            row->same = first;
+    }
+    index_free(&index);
 }
 
 static void keep_source(struct validate_table *table, const char *source)
@@ -292,9 +276,7 @@ bool validate_stored_read(struct validate_table *out, const char *path, const ch
     int before = diag->n_errors;
     if (csv_load(&csv, path, diag) != STATUS_OK)
         return false;
-    struct stored stored = {.csv = csv, .rows = xcalloc((size_t)csv_rows(csv) + 1, sizeof(int))};
-    for (int r = 0; r < csv_rows(csv); r++)
-        stored.rows[r] = -1;
+    struct stored stored = {.csv = csv};
     for (int c = 0; c < N_COLUMNS; c++) {
         stored.at[c] = csv_column(csv, columns[c]);
         if (stored.at[c] < 0 && !came_later(columns[c]))
@@ -303,8 +285,8 @@ bool validate_stored_read(struct validate_table *out, const char *path, const ch
     }
     for (int r = 0; r < csv_rows(csv) && diag->n_errors == before;)
         r = read_table(out, &stored, r, path, diag);
-    free(stored.rows);
     csv_release(csv);
+    find_same(out);
     if (source)
         keep_source(out, source);
     validate_set_errors(out);
@@ -316,8 +298,7 @@ bool validate_stored_read(struct validate_table *out, const char *path, const ch
 enum { MOST_NAMED = 5 };
 
 /* The rows of the table's file from the first one on; gives the row after the last. */
-static int check_file(
-    struct validate_table *table, int first, const struct scenario_uncertainty *uncertainty, struct diag *diag)
+static int check_file(struct validate_table *table, int first, struct diag *diag)
 {
     const struct csv_table *csv = table->rows.at[first].csv;
     const char *path = table->rows.at[first].file, *base = table->rows.at[first].base, *names = "";
@@ -330,8 +311,7 @@ static int check_file(
         struct validate_row *row = &table->rows.at[i];
         if (!row->inputs) /* no result */
             continue;
-        const char *inputs =
-            loaded ? inputs_of(&arena, &today.rows.at[row->csv_row], row->interval.known, uncertainty) : NULL;
+        const char *inputs = loaded ? inputs_of(&arena, &today.rows.at[row->csv_row]) : NULL;
         unsaid += !inputs;
         row->stale = !inputs || strcmp(inputs, row->inputs) != 0;
         stale += row->stale;
@@ -349,9 +329,8 @@ static int check_file(
     return i;
 }
 
-void validate_stored_check(
-    struct validate_table *table, const struct scenario_uncertainty *uncertainty, struct diag *diag)
+void validate_stored_check(struct validate_table *table, struct diag *diag)
 {
     for (int i = 0; i < table->rows.n;)
-        i = check_file(table, i, uncertainty, diag);
+        i = check_file(table, i, diag);
 }

@@ -1,5 +1,4 @@
 /* What rows have in common: counts, medians, percentiles. */
-#include "validate/lessons.h"
 #include "validate/validate.h"
 
 #include <gsl/gsl_fit.h>
@@ -10,6 +9,12 @@
 #include <string.h>
 
 typedef VEC(double) doubles;
+
+bool validate_same_maker(const char *a, const char *b)
+{
+    size_t n = strcspn(a, ",");
+    return n == strcspn(b, ",") && strncmp(a, b, n) == 0;
+}
 
 static double median(doubles *values)
 {
@@ -137,7 +142,8 @@ static void summarise_widths(struct validate_summary *s, const struct validate_r
     doubles widths = {0};
     for (int i = 0; i < n; i++)
         if (rows[i]->interval.known)
-            vec_push(&widths, (rows[i]->interval.all.high - rows[i]->interval.all.low) / rows[i]->interval.all.median);
+            vec_push(
+                &widths, (rows[i]->interval.high - rows[i]->interval.low) / rows[i]->predicted.tokens_per_s_per_gpu);
     s->width_median = median(&widths);
     vec_free(&widths);
 }
@@ -155,9 +161,6 @@ static void count(struct validate_summary *s, const struct validate_row *row)
     s->false_oom += verdict && !agrees && oom;
     s->n_intervals += row->interval.known;
     s->n_covered += row->interval.known && row->interval.covers;
-    s->n_covered_as_new += row->interval.known && row->interval.covers_as_new;
-    s->n_ratio_intervals += row->ratio_interval.known;
-    s->n_ratio_covered += row->ratio_interval.known && row->ratio_interval.covers;
 }
 
 struct validate_summary validate_summarise(const struct validate_table *table,
@@ -235,7 +238,7 @@ struct validate_loss validate_loss(const struct validate_table *table)
         if (doublings(table, &rows[r]) <= 0 || !is_data_parallel(&rows[r]) || fabs(rows[r].error) > MOST_OFF)
             continue;
         int s = 0;
-        while (s < loss.sources && !lessons_same_source(rows[of[s]].source, rows[r].source))
+        while (s < loss.sources && !validate_same_maker(rows[of[s]].source, rows[r].source))
             s++;
         if (s == loss.sources)
             of[loss.sources++] = r;

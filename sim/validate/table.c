@@ -1,6 +1,5 @@
 /* A table of runs: columns to settings, cells to overrides of the base scenario. */
 #include "base/digest.h"
-#include "validate/nearest.h"
 #include "validate/validate.h"
 
 #include <dirent.h>
@@ -312,20 +311,42 @@ static void push_row(
     vec_push(&table->rows, row);
 }
 
+/* "TP+PP+DP": the axes of more than one rank, experts over some of the data-parallel ranks; "one GPU". */
+static const char *layout_of(struct arena *arena, const struct scenario *options)
+{
+    const struct parallelism_options *p = &options->strategy.parallelism;
+    const struct {
+        const char *axis;
+        int64_t ranks;
+    } axes[] = {{"TP", p->model.tensor}, {"CP", p->model.context}, {"EP", p->model.expert}, {"PP", p->pipeline},
+        {"DP", strategy_data_ranks(p, options->cluster.gpus)}};
+    const char *layout = "";
+    for (size_t i = 0; i < sizeof axes / sizeof *axes; i++)
+        if (axes[i].ranks > 1)
+            layout = arena_printf(arena, "%s%s%s", layout, *layout ? "+" : "", axes[i].axis);
+    return *layout ? layout : "one GPU";
+}
+
+/* "composer" of ".../composer.yaml"; "" of NULL. */
+static const char *framework_of(struct arena *arena, const char *stack)
+{
+    const char *slash = stack ? strrchr(stack, '/') : NULL, *name = slash ? slash + 1 : stack;
+    const char *dot = name ? strrchr(name, '.') : NULL;
+    return !name ? "" : arena_printf(arena, "%.*s", dot ? (int)(dot - name) : (int)strlen(name), name);
+}
+
 /* What the row's scenario says of it. */
 static void describe(struct validate_row *row, struct arena *arena)
 {
     const struct scenario_point *point = &row->set.points[0];
-    const struct nearest_job job = nearest_job_of(arena, point);
     row->model = point->model.shape.name;
-    row->gpu = job.gpu;
-    row->gpus = job.gpus;
+    row->gpu = point->hw.gpu.name;
+    row->gpus = point->options.cluster.gpus;
     row->node_gpus = hw_gpus_per_node(&point->hw);
-    row->strategy = job.strategy;
-    row->framework = job.framework;
-    row->layout = job.layout;
+    row->strategy = strategy_label(&point->options.strategy);
+    row->framework = framework_of(arena, point->options.stack_path);
+    row->layout = layout_of(arena, &point->options);
     row->alone = point->options.strategy.kind == STRATEGY_SINGLE_DEVICE;
-    row->leaves_out = discrepancy_class_of(&point->options);
 }
 
 /* The file's rows; curves are numbered. */
@@ -424,8 +445,6 @@ void validate_release(struct validate_table *table)
     for (int i = 0; i < table->files.n; i++)
         csv_release(table->files.at[i]);
     vec_free(&table->files);
-    for (int i = 0; i < table->rows.n; i++)
-        free(table->rows.at[i].samples);
     vec_free(&table->rows);
     arena_release(&table->arena);
 }

@@ -45,18 +45,10 @@ struct validate_figures { /* 0: not known */
     double tokens_per_s_per_gpu, tflops_per_gpu, step_time_s, peak_allocated_bytes, peak_reserved_bytes;
 };
 
-struct validate_sides { /* of slower, of faster measurements */
-    double low, high;
-};
-
-/* Where a measurement should be in nine of ten cases: see interval.h. Of tokens/s per GPU, or of a ratio. */
+/* Where a measurement should be in nine of ten cases, by the runs of other makers (sure_fit.h). */
 struct validate_interval {
-    bool known, covers;                /* covers: the measurement is in it */
-    bool covers_as_new;                /* the same, if nothing else of the source were known */
-    struct scenario_band numbers, all; /* by errors of numbers alone; with what the model leaves out */
-    double need;                       /* log-sd that would just do, below 0 where the measurement is slower */
-    struct validate_sides discrepancy; /* that is used */
-    double scale; /* what a discrepancy is multiplied with: discrepancy_scale(), of ratios the root of the doublings */
+    bool known, covers; /* covers: the measurement is in it */
+    double low, high;   /* of tokens/s per GPU */
 };
 
 struct validate_row {
@@ -79,20 +71,17 @@ struct validate_row {
     /* Read back (stored.h), else NULL: base scenario; digest of what went in; build and commit of the program. */
     const char *base, *inputs, *made_by;
     double measured_ratio, predicted_ratio; /* has_ratio: of the curve's smallest cluster; 1 for that one itself */
-    struct scenario_sample *samples;        /* of a run with sampling; else none */
     struct scenario_set set;                /* one point; none where it is not simulated */
     struct validate_figures measured, predicted;
-    struct validate_interval interval, ratio_interval; /* validate_intervals() */
+    struct validate_interval interval; /* sure_set_intervals() */
     int csv_row;
     uint64_t curve_digest;
     int curve; /* the first row of its curve */
     enum validate_status status;
-    enum discrepancy_class leaves_out; /* DISCREPANCY_PER_DOUBLING is of ratios */
     int same;     /* the first row that is the same run; itself, where there is none, or it is not simulated */
     int smallest; /* has_ratio: the row of that cluster */
-    int n_samples;
-    bool open;  /* the table's status of the row is "open" */
-    bool stale; /* read back, and something else would go in today */
+    bool open;    /* the table's status of the row is "open" */
+    bool stale;   /* read back, and something else would go in today */
     bool measured_oom, has_error, has_ratio;
     bool alone;                       /* single_device */
     bool has_verdict, measured_speed; /* it is published whether it ran: by oom, or a figure; how fast */
@@ -141,16 +130,9 @@ bool validate_is_measured(const struct csv_table *csv, int row);
 /* What a row's cell of used_in_fit names; "" where no fit rests on the row. */
 const char *validate_used_in_fit(const struct csv_table *csv, int row);
 
-/* k samples a row (scenario_sample_quickly). */
-struct validate_sampling {
-    const struct scenario_uncertainty *uncertainty;
-    int k;
-};
-
 /* Simulate all rows, on all cores; results do not depend on their number. Rows that are the same run (identity.h) are
- * simulated once; the largest come first. Then errors and ratios. sampling: NULL for none. progress counts runs. */
-void validate_run(struct validate_table *table, const struct validate_sampling *sampling, scenario_progress progress,
-    void *self, struct diag *diag);
+ * simulated once; the largest come first. Then errors and ratios. progress counts runs. */
+void validate_run(struct validate_table *table, scenario_progress progress, void *self, struct diag *diag);
 
 /* Errors and ratios of rows whose predictions are there: part of validate_run().
  *
@@ -163,6 +145,9 @@ void validate_set_errors(struct validate_table *table);
 
 /* All rows of a table with what it says itself, none with a scenario: status not_simulated. */
 bool validate_add_unread(struct validate_table *table, const char *path, struct diag *diag);
+/* Who measured: what stands before a comma. "Megatron-Bridge, NeMo container 26.04" and "..., NeMo container 26.06" are
+ * one maker, as the same hands measured the same recipes: the one says little new of the other. */
+bool validate_same_maker(const char *source, const char *other);
 /* Of the settings that a row gives. */
 uint64_t validate_settings_digest(const struct csv_table *csv, int row);
 
@@ -186,10 +171,8 @@ struct validate_summary {
     double allocated_median, reserved_median; /* of each kind */
     int fits_right, oom_right;                /* of rows of which it is published: agreed on */
     int false_fits, false_oom, oom_wrong;     /* not: simulated to fit, simulated out of memory; both */
-    int n_covered_as_new;
-    double width_median; /* of the intervals' widths over the predictions */
-    int n_intervals, n_covered, n_ratio_intervals,
-        n_ratio_covered; /* intervals, and those that hold what was measured */
+    double width_median;                      /* of the intervals' widths over the predictions */
+    int n_intervals, n_covered;               /* intervals, and those that hold what was measured */
 };
 
 /* Of the rows for which wanted says so. */

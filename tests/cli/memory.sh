@@ -145,7 +145,7 @@ grep -q "makes it fit: --strategy fsdp" out || { cat out; failed=1; }
 "$FLOPCAST" memory grok1-314b --gpus 512 --strategy fsdp --gpu 40GiB >out
 grep -q "^cheapest change that makes it fit: --strategy megatron --use-distributed-optimizer --expert 8 --pipeline 16" out || { cat out; failed=1; }
 "$FLOPCAST" memory grok1-314b --gpus 512 --strategy megatron --use-distributed-optimizer --expert 8 --pipeline 16 --gpu 40GiB >out
-grep -q "40GiB: fits;" out || { cat out; failed=1; }
+grep -q "40GiB: \(close: \)\?fits" out || { cat out; failed=1; }
 "$FLOPCAST" memory deepseek-v3 --gpus 256 --strategy fsdp --gpu h100 >out
 grep -q "^no change of memory's makes this training fit .*; another training does: --lora 16" out || { cat out; failed=1; }
 

@@ -26,9 +26,8 @@ valid report.html
 says report.html "<h2>plain</h2>" "Two layers on some GPUs" "Run 1 of a.db" ": 6 points." "kernels alone take" "From 8 to 32 GPUs" \
     "<td>stragglers</td>" "<th scope=\"col\" class=\"n\">activations</th>" "the median, and the spread of 90 %" "--set host.kernel_issue:1:1" \
     "plain.yaml:3:" "<td>run.seed</td>" "<td>default</td>" "digest of all events"
-# Measured runs near it: how far, how well predicted, with links to their sources.
-says report.html "How sure it is: evidence for this regime" "published runs. The distance to the nearest one on GPUs of this generation" "How sure: 90 %" "<th scope=\"col\" class=\"n\">median error, %</th>" \
-    "0.5 for each doubling of the number of GPUs" '<td><a rel="noreferrer" href="https://' "Not traced:"
+# How sure it is, in the words of `flopcast run`.
+says report.html "<h3>How sure it is</h3>" "9 of 10 measured speeds of such jobs lay " " makers, each predicted without its own" "Not traced:"
 for point in $(ask "SELECT digest FROM point"); do
     says report.html ">$point</td>"
 done

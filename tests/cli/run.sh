@@ -56,7 +56,7 @@ tr -d '\r' <out | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) { at[$i] = i; bac
       if (!(low < 1 && high > 1) || ($(NF - back["tokens_per_s_per_gpu_low"]) / k / low - 1) ^ 2 + ($(NF - back["tokens_per_s_per_gpu_high"]) / k / high - 1) ^ 2 > 1e-18) exit 1
       printf "%+.0f to %+.0f %%", 100 * (low - 1), 100 * (high - 1) }' >interval || fail "interval: $(<out)"
 expect 0 "$FLOPCAST" run a.yaml --set cluster.gpus=8
-says out "how sure: 90 % of measured speeds are $(<interval)"
+says out "how sure: 9 of 10 measured speeds of such jobs lay $(<interval) beside the prediction"
 expect 0 "$FLOPCAST" run a.yaml --format json --set cluster.gpus=8
 says out '"tokens_per_s_per_gpu_low": '
 expect 0 "$FLOPCAST" run a.yaml --set cluster.gpus=8 --db interval.db
@@ -79,7 +79,7 @@ expect 0 "$FLOPCAST" run published.yaml
 says out "published" "% of peak" "% of reserved" "published peaks of memory: the peak beside HBM peak"
 [[ $(awk '/^tiny.json  DDP/ { sub(/ \([0-9.]+-[0-9.]+\)/, ""); print $7, $(NF - 2), $NF; exit }' out) == "$(awk '{ printf "%+.1f %+.1f %+.1f", 100 * $1, 100 * $2, 100 * $3; exit }' deviations)" ]] ||
     fail "the table says $(<out), the CSV $(<deviations)"
-says out "how sure: 90 % of measured speeds are " "(Volta, 16 bit, data parallelism)"
+says out "how sure: 9 of 10 measured speeds of such jobs lay " " are on Volta GPUs, of " ", off by "
 
 # Column swept distinguishes the points of a sweep, whatever is swept.
 expect 0 "$FLOPCAST" run oom.yaml --format csv --set "train.optimizer=[adamw, sgd]" --set "cluster.gpus=[8, 16]"

@@ -6,22 +6,16 @@ set -euo pipefail
 scenario t5_scaling.yaml 'sweep: [{cluster.gpus: [8, 16]}]' # the name that the figure asks for
 
 expect 0 "$FLOPCAST" run t5_scaling.yaml --samples 5 --db a.db
-says out "spread of inputs" "and of the model" "median of 5 samples" "with what the model leaves out" "The 90 % beside TFLOPS are of measured runs"
-[[ $(grep -c "90 %" out) -ge 1 && $(tr '\n' ' ' <out | grep -o "90 %" | wc -l) == 3 ]] || fail "two intervals are called 90 %: $(<out)"
-# Along the curve, in per cent: 90 % lie around the median, and what the model leaves out widens them, here over one doubling: both ends by
-# hypot(ln(median / end), 1.645 d), with d as filed (scenario/sample.h).
-doubling=$(sed -n 's/^per_doubling: {value: \([0-9.]*\) %.*/\1/p' "$FLOPCAST_SOURCE_DIR/topologies/fitted/discrepancy.yaml")
-sed '/^$/q' out | tr '\n' ' ' | sed -n 's/.* median of 5 samples \(.*\) %, spread of inputs \(.*\) to \(.*\) %, with what the model leaves out \(.*\) to \(.*\) % by cause:.*$/\1 \2 \3 \4 \5\n/p' |
-    awk -v d="$doubling" 'function widened(median, end) { return sqrt(log(median / end) ^ 2 + (1.645 * d / 100) ^ 2) }
-    { n++; m = 1 + $1 / 100; low = 1 + $2 / 100; high = 1 + $3 / 100
-      down = 100 * (m * exp(-widened(m, low)) - 1) - $4; up = 100 * (m * exp(widened(m, high)) - 1) - $5 # each is rounded to 0.1
-      bad += low > m || m > high || down ^ 2 > 0.2 ^ 2 || up ^ 2 > 0.2 ^ 2 }
-    END { exit n != 1 || bad }' || fail "bands of the curve: $(grep 'median of' out)"
-[[ $(ask "SELECT count(*) || ' bands of ' || min(samples) AS n FROM v_band WHERE tflops_per_gpu_p05 <= tflops_per_gpu_p50 AND tflops_per_gpu_p50 <= tflops_per_gpu_p95 AND tflops_per_gpu_all_p05 < tflops_per_gpu_p05 AND tflops_per_gpu_p95 < tflops_per_gpu_all_p95 AND discrepancy > 0") == '2 bands of 5' ]] ||
+says out "spread of inputs" "median of 5 samples" "the 90 % beside TFLOPS, which measured runs give, have it"
+[[ $(grep -c "90 %" out) -ge 1 && $(tr '\n' ' ' <out | grep -o "90 %" | wc -l) == 2 ]] || fail "two intervals are called 90 %: $(<out)"
+# Along the curve, in per cent: 90 % lie around the median.
+sed '/^$/q' out | tr '\n' ' ' | sed -n 's/.* median of 5 samples \(.*\) %, spread of inputs \(.*\) to \(.*\) % by cause:.*$/\1 \2 \3\n/p' |
+    awk '{ n++; bad += $2 > $1 || $1 > $3 } END { exit n != 1 || bad }' || fail "bands of the curve: $(grep 'median of' out)"
+[[ $(ask "SELECT count(*) || ' bands of ' || min(samples) AS n FROM v_band WHERE tflops_per_gpu_p05 <= tflops_per_gpu_p50 AND tflops_per_gpu_p50 <= tflops_per_gpu_p95") == '2 bands of 5' ]] ||
     fail "bands in the database: $(ask 'SELECT * FROM band')"
 if command -v gnuplot >/dev/null; then
     expect 0 "$FLOPCAST" plot t5_scaling --db a.db --out a.svg
-    says a.svg "90 % of the samples" "what the model leaves out"
+    says a.svg "90 % of the samples (errors of numbers and noise alone)"
 fi
 
 # Columns behind those of a plain run, whose values stay; the same again.
@@ -29,7 +23,7 @@ expect 0 "$FLOPCAST" run t5_scaling.yaml --format csv
 cp out plain
 expect 0 "$FLOPCAST" run t5_scaling.yaml --format csv --samples 5
 cp out first
-head -n 1 out | grep -q ',digest,.*,swept,.*,samples,tflops_per_gpu_p05,tflops_per_gpu_p50,tflops_per_gpu_p95,tflops_per_gpu_all_p05,tflops_per_gpu_all_p95,step_time_s_p05,' || fail "columns: $(head -n 1 out)"
+head -n 1 out | grep -q ',digest,.*,swept,.*,samples,tflops_per_gpu_p05,tflops_per_gpu_p50,tflops_per_gpu_p95,step_time_s_p05,' || fail "columns: $(head -n 1 out)"
 columns=$(head -n 1 plain | tr ',' '\n' | wc -l)
 if command -v python3 >/dev/null; then
     python3 -c "
@@ -43,7 +37,7 @@ expect 0 "$FLOPCAST" run t5_scaling.yaml --format json --samples 3
 says out '"samples": 3' '"step_time_s_p95": '
 # Out of memory has no band.
 expect 0 "$FLOPCAST" run t5_scaling.yaml --format csv --samples 2 --set cluster.gpus=8 --set train.micro_batch=16384 --db a.db
-sed -n 2p out | tr -d '\r' | grep -q ',0,,,,,,,,,,,,,,,,0\.[0-9]*$' || fail "row: $(sed -n 2p out)"
+sed -n 2p out | tr -d '\r' | grep -q ',0,,,,,,,,,$' || fail "row: $(sed -n 2p out)"
 
 expect 2 "$FLOPCAST" run t5_scaling.yaml --samples 0
 says err "--samples 0: a number from 2"

@@ -198,9 +198,9 @@ static void put_studies(struct store *store, int n, struct diag *diag)
     const struct record_cell goodput[] = {cell_text("scenario", "t5_scaling"), cell_int("histories", 20)};
     const struct record_cell sensitivity[] = {cell_text("scenario", "t5_scaling"), cell_text("label", "a point"),
         cell_real("tflops_per_gpu", true, 100), cell_real("independent", true, 0.1), cell_real("correlated", true, 0.1),
-        cell_real("discrepancy", true, 0.1), cell_int("idle", 3)};
+        cell_int("idle", 3)};
     const struct store_study studies[] = {{"goodput", "goodput_point", goodput, months, 2, MONTHS, n, NULL},
-        {"sensitivity", "sensitivity_part", sensitivity, parts, 7, PARTS, n, NULL}};
+        {"sensitivity", "sensitivity_part", sensitivity, parts, 6, PARTS, n, NULL}};
     for (int i = 0; i < 2; i++)
         store_put_study(store, &studies[i], diag);
     free(months);

@@ -129,8 +129,8 @@ static void other_files_of_the_project(void **state)
             .model = false},
         {"/scenarios/models/t5-11b.yaml", "'cluster.topology' is not given; say it, as in --topology h100-8x400g",
             .model = true},
-        {"/topologies/fitted/discrepancy.yaml",
-            "this file has the keys of the file of discrepancies, not of a scenario; it says how far", .model = false},
+        {"/topologies/fitted/sure.yaml",
+            "this file has the keys of the file of intervals, not of a scenario; it says how sure", .model = false},
         {NULL, "'cluster.topology' is not given; say it, as in --topology h100-8x400g", .model = true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -8,11 +8,7 @@
 
 #define QUIET "noise: {gpu_speed_spread: 0, kernel_jitter: 0, network_jitter: 0, host_jitter: 0}\n"
 enum { K = 40 };
-static const struct scenario_uncertainty uncertainty = {
-    .discrepancy = {.of = {[DISCREPANCY_WITH_STACK] = {0.05, 0.01, QUANTITY_FITTED, "test", NULL},
-                        [DISCREPANCY_WITHOUT_STACK] = {0.1, 0.01, QUANTITY_FITTED, "test", NULL},
-                        [DISCREPANCY_PER_DOUBLING] = {0.02, 0.01, QUANTITY_FITTED, "test", NULL}},
-        .waiting = {7, 1, QUANTITY_FITTED, "test", NULL}}};
+static const struct scenario_uncertainty uncertainty = {0};
 
 struct sampled {
     struct loaded *loaded;
@@ -76,7 +72,7 @@ static void know_all(struct scenario_point *point)
 #define HOST_COSTS                                                                                                     \
     "host: {kernel_issue: 10 us, backward_issue: 5 us, collective_issue: 30 us, unit_hook: 100 us, step: 1 ms}\n"
 
-/* A machine of which everything is known, without noise, has no band except for what the model leaves out. */
+/* A machine of which everything is known, without noise, has no band. */
 static void without_errors_and_noise_no_band(void **state)
 {
     (void)state;
@@ -87,9 +83,6 @@ static void without_errors_and_noise_no_band(void **state)
     assert_int_equal(band.n, K);
     assert_near(band.low, sampled->results[0].exec.step_time_s, 0);
     assert_near(band.high, band.low, 0);
-    double waits = scenario_waiting_share(&sampled->results[0]); /* no stack profile */
-    assert_near(sampled->results[0].discrepancy, 0.1 * hypot(1 - waits, 7 * waits), 0);
-    assert_near(sampled->results[0].discrepancy_doubling, 0.02, 0);
     end(sampled);
 }
 
@@ -141,34 +134,6 @@ static void what_a_stack_states_of_the_host_is_drawn_by_its_error(void **state)
     run(sampled);
     band = scenario_band(&sampled->results[0], SAMPLED_STEP_TIME);
     assert_true(log(band.high / band.low) < 0.01); /* what is left are kernels' launches, milliseconds of 10 s */
-    end(sampled);
-}
-
-/* Samples without noise times what noise costs are the samples with noise, except for the luck of a seed; and where
- * there is no noise, they are the same to the last bit. */
-static void quick_samples_are_as_the_slow_ones(void **state)
-{
-    (void)state;
-    struct sampled *sampled = begin(BASE QUIET, 1);
-    run(sampled);
-    struct scenario_result *result = &sampled->results[0];
-    struct scenario_sample *slow = result->samples;
-    const struct scenario_point *point = &sampled->loaded->set.points[0];
-    assert_int_equal(
-        scenario_sample_quickly(result, point, &uncertainty, K, &sampled->arenas[0], &sampled->loaded->diag),
-        STATUS_OK);
-    for (int k = 0; k < K; k++)
-        assert_near(result->samples[k].value[SAMPLED_TOKENS], slow[k].value[SAMPLED_TOKENS], 0);
-    end(sampled);
-    sampled = begin(BASE, 1);
-    run(sampled);
-    result = &sampled->results[0];
-    struct scenario_band band = scenario_band(result, SAMPLED_TOKENS);
-    scenario_sample_quickly(
-        result, &sampled->loaded->set.points[0], &uncertainty, K, &sampled->arenas[0], &sampled->loaded->diag);
-    struct scenario_band quick = scenario_band(result, SAMPLED_TOKENS);
-    assert_near(quick.median / band.median, 1, 0.02); /* the speeds of the slow ones are drawn one by one */
-    assert_near(log(quick.high / quick.low) / log(band.high / band.low), 1, 0.2);
     end(sampled);
 }
 
@@ -313,23 +278,6 @@ static void quantiles(void **state)
     assert_int_equal(scenario_band(&none, SAMPLED_TFLOPS).n, 0);
 }
 
-/* Half a band of 1.645 x 0.03 and 1.645 x 0.04 in the logarithm make one of 1.645 x 0.05; a value at its end needs just
- * that 0.04. */
-static void widening(void **state)
-{
-    (void)state;
-    double sigma = 1.6448536269514722;
-    struct scenario_band band = {10, 100 * exp(-0.03 * sigma), 100, 100 * exp(0.03 * sigma)};
-    struct scenario_band wide = scenario_widen(band, 0.04);
-    assert_near(wide.low, 100 * exp(-0.05 * sigma), 1e-9);
-    assert_near(wide.high, 100 * exp(0.05 * sigma), 1e-9);
-    assert_near(wide.median, 100, 0);
-    assert_near(scenario_widening(band, wide.high), 0.04, 1e-9);
-    assert_near(scenario_widening(band, wide.low), 0.04, 1e-9);
-    assert_near(scenario_widening(band, 101), 0, 0);
-    assert_int_equal(scenario_widen((struct scenario_band){0}, 0.04).n, 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,8 +285,6 @@ int main(void)
         cmocka_unit_test(what_is_given_has_no_band),
         cmocka_unit_test(the_host_is_drawn),
         cmocka_unit_test(what_a_stack_states_of_the_host_is_drawn_by_its_error),
-        cmocka_unit_test(quick_samples_are_as_the_slow_ones),
-        cmocka_unit_test(widening),
         cmocka_unit_test(errors_of_parameters_make_a_band),
         cmocka_unit_test(noise),
         cmocka_unit_test(luck_is_stratified_and_not_shared_by_sizes),

@@ -212,9 +212,10 @@ static void samples_of_the_same_draws_are_taken(void **state)
     struct held held;
     struct diag diag = DIAG_INIT;
     const struct scenario_uncertainty none = {0};
-    struct scenario_uncertainty other = {0};
-    for (int c = 0; c < DISCREPANCY_CLASSES; c++)
-        other.discrepancy.of[c].value = 0.05;
+    const char *key = "sms", *id = "a/fit";
+    double factor = 1;
+    struct hw_fit fit = {.keys = &key, .ids = &id, .n = 1, .factor = &factor};
+    const struct scenario_uncertainty other = {.fits = {.list = &fit, .n = 1}};
     struct store *store = must_open("draws.db", STORE_WRITE);
     sample_init(&sample);
     bool first[SAMPLES] = {0}, again[SAMPLES] = {0}, differs[SAMPLES] = {0};

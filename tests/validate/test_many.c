@@ -5,7 +5,6 @@
 #include "../near.h"
 #include "validate/classes.h"
 #include "validate/first_sight.h"
-#include "validate/interval.h"
 #include "validate/stored.h"
 
 #include <sys/stat.h>
@@ -56,7 +55,7 @@ static void a_run_is_simulated_once(void **state)
     (void)state;
     struct diag diag = DIAG_INIT;
     struct validate_table table = two_tables(&diag);
-    validate_run(&table, NULL, count_runs, NULL, &diag);
+    validate_run(&table, count_runs, NULL, &diag);
     assert_string_equal(diag.text, "");
     const struct validate_row *rows = table.rows.at;
     assert_int_equal(table.rows.n, 8);
@@ -91,7 +90,7 @@ static void a_curve_goes_through_files(void **state)
                           "4,z,s,600,32,,cluster.yaml,tiny.json\n");
     assert_true(validate_add(&table, "one.csv", "base.yaml", NULL, &diag));
     assert_true(validate_add(&table, "two.csv", "base.yaml", NULL, &diag));
-    validate_run(&table, NULL, NULL, NULL, &diag);
+    validate_run(&table, NULL, NULL, &diag);
     assert_string_equal(diag.text, "");
     const struct validate_row *rows = table.rows.at;
     static const int curves[] = {0, 0, 2, 0, 4, 2}, smallest[] = {1, 1, 2, 1, 4, 2};
@@ -122,7 +121,7 @@ static void repeats_and_verdicts_count(void **state)
     (void)state;
     struct diag diag = DIAG_INIT;
     struct validate_table table = two_tables(&diag);
-    validate_run(&table, NULL, NULL, NULL, &diag);
+    validate_run(&table, NULL, NULL, &diag);
     const struct validate_row *rows = table.rows.at;
     double speed = rows[0].predicted.tokens_per_s_per_gpu, large = rows[3].predicted.tokens_per_s_per_gpu;
     struct validate_summary s = validate_summarise(&table, any, NULL);
@@ -197,10 +196,8 @@ static void what_is_kept_reads_back(void **state)
     (void)state;
     struct diag diag = DIAG_INIT;
     struct validate_table table = two_tables(&diag), back;
-    const struct scenario_uncertainty none = {0};
-    validate_run(&table, &(struct validate_sampling){&none, 3}, NULL, NULL, &diag);
-    validate_intervals(&table, &none.discrepancy);
-    assert_int_equal(validate_stored_write(&table, "base.yaml", &none, "results.csv", &diag), STATUS_OK);
+    validate_run(&table, NULL, NULL, &diag);
+    assert_int_equal(validate_stored_write(&table, "base.yaml", "results.csv", &diag), STATUS_OK);
     assert_true(validate_stored_read(&back, "results.csv", NULL, &diag));
     assert_string_equal(diag.text, "");
     assert_int_equal(back.rows.n, table.rows.n);
@@ -215,11 +212,8 @@ static void what_is_kept_reads_back(void **state)
         assert_near(a->error, b->error, 1e-5);
         assert_near(a->predicted_ratio, b->predicted_ratio, 1e-5);
         assert_near(a->waiting_share, b->waiting_share, 1e-5);
-        assert_int_equal(a->interval.known, b->interval.known);
-        assert_near(a->interval.need, b->interval.need, 1e-5);
         assert_int_equal(a->has_verdict, b->has_verdict);
     }
-    assert_true(back.rows.at[0].interval.known);
     validate_release(&back);
     validate_release(&table);
 
@@ -247,7 +241,6 @@ static void what_changed_makes_rows_stale(void **state)
     (void)state;
     struct diag diag = DIAG_INIT;
     struct validate_table table = two_tables(&diag), back;
-    const struct scenario_uncertainty none = {0};
     static const struct {
         const char *file, *from, *to;
         int stale; /* of the 7 rows that are simulated */
@@ -258,8 +251,8 @@ static void what_changed_makes_rows_stale(void **state)
         {"base.yaml", "seq_len: 128", "seq_len: 64", 7},
         {"base.yaml", "cluster: {gpus: 8}", "cluster: {gpus: 16}", 0}, /* every row says its own */
     };
-    validate_run(&table, NULL, NULL, NULL, &diag);
-    assert_int_equal(validate_stored_write(&table, "base.yaml", &none, "results.csv", &diag), STATUS_OK);
+    validate_run(&table, NULL, NULL, &diag);
+    assert_int_equal(validate_stored_write(&table, "base.yaml", "results.csv", &diag), STATUS_OK);
     validate_release(&table);
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         const char *text = i < 3 ? cluster_yaml : i == 3 ? model_json : BASE_TEXT, *at = strstr(text, changes[i].from);
@@ -270,7 +263,7 @@ static void what_changed_makes_rows_stale(void **state)
         write_text(changes[i].file, changed);
         assert_true(validate_stored_read(&back, "results.csv", NULL, &diag));
         struct diag own = DIAG_INIT;
-        validate_stored_check(&back, &none, &own);
+        validate_stored_check(&back, &own);
         int stale = 0;
         for (int r = 0; r < back.rows.n; r++)
             stale += back.rows.at[r].stale;
@@ -291,14 +284,12 @@ static void a_row_says_what_made_it(void **state)
 {
     (void)state;
     struct diag diag = DIAG_INIT;
-    const struct scenario_uncertainty none = {0};
     struct validate_table table = two_tables(&diag), back;
-    write_text("old.csv",
-        "file,id,settings,model,gpu,strategy,framework,layout,leaves_out,status,reason,same_as,waiting_"
-        "share,tokens_per_s_per_gpu,tflops_per_gpu,step_time_s,peak_allocated_bytes,peak_reserved_"
-        "bytes,mfu,low,high,need,ratio_low,ratio_high,ratio_need,doublings_root\n");
-    validate_run(&table, NULL, NULL, NULL, &diag);
-    validate_stored_write(&table, "base.yaml", &none, "results.csv", &diag);
+    write_text("old.csv", "file,id,settings,model,gpu,strategy,framework,layout,status,reason,waiting_"
+                          "share,tokens_per_s_per_gpu,tflops_per_gpu,step_time_s,peak_allocated_bytes,peak_reserved_"
+                          "bytes,mfu\n");
+    validate_run(&table, NULL, NULL, &diag);
+    validate_stored_write(&table, "base.yaml", "results.csv", &diag);
     assert_true(validate_stored_read(&back, "results.csv", NULL, &diag));
     assert_int_equal(strlen(back.rows.at[0].inputs), 16);
     assert_true(strchr(back.rows.at[0].made_by, ' ') == back.rows.at[0].made_by + 16);
@@ -386,7 +377,7 @@ static void predictions_are_written_once(void **state)
     validate_keep_unmeasured(&table);
     assert_int_equal(table.rows.n, 2);
     assert_string_equal(table.rows.at[0].id, "b");
-    validate_run(&table, NULL, NULL, NULL, &diag);
+    validate_run(&table, NULL, NULL, &diag);
     remove("pre.csv");
     assert_int_equal(validate_predict(&table, "pre.csv", true, &diag), STATUS_OK);
     assert_string_equal(diag.text, "");

@@ -42,7 +42,7 @@ static void errors_and_ratios(void **state)
                                             "c,s,tiny.json,cluster.yaml,16,4,1,,0.5,no,,\n");
     assert_string_equal(loaded->diag.text, "");
     assert_true(loaded->ok);
-    validate_run(&loaded->table, NULL, NULL, NULL, &loaded->diag);
+    validate_run(&loaded->table, NULL, NULL, &loaded->diag);
     const struct validate_row *rows = loaded->table.rows.at;
     assert_int_equal(loaded->table.rows.n, 3);
     for (int i = 0; i < 2; i++)
@@ -107,7 +107,7 @@ static void a_model_alone_begins_a_curve(void **state)
                                        "d,s,tiny.json,cluster.yaml,1,single_device,4,1000\n"
                                        "e,s,tiny.json,cluster.yaml,8,ddp,4,800\n");
     assert_string_equal(loaded->diag.text, "");
-    validate_run(&loaded->table, NULL, NULL, NULL, &loaded->diag);
+    validate_run(&loaded->table, NULL, NULL, &loaded->diag);
     const struct validate_row *rows = loaded->table.rows.at;
     assert_false(rows[0].has_ratio);
     assert_true(rows[1].has_ratio && rows[3].has_ratio);
@@ -156,7 +156,7 @@ static void figures_in_another_unit_are_reported(void **state)
     char text[512];
     snprintf(text, sizeof text, "%sa,tiny.json,cluster.yaml,8,2,1,,\n", head);
     struct loaded_table *right = load(text);
-    validate_run(&right->table, NULL, NULL, NULL, &right->diag);
+    validate_run(&right->table, NULL, NULL, &right->diag);
     struct validate_figures found = right->table.rows.at[0].predicted;
     double mfu = right->table.rows.at[0].mfu;
     drop(right);
@@ -168,7 +168,7 @@ static void figures_in_another_unit_are_reported(void **state)
         head, found.tokens_per_s_per_gpu, found.step_time_s, found.peak_allocated_bytes,
         found.tokens_per_s_per_gpu * 2.5 / mfu, 1000 * found.step_time_s, found.peak_allocated_bytes / 0x1p30);
     struct loaded_table *loaded = load(text);
-    validate_run(&loaded->table, NULL, NULL, NULL, &loaded->diag);
+    validate_run(&loaded->table, NULL, NULL, &loaded->diag);
     validate_check_units(&loaded->table, &loaded->diag);
     const char *reported = loaded->diag.text;
     assert_null(strstr(reported, "runs.csv:2:"));
@@ -194,7 +194,7 @@ static void a_summary_counts_what_can_be_compared(void **state)
                                             "c,s,tiny.json,cluster.yaml,8,2,2,0,,Y,,\n"
                                             "d,s,tiny.json,cluster.yaml,8,2,4,5,,no,,cannot be run\n");
     assert_true(loaded->ok);
-    validate_run(&loaded->table, NULL, NULL, NULL, &loaded->diag);
+    validate_run(&loaded->table, NULL, NULL, &loaded->diag);
     const struct validate_row *rows = loaded->table.rows.at;
     struct validate_summary s = validate_summarise(&loaded->table, all, NULL);
     assert_int_equal(s.n_rows, 3);
@@ -240,8 +240,6 @@ static void a_summary_by_hand(void **state)
     for (int i = 0; i < 6; i++) {
         rows[i].interval.known = i < 5;
         rows[i].interval.covers = i >= 2; /* three that are known */
-        rows[i].ratio_interval.known = i < 4;
-        rows[i].ratio_interval.covers = i >= 3; /* one that is known */
     }
     /* Peaks of 10 bytes, predicted 20 % too low, 10 and 30 % too high; a fourth is not known. */
     const double peaks[] = {8, 11, 13, 0};
@@ -256,8 +254,11 @@ static void a_summary_by_hand(void **state)
     for (int i = 5; i < 11;
          i++) /* two that fit, one that does not, one too many and one too few; one was not simulated */
         rows[i].has_verdict = true;
-    for (int i = 0; i < 5; i++) /* 10, 20, ... 50 % wide */
-        rows[i].interval.all = (struct scenario_band){.low = 2 - 0.1 * (i + 1), .median = 2, .high = 2 + 0.1 * (i + 1)};
+    for (int i = 0; i < 5; i++) { /* 10, 20, ... 50 % wide */
+        rows[i].predicted.tokens_per_s_per_gpu = 2;
+        rows[i].interval.low = 2 - 0.1 * (i + 1);
+        rows[i].interval.high = 2 + 0.1 * (i + 1);
+    }
     /* The second row's curve begins on one whole node; the others' in a part of one, and on two. */
     rows[0].node_gpus = 8, rows[0].gpus = 8;
     rows[2].smallest = 4, rows[4].node_gpus = 1, rows[4].gpus = 1;
@@ -299,8 +300,6 @@ static void a_summary_by_hand(void **state)
     assert_near(s.ratio_most, 0.1, 1e-12);
     assert_int_equal(s.n_intervals, 5);
     assert_int_equal(s.n_covered, 3);
-    assert_int_equal(s.n_ratio_intervals, 4);
-    assert_int_equal(s.n_ratio_covered, 1);
     assert_int_equal(s.n_memory, 3);
     assert_near(s.memory_median, 0.2, 1e-12);
     vec_free(&table.rows);
@@ -362,7 +361,7 @@ static void a_row_that_makes_no_scenario_is_named(void **state)
     assert_memory_equal(loaded->diag.text, expected, strlen(expected));
     assert_int_equal(loaded->table.rows.at[0].status, VALIDATE_NOT_SIMULATED);
     assert_memory_equal(loaded->table.rows.at[0].reason, "12 GPUs leave a node", 20);
-    validate_run(&loaded->table, NULL, NULL, NULL, &loaded->diag);
+    validate_run(&loaded->table, NULL, NULL, &loaded->diag);
     assert_int_equal(loaded->table.rows.at[1].status, VALIDATE_OK);
     drop(loaded);
 }

@@ -1,0 +1,383 @@
+/* Terms, ranges and their file. The logarithms are of measured / predicted: below 0 where a measurement is slower. */
+#include "scenario/sure.h"
+
+#include "base/files.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double USUAL_MFU = 0.4, LEAST_MFU = 0.01, MOST_LOW_MFU = 1.5;
+
+const char *const sure_term_names[SURE_TERMS + 1] = {[SURE_LOW_MFU] = "low_mfu",
+    [SURE_FP8] = "fp8",
+    [SURE_NODES] = "node_doubling",
+    [SURE_BLACKWELL] = "blackwell",
+    [SURE_TENSOR] = "tensor"};
+
+struct sure_terms sure_terms(double mfu, const char *precision, double nodes, const char *arch, bool tensor)
+{
+    bool narrow = strncmp(precision, "fp8", strlen("fp8")) == 0 || strncmp(precision, "fp4", strlen("fp4")) == 0;
+    return (struct sure_terms){{[SURE_LOW_MFU] = fmin(fmax(log(USUAL_MFU / fmax(mfu, LEAST_MFU)), 0), MOST_LOW_MFU),
+        [SURE_FP8] = narrow,
+        [SURE_NODES] = nodes > 1 ? log2(nodes) : 0,
+        [SURE_BLACKWELL] = strcmp(arch, "Blackwell") == 0,
+        [SURE_TENSOR] = tensor}};
+}
+
+/* ---- the file ---- */
+
+#define SHARE(key_, member, help_, most)                                                                               \
+    {                                                                                                                  \
+        CONFIG_FIELD(key_, FIELD_NUMBER, struct sure_file, member, help_), .dimension = DIM_FRACTION,                  \
+                                                                           .required = true, .min = 0, .max = (most)   \
+    }
+#define PLAIN(key_, member, help_, least, most)                                                                        \
+    {                                                                                                                  \
+        CONFIG_FIELD(key_, FIELD_NUMBER, struct sure_file, member, help_), .required = true, .min = (least),           \
+                                                                           .max = (most)                               \
+    }
+#define COUNT(key_, owner, member, help_)                                                                              \
+    {                                                                                                                  \
+        CONFIG_FIELD(key_, FIELD_INT, owner, member, help_), .required = true, .min = 1, .max = 1e9                    \
+    }
+#define MAKERS "Who measured them; each weighs the same."
+
+struct sure_file {
+    struct sure_numbers numbers;
+    struct config_node quantiles, generations;
+};
+
+static const struct config_field speed_fields[] = {
+    COUNT("runs", struct sure_file, numbers.runs, "Published runs that no fit rests on."),
+    COUNT("makers", struct sure_file, numbers.makers, MAKERS),
+    SHARE("slower", numbers.slower, "How far below the prediction one of twenty runs lies, a logarithm.", 10),
+    PLAIN("low_mfu", numbers.of[SURE_LOW_MFU], "Coefficient of ln(40 % / MFU), of the slower side.", -5, 5),
+    PLAIN("fp8", numbers.of[SURE_FP8], "Of products in FP8 or FP4, of the slower side.", -5, 5),
+    PLAIN("node_doubling", numbers.of[SURE_NODES], "Of each doubling of nodes, of the slower side.", -5, 5),
+    SHARE("faster", numbers.faster, "How far above the prediction one of twenty runs lies, a logarithm.", 10),
+    PLAIN("blackwell", numbers.of[SURE_BLACKWELL], "Of Blackwell GPUs, of the faster side.", -5, 5),
+    PLAIN("tensor", numbers.of[SURE_TENSOR], "Of tensor parallelism, of the faster side.", -5, 5),
+    PLAIN("new_slower", numbers.new_slower, "Times as wide on a generation without runs, the slower side.", 1, 100),
+    PLAIN("new_faster", numbers.new_faster, "The same of the faster side.", 1, 100),
+};
+static const struct config_table speed_table = CONFIG_TABLE("intervals of speeds", speed_fields);
+
+#define RATIO_FIELDS(at)                                                                                               \
+    {                                                                                                                  \
+        COUNT("runs", struct sure_file, numbers.ratios[at].runs, "Ratios to the smallest cluster of a curve."),        \
+            COUNT("makers", struct sure_file, numbers.ratios[at].makers, MAKERS),                                      \
+            SHARE("slower", numbers.ratios[at].slower, "As of speeds, of the root of a doubling of GPUs.", 10),        \
+            SHARE("faster", numbers.ratios[at].faster, "As of speeds, of the root of a doubling of GPUs.", 10),        \
+    }
+static const struct config_field ratio_fields[] = RATIO_FIELDS(0);
+static const struct config_field shared_fields[] = RATIO_FIELDS(1);
+static const struct config_table ratio_table = CONFIG_TABLE("intervals of ratios", ratio_fields);
+static const struct config_table shared_table = CONFIG_TABLE("intervals of ratios", shared_fields);
+
+static const struct config_field loss_fields[] = {
+    COUNT("runs", struct sure_file, numbers.loss.runs, "Ratios of DDP and FSDP alone."),
+    COUNT("makers", struct sure_file, numbers.loss.makers, MAKERS),
+    {CONFIG_FIELD("value", FIELD_NUMBER, struct sure_file, numbers.loss.value,
+         "What curves lose beyond what is predicted, of the speed on their smallest cluster, in the mean."),
+        .dimension = DIM_FRACTION, .required = true, .min = -1, .max = 1},
+    SHARE("std_error", numbers.loss.std_error, "Of that mean, by makers.", 1),
+};
+static const struct config_table loss_table = CONFIG_TABLE("the loss that is not explained", loss_fields);
+
+static const struct config_field peak_fields[] = {
+    COUNT("runs", struct sure_file, numbers.peak_runs, "Published peaks of memory."),
+    COUNT("makers", struct sure_file, numbers.peak_makers, MAKERS),
+    {CONFIG_FIELD("quantiles", FIELD_NODE, struct sure_file, quantiles,
+         "Logarithms of measured / predicted peaks that 5, 10 ... 95 % of the runs are below."),
+        .required = true},
+};
+static const struct config_table peak_table = CONFIG_TABLE("intervals of peaks", peak_fields);
+
+static const struct config_field file_fields[] = {
+    {.key = "speed", .type = FIELD_SECTION, .section = &speed_table, .help = "Of tokens/s and TFLOPS of a GPU."},
+    {.key = "ratio", .type = FIELD_SECTION, .section = &ratio_table, .help = "Of speeds on two numbers of GPUs."},
+    {.key = "ratio_shared",
+        .type = FIELD_SECTION,
+        .section = &shared_table,
+        .help = "The same of jobs whose ranks share a model."},
+    {.key = "loss",
+        .type = FIELD_SECTION,
+        .section = &loss_table,
+        .help = "What curves of DDP and FSDP lose beyond what is predicted."},
+    {.key = "peak", .type = FIELD_SECTION, .section = &peak_table, .help = "Of the peak of memory."},
+    {CONFIG_FIELD("generations", FIELD_NODE, struct sure_file, generations, "Errors of runs by GPU generation."),
+        .required = true},
+};
+const struct config_table sure_table = CONFIG_TABLE("the file of intervals", file_fields);
+
+static const struct config_field evidence_fields[] = {
+    {CONFIG_FIELD("generation", FIELD_STRING, struct sure_evidence, generation, "As arch of a GPU's file."),
+        .required = true},
+    COUNT("runs", struct sure_evidence, runs, "Published runs."),
+    COUNT("makers", struct sure_evidence, makers, MAKERS),
+    {CONFIG_FIELD("median", FIELD_NUMBER, struct sure_evidence, median, "Of |predicted / measured - 1|."),
+        .dimension = DIM_FRACTION, .required = true},
+    {CONFIG_FIELD("p90", FIELD_NUMBER, struct sure_evidence, p90, "The same, 90th percentile."),
+        .dimension = DIM_FRACTION, .required = true},
+};
+static const struct config_table evidence_table = CONFIG_TABLE("errors of a generation", evidence_fields);
+
+static enum status read_quantiles(struct sure_file *file, struct diag *diag)
+{
+    struct config_node list = file->quantiles;
+    if (config_kind(list) != CONFIG_SEQUENCE || config_count(list) != SURE_QUANTILES)
+        return diag_input(diag, config_pos(list), "quantiles is a list of %d numbers", SURE_QUANTILES);
+    enum status status = STATUS_OK;
+    for (int i = 0; i < SURE_QUANTILES && status == STATUS_OK; i++) {
+        struct config_node item = config_item(list, i);
+        char *end = NULL;
+        file->numbers.peak[i] = strtod(config_text(item), &end);
+        if (!*config_text(item) || *end || (i > 0 && !(file->numbers.peak[i] >= file->numbers.peak[i - 1])))
+            status = diag_input(
+                diag, config_pos(item), "'%s' is no number that is at least the one before it", config_text(item));
+    }
+    return status;
+}
+
+static enum status read_generations(struct sure_file *file, struct arena *arena, struct diag *diag)
+{
+    int n = config_count(file->generations);
+    if (config_kind(file->generations) != CONFIG_SEQUENCE)
+        return diag_input(diag, config_pos(file->generations), "generations is a list");
+    file->numbers.generations = ARENA_ARRAY(arena, struct sure_evidence, n + 1);
+    file->numbers.n_generations = n;
+    enum status status = STATUS_OK;
+    for (int i = 0; i < n; i++) {
+        enum status one = config_read(
+            config_item(file->generations, i), &evidence_table, &file->numbers.generations[i], arena, NULL, diag);
+        status = one > status ? one : status;
+    }
+    return status;
+}
+
+enum status sure_load(struct sure_numbers *out, const char *path, struct arena *arena, struct diag *diag)
+{
+    struct sure_file file = {0};
+    struct config_doc *doc = NULL;
+    enum status status = config_load(&doc, path, diag);
+    if (status == STATUS_OK)
+        status = config_read(config_root(doc), &sure_table, &file, arena, NULL, diag);
+    if (status == STATUS_OK)
+        status = read_quantiles(&file, diag);
+    if (status == STATUS_OK)
+        status = read_generations(&file, arena, diag);
+    config_free(doc);
+    *out = status == STATUS_OK ? file.numbers : (struct sure_numbers){0};
+    return status;
+}
+
+/* ---- ranges ---- */
+
+static struct sure_range range_of(double low, double high)
+{
+    return (struct sure_range){.known = true, .low = exp(-low), .high = exp(high)};
+}
+
+struct sure_range sure_speed(const struct sure_numbers *numbers, const struct sure_terms *terms, bool known)
+{
+    double sums[2] = {0, 0};
+    for (int i = 0; i < SURE_TERMS; i++)
+        sums[i >= SURE_SLOWER_TERMS] += numbers->of[i] * terms->of[i];
+    double wider[2] = {known ? 1 : numbers->new_slower, known ? 1 : numbers->new_faster};
+    return range_of(numbers->slower * exp(sums[0]) * wider[0], numbers->faster * exp(sums[1]) * wider[1]);
+}
+
+struct sure_range sure_ratio(const struct sure_numbers *numbers, bool shared, double doublings)
+{
+    const struct sure_ratios *of = &numbers->ratios[shared];
+    double scale = sqrt(fabs(doublings));
+    return range_of(of->slower * scale, of->faster * scale);
+}
+
+struct sure_range sure_peak(const struct sure_numbers *numbers)
+{
+    return range_of(fmax(0, -numbers->peak[0]), fmax(0, numbers->peak[SURE_QUANTILES - 1]));
+}
+
+double sure_fits(const struct sure_numbers *numbers, double peak, double capacity)
+{
+    double room = log(capacity / peak);
+    int above = 0;
+    while (above < SURE_QUANTILES && numbers->peak[above] <= room)
+        above++;
+    double share = above;
+    if (above > 0 && above < SURE_QUANTILES) {
+        double step = numbers->peak[above] - numbers->peak[above - 1];
+        share += step > 0 ? (room - numbers->peak[above - 1]) / step : 0;
+    }
+    return fmin(fmax(share, 1), SURE_QUANTILES) / (SURE_QUANTILES + 1);
+}
+
+const struct sure_evidence *sure_evidence(const struct sure_numbers *numbers, const char *arch)
+{
+    for (int i = 0; i < numbers->n_generations; i++)
+        if (strcmp(numbers->generations[i].generation, arch) == 0)
+            return &numbers->generations[i];
+    return NULL;
+}
+
+/* ---- what was asked ---- */
+
+static void read_file(struct sure *sure)
+{
+    if (sure->read)
+        return;
+    struct diag unread = DIAG_INIT; /* then nothing is known */
+    sure->read = true;
+    sure->arena = ARENA_INIT;
+    sure->known = sure_load(&sure->numbers, files_own(&sure->arena, "topologies/fitted/sure.yaml"), &sure->arena,
+                      &unread) == STATUS_OK;
+}
+
+static struct sure_asked *asked_of(struct sure *sure, const char *arch)
+{
+    for (int i = 0; i < sure->asked.n; i++)
+        if (strcmp(sure->asked.at[i]->arch, arch) == 0)
+            return sure->asked.at[i];
+    struct sure_asked *asked = ARENA_NEW(&sure->arena, struct sure_asked);
+    *asked =
+        (struct sure_asked){.arch = arena_strdup(&sure->arena, arch), .evidence = sure_evidence(&sure->numbers, arch)};
+    vec_push(&sure->asked, asked);
+    return asked;
+}
+
+static double width_of(const struct sure_range *range)
+{
+    return range->high - range->low;
+}
+
+const struct sure_range *sure_of_speed(struct sure *sure, const struct scenario_point *point, double mfu)
+{
+    read_file(sure);
+    struct sure_range *out = ARENA_NEW(&sure->arena, struct sure_range);
+    *out = (struct sure_range){0};
+    if (!sure->known)
+        return out;
+    const struct scenario *options = &point->options;
+    struct sure_asked *asked = asked_of(sure, point->hw.gpu.arch);
+    int64_t gpus = options->cluster.gpus;
+    struct sure_terms terms = sure_terms(mfu, precision_names[options->strategy.train.precision],
+        (double)gpus / (double)hw_gpus_per_node(&point->hw), point->hw.gpu.arch,
+        options->strategy.parallelism.model.tensor > 1);
+    *out = sure_speed(&sure->numbers, &terms, asked->evidence != NULL);
+    if (!asked->widest.known || width_of(out) > width_of(&asked->widest)) {
+        asked->widest = *out;
+        asked->widest_gpus = gpus;
+    }
+    if (!asked->narrowest.known || width_of(out) < width_of(&asked->narrowest)) {
+        asked->narrowest = *out;
+        asked->narrowest_gpus = gpus;
+    }
+    return out;
+}
+
+const struct sure_range *sure_of_peak(struct sure *sure)
+{
+    read_file(sure);
+    struct sure_range *out = ARENA_NEW(&sure->arena, struct sure_range);
+    *out = sure->known ? sure_peak(&sure->numbers) : (struct sure_range){0};
+    sure->asked_peak |= sure->known;
+    return out;
+}
+
+double sure_of_fit(struct sure *sure, double peak, double capacity)
+{
+    read_file(sure);
+    return sure->known ? sure_fits(&sure->numbers, peak, capacity) : peak <= capacity;
+}
+
+bool sure_is_shared(const struct scenario *options)
+{
+    const struct parallelism_options *p = &options->strategy.parallelism;
+    return p->model.tensor > 1 || p->model.context > 1 || p->model.expert > 1 || p->pipeline > 1;
+}
+
+bool sure_is_data_parallel(const struct scenario *options)
+{
+    enum strategy_kind kind = (enum strategy_kind)options->strategy.kind;
+    return (kind == STRATEGY_DDP || kind == STRATEGY_FSDP) && !sure_is_shared(options);
+}
+
+struct sure_range sure_of_ratio(struct sure *sure, const struct scenario_point *point, double doublings)
+{
+    read_file(sure);
+    if (!sure->known)
+        return (struct sure_range){0};
+    bool shared = sure_is_shared(&point->options);
+    sure->asked_ratio[shared] = true;
+    return sure_ratio(&sure->numbers, shared, doublings);
+}
+
+void sure_set(struct sure *sure, const struct scenario_point *points, struct scenario_result *results, int n)
+{
+    for (int i = 0; i < n; i++) {
+        struct scenario_result *result = &results[i];
+        result->sure = (struct scenario_sure){0};
+        if (result->exec.status != EXEC_OK)
+            continue;
+        const struct sure_range *range = sure_of_speed(sure, &points[i], result->mfu);
+        if (range->known)
+            result->sure =
+                (struct scenario_sure){result->tflops_per_gpu * range->low, result->tflops_per_gpu * range->high,
+                    result->tokens_per_s_per_gpu * range->low, result->tokens_per_s_per_gpu * range->high};
+    }
+}
+
+void sure_end(struct sure *sure)
+{
+    if (!sure->read)
+        return;
+    vec_free(&sure->asked);
+    arena_release(&sure->arena);
+}
+
+static const char *around(struct arena *arena, const struct sure_range *range)
+{
+    return arena_printf(arena, "%+.0f to %+.0f %%", 100 * (range->low - 1), 100 * (range->high - 1));
+}
+
+const char *sure_sentence(struct arena *arena, const struct sure_numbers *numbers, const struct sure_asked *asked)
+{
+    const char *narrow = around(arena, &asked->narrowest), *wide = around(arena, &asked->widest);
+    const char *text = arena_printf(arena, "9 of 10 measured speeds of such jobs lay %s beside the prediction", wide);
+    if (strcmp(narrow, wide) != 0)
+        text = arena_printf(arena, "%s on %" PRId64 " GPU%s, %s on %" PRId64, text, asked->widest_gpus,
+            plural((int)asked->widest_gpus), narrow, asked->narrowest_gpus);
+    text = arena_printf(arena, "%s: %" PRId64 " runs of %" PRId64 " makers, each predicted without its own", text,
+        numbers->runs, numbers->makers);
+    const struct sure_evidence *of = asked->evidence;
+    return of ? arena_printf(arena,
+                    "%s; %" PRId64 " are on %s GPUs, of %" PRId64 " maker%s, off by %.1f %% in the median", text,
+                    of->runs, of->generation, of->makers, plural((int)of->makers), 100 * of->median)
+              : arena_printf(arena, "%s; none is on a %s GPU, which makes it as wide as a generation left out asks",
+                    text, asked->arch);
+}
+
+const char *sure_peak_sentence(struct arena *arena, const struct sure_numbers *numbers)
+{
+    struct sure_range range = sure_peak(numbers);
+    return arena_printf(arena,
+        "9 of 10 measured peaks of memory lay %s beside the prediction (%" PRId64 " runs of %" PRId64 " makers)",
+        around(arena, &range), numbers->peak_runs, numbers->peak_makers);
+}
+
+const char *sure_ratio_sentence(struct arena *arena, const struct sure_numbers *numbers, bool shared)
+{
+    const struct sure_ratios *of = &numbers->ratios[shared];
+    return arena_printf(arena,
+        "losses in brackets: 9 of 10 measured pairs of two sizes, %s (%" PRId64 " of %" PRId64 " makers)",
+        shared ? "whose ranks share a model" : "data parallelism alone", of->runs, of->makers);
+}
+
+int sure_digits(double low, double high, int most)
+{
+    double half = fabs(high - low) / 2;
+    return half > 0 ? (int)fmin(most, -floor(log10(half / 20))) : most;
+}
