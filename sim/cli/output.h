@@ -3,15 +3,16 @@
 #define FLOPCAST_CLI_OUTPUT_H
 
 #include "cli/vary.h"
-#include "scenario/scenario.h"
+#include "scenario/sure.h"
 #include "store/record.h"
 
 #include <stdio.h>
 
 /* For people: a table; below it the points that are out of memory, what each curve loses from its smallest to its
  * largest cluster, the range of these changes where several curves are readings of one publication, and what the
- * scenario assumes. Of sampled results also median and 90 % interval. */
-void output_table(FILE *out, const struct scenario_set *set, const struct scenario_result *results);
+ * scenario assumes. Of sampled results also median and 90 % interval. Where sure has measurements, the speed is that
+ * given them, and the simulated one stands beside. */
+void output_table(FILE *out, const struct scenario_set *set, const struct scenario_result *results, struct sure *sure);
 
 /* RFC 4180 (lines end in CR LF): the scenario's name, then the cells of store/record.h; empty where not applicable;
  * then swept, what the scenario sweeps, as "train.attention=flash; cluster.gpus=16"; the cells of

@@ -2,7 +2,7 @@
 
 #include "base/files.h"
 #include "cli/words.h"
-#include "scenario/sample.h"
+#include "scenario/identity.h"
 #include "study/causes.h"
 
 #include <inttypes.h>
@@ -131,7 +131,7 @@ static int find_curves(struct curve *curves, const struct view *view)
     int n = view->set->n_points, n_curves = 0, several = 0;
     struct member *members = xcalloc((size_t)n, sizeof *members);
     for (int i = 0; i < n; i++)
-        members[i] = (struct member){record_curve(&view->set->points[i].options), i};
+        members[i] = (struct member){scenario_curve(&view->set->points[i].options), i};
     qsort(members, (size_t)n, sizeof *members, by_key);
     for (int m = 0; m < n; m++) {
         int i = members[m].point;

@@ -346,6 +346,8 @@ static void add_point(struct view *view, struct table *table, int i)
     table_number_as(
         table, "TFLOPS", "/GPU (90 %)", ok ? sure_with_range(arena, range, result->tflops_per_gpu, 2) : "OOM");
     table_mark(table, ok ? TABLE_PLAIN : TABLE_BAD);
+    if (view->sure->measured.n > 0)
+        sure_cell(table, "simulated", "TFLOPS", 0, ok, sure_number(arena, range, result->tflops_per_gpu, 2));
     if (view->folded)
         add_readings(view, table, i, range);
     if (view->sampled) {
@@ -604,11 +606,10 @@ static void print_title(FILE *out, const struct view *view)
     fputc('\n', out);
 }
 
-void output_table(FILE *out, const struct scenario_set *set, const struct scenario_result *results)
+void output_table(FILE *out, const struct scenario_set *set, const struct scenario_result *results, struct sure *sure)
 {
     struct arena arena = ARENA_INIT;
-    struct sure sure = {0};
-    struct view view = {.set = set, .results = results, .arena = &arena, .sure = &sure};
+    struct view view = {.set = set, .results = results, .arena = &arena, .sure = sure};
     view_begin(&view, screen_width(out) == 0);
     view_answer(out, &view);
     print_title(out, &view);
@@ -624,7 +625,6 @@ void output_table(FILE *out, const struct scenario_set *set, const struct scenar
     print_notes(out, &view);
     if (set->points[0].options.assumptions)
         words_assumptions(out, set->points[0].options.assumptions);
-    sure_end(&sure);
     vec_free(&view.vary.options);
     arena_release(&arena);
 }

@@ -2,6 +2,7 @@
 
 #include "base/files.h"
 #include "cli/arguments.h"
+#include "cli/own_runs.h"
 #include "cli/output.h"
 #include "cli/records.h"
 #include "cli/stop.h"
@@ -29,6 +30,7 @@ struct run {
     bool plan, quiet, again;
     int samples;
     struct shard shard;
+    struct own_texts measured;
     struct scenario_uncertainty uncertainty; /* where samples > 0 */
     const char *trace, *chakra;
     VEC(int) trace_ranks;
@@ -69,6 +71,8 @@ static void check(void *self, struct argp_state *state)
         argp_error(state, "--plan simulates nothing that --db could store; leave out one of them");
     if (run->plan && run->trace)
         argp_error(state, "--plan simulates nothing that --trace could show; leave out one of them");
+    if (run->plan && run->measured.texts.n > 0)
+        argp_error(state, "--plan simulates nothing that --measured could correct; leave out one of them");
     if (run->plan && run->samples > 0)
         argp_error(state, "--plan simulates nothing that --samples could repeat; leave out one of them");
     if (run->plan && run->chakra)
@@ -100,6 +104,7 @@ static const struct command_option options[] = {
         OPTION_SET, AT(overrides)},
     {"seed", "N", "The same as --set run.seed=N", OPTION_SEED, AT(overrides)},
     JOB_OPTIONS(struct run),
+    MEASURED_OPTION(struct run),
     {"format", "FORMAT",
         "table (default), csv, with a column for each swept setting, or json; json also holds every setting of a "
         "point, with its unit and whether it comes from a file, from --set or is the default",
@@ -200,13 +205,33 @@ static enum status write_chakra(const char *folder, const struct scenario_point 
     return status;
 }
 
-static void print(const struct run *run, const struct scenario_set *set, const struct scenario_result *results)
+/* A scenario under way. */
+struct work {
+    const struct run *run;
+    struct scenario_set *set;
+    struct scenario_result *results;
+    struct arena *arenas;
+    bool *known, *known_samples;
+    bool *others, *other_samples; /* of other shards; none without --shard */
+    int own_points;
+    struct store_run *stored; /* NULL: no database */
+    struct sure sure;
+    struct own_runs measured;
+    struct waiting *waiting;
+    struct diag diag;   /* of storing, on whatever thread */
+    struct arena texts; /* of measurements */
+};
+
+static void print(const struct run *run, struct work *work)
 {
+    const struct scenario_set *set = work->set;
+    const struct scenario_result *results = work->results;
     bool first = set == run->sets;
     switch (run->format) {
     case RECORDS_TABLE:
         fputs(first ? "" : "\n\n", stdout);
-        output_table(stdout, set, results);
+        output_table(stdout, set, results, &work->sure);
+        own_runs_print(stdout, &work->measured);
         break;
     case RECORDS_CSV:
         if (first)
@@ -220,21 +245,6 @@ static void print(const struct run *run, const struct scenario_set *set, const s
         break;
     }
 }
-
-/* A scenario under way. */
-struct work {
-    const struct run *run;
-    struct scenario_set *set;
-    struct scenario_result *results;
-    struct arena *arenas;
-    bool *known, *known_samples;
-    bool *others, *other_samples; /* of other shards; none without --shard */
-    int own_points;
-    struct store_run *stored; /* NULL: no database */
-    struct sure sure;
-    struct waiting *waiting;
-    struct diag diag; /* of storing, on whatever thread */
-};
 
 static void show_progress(void *self, int done, int total)
 {
@@ -394,7 +404,10 @@ static void simulate(const struct run *run, struct scenario_set *set, struct sto
         .other_samples = xcalloc(n * (size_t)run->samples + 1, sizeof *work.other_samples)};
     if (run->shard.shards > 0)
         leave_to_others(&work);
-    enum status status = simulate_all(&work, store, diag);
+    enum status status =
+        own_runs_simulate(&work.measured, &work.sure, &run->measured, set->file, &run->overrides, &work.texts, diag);
+    if (status == STATUS_OK)
+        status = simulate_all(&work, store, diag);
     bool whole = status == STATUS_OK && !stop_asked() && crew_is_owner(run->crew);
     if (whole)
         sure_set(&work.sure, set->points, work.results, set->n_points);
@@ -403,10 +416,12 @@ static void simulate(const struct run *run, struct scenario_set *set, struct sto
     if (whole && status == STATUS_OK && run->chakra)
         status = write_chakra(run->chakra, &set->points[0], diag);
     if (whole && status == STATUS_OK && !run->quiet)
-        (run->shard.shards > 0 ? say_shard(&work) : print(run, set, work.results));
+        (run->shard.shards > 0 ? say_shard(&work) : print(run, &work));
     for (int i = 0; i < set->n_points; i++)
         arena_release(&work.arenas[i]);
     sure_end(&work.sure);
+    vec_free(&work.measured.list);
+    arena_release(&work.texts);
     free(work.arenas);
     free(work.results);
     free(work.known);

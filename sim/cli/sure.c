@@ -27,8 +27,8 @@ const char *sure_with_range(struct arena *arena, const struct sure_range *range,
     if (!range->known)
         return sure_number(arena, range, value, digits);
     digits = digits_of(range, value, digits);
-    return arena_printf(arena, "%s (%s-%s)", rounded(arena, value, digits), rounded(arena, value * range->low, digits),
-        rounded(arena, value * range->high, digits));
+    return arena_printf(arena, "%s (%s-%s)", rounded(arena, value * range->middle, digits),
+        rounded(arena, value * range->low, digits), rounded(arena, value * range->high, digits));
 }
 
 /* With commas where there are thousands. */
@@ -41,7 +41,8 @@ static const char *said(struct arena *arena, double value, int digits)
 const char *sure_said(struct arena *arena, const struct sure_range *range, double value, const char *of)
 {
     int digits = digits_of(range, value, value < 100 ? 2 : 0);
-    const char *text = arena_printf(arena, "%s %s", said(arena, value, digits), of);
+    const char *text =
+        arena_printf(arena, "%s %s", said(arena, value * (range->known ? range->middle : 1), digits), of);
     return range->known ? arena_printf(arena, "%s (%s to %s)", text, said(arena, value * range->low, digits),
                               said(arena, value * range->high, digits))
                         : text;

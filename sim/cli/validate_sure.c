@@ -24,6 +24,14 @@ void validate_sure_print(FILE *out, const struct validate_table *rows)
             left.rows, left.makers, "", "");
         put_score(out, "as printed", &left.by_terms);
         put_score(out, "one for all jobs", &left.by_constant);
+        const struct sure_given_score *given = &left.given;
+        fprintf(out,
+            "\nwith the smallest row of a curve measured: %d others of %d makers are off by %.1f %% in the median, 9 "
+            "of 10 "
+            "by at\nmost %.1f (%.1f and %.1f without); %.0f %% lie in their intervals, %.0f %% of makers', whose "
+            "median\nwidth is %.0f %%\n",
+            given->rows, given->makers, 100 * given->median, 100 * given->p90, 100 * given->before_median,
+            100 * given->before_p90, 100 * given->covered, 100 * given->covered_makers, 100 * given->width);
     }
     arena_release(&arena);
 }
@@ -33,7 +41,8 @@ void validate_loss_print(FILE *out, const struct validate_table *rows)
     struct validate_loss loss = validate_loss(rows);
     if (loss.n > 0)
         fprintf(out,
-            "\ncurves of DDP and FSDP alone lose %.2f %% of the speed on their smallest cluster, and %.2f are predicted: "
+            "\ncurves of DDP and FSDP alone lose %.2f %% of the speed on their smallest cluster, and %.2f are "
+            "predicted: "
             "%.2f +- %.2f\nare not explained (%d ratios of %d makers, too small in %d)\n",
             100 * loss.measured, 100 * loss.predicted, 100 * (loss.measured - loss.predicted), 100 * loss.std_error,
             loss.n, loss.sources, loss.too_small);
@@ -49,8 +58,8 @@ static void put_page_score(FILE *out, const char *what, const struct sure_score 
 
 static void put_ratios(FILE *out, const char *what, const struct sure_ratios *ratios)
 {
-    fprintf(out, "| ratios of two sizes, %s, per root of a doubling | %" PRId64 " | %" PRId64 " | -%.1f to +%.1f |\n", what,
-        ratios->runs, ratios->makers, 100 * -expm1(-ratios->slower), 100 * expm1(ratios->faster));
+    fprintf(out, "| ratios of two sizes, %s, per root of a doubling | %" PRId64 " | %" PRId64 " | -%.1f to +%.1f |\n",
+        what, ratios->runs, ratios->makers, 100 * -expm1(-ratios->slower), 100 * expm1(ratios->faster));
 }
 
 void validate_sure_page(FILE *out, const struct validate_table *rows)
@@ -62,11 +71,21 @@ void validate_sure_page(FILE *out, const struct validate_table *rows)
         fprintf(out,
             "\n### How sure\n\nIntervals of 90 %% of %d speeds of %d makers, each maker's by the runs of the others "
             "(`sim/validate/sure_fit.h`). *score*: the width and\n20 times what a measurement lies outside, of the "
-            "prediction (Winkler's); less is better.\n\n| interval | inside: rows, %% | makers, %% | width, %%: median | "
+            "prediction (Winkler's); less is better.\n\n| interval | inside: rows, %% | makers, %% | width, %%: median "
+            "| "
             "score: rows | makers |\n|---|--:|--:|--:|--:|--:|\n",
             left.rows, left.makers);
         put_page_score(out, "as printed", &left.by_terms);
         put_page_score(out, "one for all jobs", &left.by_constant);
+        const struct sure_given_score *given = &left.given;
+        fprintf(out,
+            "\nWith the smallest row of a curve as a measurement of one's own (`run --measured`) %d others of %d "
+            "makers are "
+            "off by %.1f %% in the\nmedian, nine of ten by at most %.1f %% (%.1f and %.1f without); %.0f %% of the "
+            "rows lie in "
+            "their intervals, %.0f %% by makers; median width %.0f %%.\n",
+            given->rows, given->makers, 100 * given->median, 100 * given->p90, 100 * given->before_median,
+            100 * given->before_p90, 100 * given->covered, 100 * given->covered_makers, 100 * given->width);
     }
     if (sure_fit(&numbers, rows, &arena)) {
         struct sure_range peak = sure_peak(&numbers);
@@ -75,8 +94,9 @@ void validate_sure_page(FILE *out, const struct validate_table *rows)
         put_ratios(out, "ranks that share a model", &numbers.ratios[1]);
         fprintf(out, "| peaks of memory | %" PRId64 " | %" PRId64 " | %+.1f to %+.1f |\n", numbers.peak_runs,
             numbers.peak_makers, 100 * (peak.low - 1), 100 * (peak.high - 1));
-        fprintf(out, "\nCurves of DDP and FSDP alone lose %.2f +- %.2f points more than predicted (%" PRId64 " ratios of %" PRId64
-                     " makers).\n",
+        fprintf(out,
+            "\nCurves of DDP and FSDP alone lose %.2f +- %.2f points more than predicted (%" PRId64
+            " ratios of %" PRId64 " makers).\n",
             100 * numbers.loss.value, 100 * numbers.loss.std_error, numbers.loss.runs, numbers.loss.makers);
     }
     arena_release(&arena);

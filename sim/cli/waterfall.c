@@ -7,6 +7,7 @@
 #include "cli/vary.h"
 #include "cli/waiting.h"
 #include "cli/words.h"
+#include "scenario/identity.h"
 #include "scenario/sure.h"
 #include "store/study.h"
 
@@ -315,11 +316,11 @@ static void explain_curves(struct explain *explain, const struct scenario_set *s
     int n = 0;
     vary_find_unnamed(&explain->vary, set, &explain->arena);
     for (int i = 0; i < set->n_points; i++) {
-        uint64_t curve = record_curve(&set->points[i].options);
+        uint64_t curve = scenario_curve(&set->points[i].options);
         int small = i, large = i;
         bool opens = true;
         for (int j = 0; j < set->n_points; j++) {
-            if (record_curve(&set->points[j].options) != curve)
+            if (scenario_curve(&set->points[j].options) != curve)
                 continue;
             opens = opens && j >= i;
             if (set->points[j].options.cluster.gpus < set->points[small].options.cluster.gpus)

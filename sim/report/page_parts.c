@@ -17,7 +17,8 @@ enum { GPU, NARROW_GPUS, NARROW_LOW, NARROW_HIGH, WIDE_GPUS, WIDE_LOW, WIDE_HIGH
 
 static struct sure_range range_at(const struct html_rows *rows, int row, int low, int high)
 {
-    return (struct sure_range){true, strtod(html_cell(rows, row, low), NULL), strtod(html_cell(rows, row, high), NULL)};
+    return (struct sure_range){
+        true, strtod(html_cell(rows, row, low), NULL), strtod(html_cell(rows, row, high), NULL), 1};
 }
 
 static const char *arch_of(struct arena *arena, const char *gpu)

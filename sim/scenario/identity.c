@@ -126,3 +126,23 @@ uint64_t scenario_digest_label(uint64_t digest, const struct scenario_point *poi
     digest = digest_number(digest, published->peak_reserved_bytes);
     return digest_word(digest, published->oom);
 }
+
+uint64_t scenario_curve(const struct scenario *options)
+{
+    /* The printed form leaves out padding, pointers and origins, and follows the table when options are added. */
+    struct scenario alike = *options;
+    alike.cluster.gpus = 0;
+    if (alike.strategy.train.global_batch > 0) /* each rank's share of it follows from the GPUs */
+        alike.strategy.train.device_batch = 0;
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+    BUG_IF(!out, "open_memstream failed");
+    config_write_json(out, &scenario_table, &alike, NULL);
+    fclose(out);
+    uint64_t digest = DIGEST_INIT;
+    for (size_t i = 0; i < n; i++)
+        digest = digest_word(digest, (unsigned char)text[i]);
+    free(text);
+    return digest;
+}

@@ -45,6 +45,9 @@ struct scenario_share {
 /* A result without what is in an arena; its samples stay. */
 struct scenario_result scenario_summary(const struct scenario_result *result);
 
+/* Of everything in the options but the GPU count: points with the same one lie on one scaling curve. */
+uint64_t scenario_curve(const struct scenario *options);
+
 /* The rest of a point: how it is called and what it is compared with. */
 uint64_t scenario_digest_label(uint64_t digest, const struct scenario_point *point);
 

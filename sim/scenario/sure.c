@@ -2,7 +2,9 @@
 #include "scenario/sure.h"
 
 #include "base/files.h"
+#include "scenario/identity.h"
 
+#include <gsl/gsl_linalg.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -95,6 +97,17 @@ static const struct config_field peak_fields[] = {
 };
 static const struct config_table peak_table = CONFIG_TABLE("intervals of peaks", peak_fields);
 
+#define ALIKE(key_, kin, help_) PLAIN(key_, numbers.alike[kin], help_, 0, 1)
+static const struct config_field measured_fields[] = {
+    ALIKE("maker", SURE_MAKER, "How alike errors of one maker are: the slope of one over another."),
+    ALIKE("model", SURE_MODEL, "The same of one model, GPU and framework."),
+    ALIKE("layout", SURE_LAYOUT, "The same of one strategy with the same axes of parallelism."),
+    ALIKE("job", SURE_JOB, "The same of jobs that differ by a doubling of GPUs alone."),
+    PLAIN("wider", numbers.given_wider, "Times as wide as jointly normal errors are.", 0, 100),
+};
+static const struct config_table measured_table =
+    CONFIG_TABLE("what a measurement says of other jobs", measured_fields);
+
 static const struct config_field file_fields[] = {
     {.key = "speed", .type = FIELD_SECTION, .section = &speed_table, .help = "Of tokens/s and TFLOPS of a GPU."},
     {.key = "ratio", .type = FIELD_SECTION, .section = &ratio_table, .help = "Of speeds on two numbers of GPUs."},
@@ -106,6 +119,10 @@ static const struct config_field file_fields[] = {
         .type = FIELD_SECTION,
         .section = &loss_table,
         .help = "What curves of DDP and FSDP lose beyond what is predicted."},
+    {.key = "measured",
+        .type = FIELD_SECTION,
+        .section = &measured_table,
+        .help = "What errors of jobs of one maker have in common."},
     {.key = "peak", .type = FIELD_SECTION, .section = &peak_table, .help = "Of the peak of memory."},
     {CONFIG_FIELD("generations", FIELD_NODE, struct sure_file, generations, "Errors of runs by GPU generation."),
         .required = true},
@@ -177,7 +194,7 @@ enum status sure_load(struct sure_numbers *out, const char *path, struct arena *
 
 static struct sure_range range_of(double low, double high)
 {
-    return (struct sure_range){.known = true, .low = exp(-low), .high = exp(high)};
+    return (struct sure_range){.known = true, .low = exp(-low), .high = exp(high), .middle = 1};
 }
 
 struct sure_range sure_speed(const struct sure_numbers *numbers, const struct sure_terms *terms, bool known)
@@ -187,6 +204,52 @@ struct sure_range sure_speed(const struct sure_numbers *numbers, const struct su
         sums[i >= SURE_SLOWER_TERMS] += numbers->of[i] * terms->of[i];
     double wider[2] = {known ? 1 : numbers->new_slower, known ? 1 : numbers->new_faster};
     return range_of(numbers->slower * exp(sums[0]) * wider[0], numbers->faster * exp(sums[1]) * wider[1]);
+}
+
+/* ---- with a measurement ---- */
+
+/* What errors of the same job on the same GPUs have in common: all but what a run itself varies by. */
+static const double SAME_JOB = 0.98;
+
+double sure_alike(const struct sure_numbers *numbers, enum sure_kin kin, double doublings)
+{
+    if (kin != SURE_JOB)
+        return numbers->alike[kin];
+    double floor = numbers->alike[SURE_LAYOUT], rest = SAME_JOB - floor;
+    double a_doubling = rest > 0 ? fmin(fmax((numbers->alike[SURE_JOB] - floor) / rest, 0), 1) : 0;
+    return floor + rest * pow(a_doubling, fabs(doublings));
+}
+
+double sure_scaled(const struct sure_range *range, double error)
+{
+    double half = error < 0 ? -log(range->low) : log(range->high);
+    return half > 0 ? error / half : 0;
+}
+
+void sure_given(struct sure_range *range, const struct sure_numbers *numbers, int n, const double *scaled,
+    const double *with, const double *among)
+{
+    size_t size = (size_t)n;
+    gsl_matrix *covariance = gsl_matrix_alloc(size, size);
+    gsl_vector *weights = gsl_vector_alloc(size);
+    for (size_t i = 0; i < size; i++) {
+        gsl_vector_set(weights, i, with[i]);
+        for (size_t j = 0; j < size; j++)
+            gsl_matrix_set(covariance, i, j, i == j ? 1 : among[i * size + j]);
+    }
+    gsl_linalg_cholesky_decomp1(covariance);
+    gsl_linalg_cholesky_svx(covariance, weights);
+    double mean = 0, explained = 0;
+    for (int i = 0; i < n; i++) {
+        mean += gsl_vector_get(weights, (size_t)i) * scaled[i];
+        explained += gsl_vector_get(weights, (size_t)i) * with[i];
+    }
+    gsl_matrix_free(covariance);
+    gsl_vector_free(weights);
+    double slower = -log(range->low), faster = log(range->high), shift = mean * (mean < 0 ? slower : faster),
+           spread = fmin(1, numbers->given_wider * sqrt(fmax(0, 1 - explained)));
+    *range = range_of(slower * spread - shift, faster * spread + shift);
+    range->middle = exp(shift);
 }
 
 struct sure_range sure_ratio(const struct sure_numbers *numbers, bool shared, double doublings)
@@ -253,6 +316,64 @@ static double width_of(const struct sure_range *range)
     return range->high - range->low;
 }
 
+static struct sure_range range_without(struct sure *sure, const struct scenario_point *point, double mfu)
+{
+    const struct scenario *options = &point->options;
+    struct sure_terms terms = sure_terms(mfu, precision_names[options->strategy.train.precision],
+        (double)options->cluster.gpus / (double)hw_gpus_per_node(&point->hw), point->hw.gpu.arch,
+        options->strategy.parallelism.model.tensor > 1);
+    return sure_speed(&sure->numbers, &terms, sure_evidence(&sure->numbers, point->hw.gpu.arch) != NULL);
+}
+
+static bool same_axes(const struct strategy_options *a, const struct strategy_options *b)
+{
+    const struct parallelism_options *p = &a->parallelism, *q = &b->parallelism;
+    return a->kind == b->kind && (p->model.tensor > 1) == (q->model.tensor > 1) &&
+           (p->model.context > 1) == (q->model.context > 1) && (p->model.expert > 1) == (q->model.expert > 1) &&
+           (p->pipeline > 1) == (q->pipeline > 1);
+}
+
+static double alike(const struct sure *sure, const struct scenario_point *a, const struct scenario_point *b)
+{
+    bool model = strcmp(a->model.shape.name, b->model.shape.name) == 0 && strcmp(a->hw.gpu.name, b->hw.gpu.name) == 0,
+         layout = model && same_axes(&a->options.strategy, &b->options.strategy),
+         job = layout && scenario_curve(&a->options) == scenario_curve(&b->options);
+    return sure_alike(&sure->numbers,
+        job      ? SURE_JOB
+        : layout ? SURE_LAYOUT
+        : model  ? SURE_MODEL
+                 : SURE_MAKER,
+        log2((double)a->options.cluster.gpus / (double)b->options.cluster.gpus));
+}
+
+static void give(struct sure_range *range, const struct sure *sure, const struct scenario_point *point)
+{
+    size_t n = (size_t)sure->measured.n;
+    double *scaled = xcalloc(n, sizeof *scaled), *with = xcalloc(n, sizeof *with),
+           *among = xcalloc(n * n, sizeof *among);
+    for (size_t i = 0; i < n; i++) {
+        const struct sure_measured *measured = &sure->measured.at[i];
+        scaled[i] = sure_scaled(&measured->range, log(measured->ratio));
+        with[i] = alike(sure, point, measured->point);
+        for (size_t j = 0; j < n; j++)
+            among[i * n + j] = alike(sure, measured->point, sure->measured.at[j].point);
+    }
+    sure_given(range, &sure->numbers, (int)n, scaled, with, among);
+    free(scaled);
+    free(with);
+    free(among);
+}
+
+struct sure_range sure_measure(
+    struct sure *sure, const struct scenario_point *point, const struct scenario_result *predicted, double ratio)
+{
+    read_file(sure);
+    struct sure_range range = sure->known ? range_without(sure, point, predicted->mfu) : (struct sure_range){0};
+    if (sure->known)
+        vec_push(&sure->measured, (struct sure_measured){point, ratio, range});
+    return range;
+}
+
 const struct sure_range *sure_of_speed(struct sure *sure, const struct scenario_point *point, double mfu)
 {
     read_file(sure);
@@ -260,13 +381,12 @@ const struct sure_range *sure_of_speed(struct sure *sure, const struct scenario_
     *out = (struct sure_range){0};
     if (!sure->known)
         return out;
-    const struct scenario *options = &point->options;
     struct sure_asked *asked = asked_of(sure, point->hw.gpu.arch);
-    int64_t gpus = options->cluster.gpus;
-    struct sure_terms terms = sure_terms(mfu, precision_names[options->strategy.train.precision],
-        (double)gpus / (double)hw_gpus_per_node(&point->hw), point->hw.gpu.arch,
-        options->strategy.parallelism.model.tensor > 1);
-    *out = sure_speed(&sure->numbers, &terms, asked->evidence != NULL);
+    int64_t gpus = point->options.cluster.gpus;
+    *out = range_without(sure, point, mfu);
+    asked->given = sure->measured.n > 0;
+    if (asked->given)
+        give(out, sure, point);
     if (!asked->widest.known || width_of(out) > width_of(&asked->widest)) {
         asked->widest = *out;
         asked->widest_gpus = gpus;
@@ -335,6 +455,7 @@ void sure_end(struct sure *sure)
     if (!sure->read)
         return;
     vec_free(&sure->asked);
+    vec_free(&sure->measured);
     arena_release(&sure->arena);
 }
 
@@ -350,6 +471,8 @@ const char *sure_sentence(struct arena *arena, const struct sure_numbers *number
     if (strcmp(narrow, wide) != 0)
         text = arena_printf(arena, "%s on %" PRId64 " GPU%s, %s on %" PRId64, text, asked->widest_gpus,
             plural((int)asked->widest_gpus), narrow, asked->narrowest_gpus);
+    if (asked->given)
+        text = arena_printf(arena, "%s, given what was measured", text);
     text = arena_printf(arena, "%s: %" PRId64 " runs of %" PRId64 " makers, each predicted without its own", text,
         numbers->runs, numbers->makers);
     const struct sure_evidence *of = asked->evidence;

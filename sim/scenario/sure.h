@@ -17,6 +17,12 @@
  *
  * Of a peak of memory: the logarithm of measured / predicted by quantiles of runs, makers alike.
  *
+ * With a measurement of one's own (sure_measure): errors of one maker go together. The file has by how much, of jobs
+ * of one maker (enum sure_kin), as the slope of one error over another. Errors over the half widths of their intervals
+ * are taken as jointly normal with these correlations, an own part that nothing else shares (measurements vary, too);
+ * a prediction is then shifted by the conditional mean, and its interval is narrower by the conditional standard
+ * deviation, times what left-out makers ask for (given_wider).
+ *
  * Ignored: framework, model, batch and sequence beyond what they do to MFU. Luck of a run and errors of numbers are in
  * the runs' errors themselves. */
 #ifndef FLOPCAST_SCENARIO_SURE_H
@@ -41,6 +47,14 @@ struct sure_terms {
 /* mfu: a fraction; nodes: of the job, 1 at least in effect; precision and arch as precision_names and hw_archs. */
 struct sure_terms sure_terms(double mfu, const char *precision, double nodes, const char *arch, bool tensor);
 
+enum sure_kin {
+    SURE_MAKER,  /* of one maker, or user */
+    SURE_MODEL,  /* of one model, GPU and framework, too */
+    SURE_LAYOUT, /* in the same strategy with the same axes of parallelism, too */
+    SURE_JOB,    /* which differ in the number of GPUs alone */
+    SURE_KINS
+};
+
 struct sure_evidence { /* errors |predicted / measured - 1| of runs on one generation */
     const char *generation;
     int64_t runs, makers;
@@ -59,6 +73,7 @@ struct sure_numbers {
         int64_t runs, makers;
         double value, std_error; /* shares of the speed on the smallest cluster; below 0: curves lose less */
     } loss;
+    double alike[SURE_KINS], given_wider; /* of SURE_JOB by one doubling of GPUs */
     int64_t peak_runs, peak_makers;
     double peak[SURE_QUANTILES];
     struct sure_evidence *generations; /* in the arena */
@@ -67,10 +82,11 @@ struct sure_numbers {
 extern const struct config_table sure_table;
 enum status sure_load(struct sure_numbers *out, const char *path, struct arena *arena, struct diag *diag);
 
-/* Factors of a prediction between which nine of ten measurements are: at most 1, and at least 1. */
+/* Factors of a prediction: between low and high are nine of ten measurements, half of them above middle, which is 1
+ * unless something was measured. */
 struct sure_range {
     bool known;
-    double low, high;
+    double low, high, middle;
 };
 /* known: runs of the job's generation were measured. */
 struct sure_range sure_speed(const struct sure_numbers *numbers, const struct sure_terms *terms, bool known);
@@ -79,6 +95,14 @@ struct sure_range sure_peak(const struct sure_numbers *numbers);
 /* The share of cases in which a job with this predicted peak stays within the capacity; between the outermost
  * quantiles, so 5 to 95 %. */
 double sure_fits(const struct sure_numbers *numbers, double peak, double capacity);
+/* The correlation of the errors of two jobs; doublings: of GPUs between them, of SURE_JOB. */
+double sure_alike(const struct sure_numbers *numbers, enum sure_kin kin, double doublings);
+/* What n measurements make of a range. scaled: their errors by sure_scaled(); with: how alike they are to the job;
+ * among: to each other, n x n. */
+void sure_given(struct sure_range *range, const struct sure_numbers *numbers, int n, const double *scaled,
+    const double *with, const double *among);
+/* ln(measured / predicted) over the half of the range that it lies in. */
+double sure_scaled(const struct sure_range *range, double error);
 /* Of this generation (hw_archs); NULL: no run. */
 const struct sure_evidence *sure_evidence(const struct sure_numbers *numbers, const char *arch);
 
@@ -90,13 +114,24 @@ struct sure {
     struct sure_numbers numbers;
     VEC(struct sure_asked *) asked;  /* each generation once, in the order in which it was asked */
     bool asked_peak, asked_ratio[2]; /* of sure_numbers.ratios */
+    VEC(struct sure_measured) measured;
+};
+struct sure_measured {
+    const struct scenario_point *point;
+    double ratio;            /* measured / predicted speed */
+    struct sure_range range; /* without any measurement */
 };
 struct sure_asked {
     const char *arch;
     const struct sure_evidence *evidence; /* NULL: no run */
     struct sure_range narrowest, widest;  /* of the points that were asked for */
     int64_t narrowest_gpus, widest_gpus;  /* their GPUs */
+    bool given;                           /* what was measured */
 };
+/* A measurement of one's own, for all that is asked for afterwards. The point must live as long as sure. Returns its
+ * range without any measurement. */
+struct sure_range sure_measure(
+    struct sure *sure, const struct scenario_point *point, const struct scenario_result *predicted, double ratio);
 /* Lives as long as sure. mfu: what the point's simulation gave. */
 const struct sure_range *sure_of_speed(struct sure *sure, const struct scenario_point *point, double mfu);
 const struct sure_range *sure_of_peak(struct sure *sure);

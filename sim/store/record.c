@@ -2,6 +2,7 @@
 
 #include "base/digest.h"
 #include "scenario/energy.h"
+#include "scenario/identity.h"
 #include "scenario/sample.h"
 
 #include <inttypes.h>
@@ -106,7 +107,7 @@ GET(published_allocated, REAL(published->found && published->peak_allocated_byte
 GET(published_reserved, REAL(published->found && published->peak_reserved_bytes > 0, published->peak_reserved_bytes))
 GET(published_oom, published->found ? INT(published->oom) : TEXT(NULL))
 GET(ranks_simulated, INT(s->result->exec.ranks_simulated))
-GET(curve, hexadecimal(record->curve, record_curve(&s->point->options)))
+GET(curve, hexadecimal(record->curve, scenario_curve(&s->point->options)))
 GET(digest, hexadecimal(record->digest, s->result->exec.digest))
 GET(gpu_power, REAL(ok(s), scenario_energy(s->point, s->result).gpu_power_w))
 GET(energy_per_token, REAL(ok(s), scenario_energy(s->point, s->result).per_token_j))
@@ -320,24 +321,4 @@ void record_fill_deviation(struct record *out, const struct scenario_point *poin
     add_deviation(out, "tflops_deviation", ok, result->tflops_per_gpu, published->tflops_per_gpu);
     add_deviation(out, "peak_allocated_deviation", ok, memory->peak_allocated_bytes, published->peak_allocated_bytes);
     add_deviation(out, "peak_reserved_deviation", ok, memory->peak_reserved_bytes, published->peak_reserved_bytes);
-}
-
-uint64_t record_curve(const struct scenario *options)
-{
-    /* The printed form leaves out padding, pointers and origins, and follows the table when options are added. */
-    struct scenario alike = *options;
-    alike.cluster.gpus = 0;
-    if (alike.strategy.train.global_batch > 0) /* each rank's share of it follows from the GPUs */
-        alike.strategy.train.device_batch = 0;
-    char *text = NULL;
-    size_t n = 0;
-    FILE *out = open_memstream(&text, &n);
-    BUG_IF(!out, "open_memstream failed");
-    config_write_json(out, &scenario_table, &alike, NULL);
-    fclose(out);
-    uint64_t digest = DIGEST_INIT;
-    for (size_t i = 0; i < n; i++)
-        digest = digest_word(digest, (unsigned char)text[i]);
-    free(text);
-    return digest;
 }

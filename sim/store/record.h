@@ -107,7 +107,4 @@ void record_fill_band(struct record *out, const struct scenario_result *result);
 void record_fill_deviation(
     struct record *out, const struct scenario_point *point, const struct scenario_result *result);
 
-/* Fingerprint of everything in the options but the GPU count: points with the same one lie on one scaling curve. */
-uint64_t record_curve(const struct scenario *options);
-
 #endif

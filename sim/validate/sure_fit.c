@@ -4,6 +4,7 @@
 
 #include "base/file_write.h"
 #include "base/files.h"
+#include "validate/sure_kin.h"
 
 #include <gsl/gsl_multimin.h>
 #include <gsl/gsl_sort.h>
@@ -16,17 +17,6 @@
 static const double WANTED = 0.9, MOST_WANTED = 0.995; /* of measurements inside */
 static const double CLIP = 1, SMOOTH = 0.01, RIDGE = 1e-4, FIRST_SCALE = 0.18, PENALTY = 20;
 enum { GENERATION_LEAST = 3, MOST_STEPS = 200 };
-
-struct sure_row {
-    double error; /* ln(measured / predicted) */
-    struct sure_terms terms;
-    const char *arch;
-    int maker, at; /* the first row of the maker; of the table */
-};
-struct sure_rows {
-    struct sure_row *list;
-    int n;
-};
 
 /* ---- rows ---- */
 
@@ -138,8 +128,7 @@ static int weigh(
     return makers;
 }
 
-/* The smallest value with at least this share of the weight at or below it. */
-static double quantile(const double *values, const double *weights, int n, double share)
+double sure_quantile(const double *values, const double *weights, int n, double share)
 {
     size_t *order = xcalloc((size_t)n + 1, sizeof *order);
     gsl_sort_index(order, values, 1, (size_t)n);
@@ -242,7 +231,7 @@ static double times_wider(
         struct sure_range range = sure_speed(numbers, &rows->list[i].terms, true);
         needs[i] = rows->list[i].error / (faster ? log(range.high) : log(range.low));
     }
-    double wider = quantile(needs, weights, rows->n, share);
+    double wider = sure_quantile(needs, weights, rows->n, share);
     free(needs);
     return fmax(wider, 0);
 }
@@ -320,8 +309,8 @@ static struct sure_ratios fit_ratios(const struct sure_rows *ratios, double *wei
     const double beyond = (1 - WANTED) / 2;
     for (int i = 0; i < ratios->n; i++)
         values[i] = ratios->list[i].error;
-    return (struct sure_ratios){ratios->n, makers, fmax(0, -quantile(values, weights, ratios->n, beyond)),
-        fmax(0, quantile(values, weights, ratios->n, 1 - beyond))};
+    return (struct sure_ratios){ratios->n, makers, fmax(0, -sure_quantile(values, weights, ratios->n, beyond)),
+        fmax(0, sure_quantile(values, weights, ratios->n, 1 - beyond))};
 }
 
 bool sure_fit(struct sure_numbers *out, const struct validate_table *table, struct arena *arena)
@@ -347,7 +336,11 @@ bool sure_fit(struct sure_numbers *out, const struct validate_table *table, stru
         for (int i = 0; i < peaks.n; i++)
             values[i] = peaks.list[i].error;
         for (int q = 0; q < SURE_QUANTILES; q++)
-            out->peak[q] = quantile(values, weights, peaks.n, (q + 1.0) / (SURE_QUANTILES + 1));
+            out->peak[q] = sure_quantile(values, weights, peaks.n, (q + 1.0) / (SURE_QUANTILES + 1));
+        struct sure_kins kins = {0};
+        sure_kins_find(&kins, table, &speeds);
+        sure_kins_fit(out, &kins, &speeds, -1);
+        sure_kins_free(&kins);
     }
     free(weights);
     free(values);
@@ -415,6 +408,8 @@ struct sure_left_out sure_leave_out(const struct validate_table *table, struct a
     memset(out.ranges, 0, ((size_t)n + 1) * sizeof *out.ranges);
     bool *done = xcalloc((size_t)rows.n + 1, sizeof *done);
     double *weights = xcalloc((size_t)rows.n + 1, sizeof *weights);
+    struct sure_kins kins = {0};
+    sure_kins_find(&kins, table, &rows);
     struct sure_range *ranges[2];
     for (int terms = 0; terms <= 1; terms++)
         ranges[terms] = ARENA_ARRAY(arena, struct sure_range, rows.n + 1);
@@ -429,6 +424,10 @@ struct sure_left_out sure_leave_out(const struct validate_table *table, struct a
             for (int i = first; i < rows.n; i++)
                 if (rows.list[i].maker == maker)
                     ranges[terms][i] = sure_speed(&numbers, &rows.list[i].terms, true);
+            if (terms) {
+                sure_kins_fit(&numbers, &kins, &rows, maker);
+                sure_kins_apply(&kins, &numbers, &rows, maker);
+            }
         }
         for (int i = first; i < rows.n; i++)
             done[i] |= rows.list[i].maker == maker;
@@ -438,7 +437,9 @@ struct sure_left_out sure_leave_out(const struct validate_table *table, struct a
         out.by_terms = score_all(&rows, ranges[1], n, out.covers);
         for (int i = 0; i < rows.n; i++)
             out.ranges[rows.list[i].at] = ranges[1][i];
+        out.given = sure_kins_score(&kins, &rows);
     }
+    sure_kins_free(&kins);
     free(weights);
     free(done);
     return out;
@@ -494,6 +495,9 @@ enum status sure_write(const char *path, const struct sure_numbers *numbers, str
     }
     fprintf(out, "loss:\n  runs: %" PRId64 "\n  makers: %" PRId64 "\n  value: %.2f %%\n  std_error: %.2f %%\n",
         numbers->loss.runs, numbers->loss.makers, 100 * numbers->loss.value, 100 * numbers->loss.std_error);
+    fprintf(out, "measured:\n  maker: %.2f\n  model: %.2f\n  layout: %.2f\n  job: %.2f\n  wider: %.2f\n",
+        numbers->alike[SURE_MAKER], numbers->alike[SURE_MODEL], numbers->alike[SURE_LAYOUT], numbers->alike[SURE_JOB],
+        numbers->given_wider);
     fprintf(out, "peak:\n  runs: %" PRId64 "\n  makers: %" PRId64 "\n  quantiles: [", numbers->peak_runs,
         numbers->peak_makers);
     for (int q = 0; q < SURE_QUANTILES; q++)

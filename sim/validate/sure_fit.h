@@ -12,6 +12,10 @@
  * new_slower, new_faster: of each generation with GENERATION_LEAST makers and more, left out, by how many times a side
  * that the others give must be wider to hold 95 % of its makers' weight; the largest of them, 1 at least.
  *
+ * What errors of one maker have in common (alike): the slope of one error over another by least absolute values, over
+ * pairs of rows of a maker, makers alike; of pairs that do not share a curve some thousand a maker. given_wider: what
+ * the smallest rows of curves, taken as measured, ask of the others' intervals to hold 90 %.
+ *
  * Ratios (of rows to the smallest of their curve, per root of a doubling) and peaks: quantiles alone, as no more than
  * 7 to 13 makers have them, of which the room for one more would be the most extreme row.
  *
@@ -32,8 +36,14 @@ struct sure_score {
     double covered_rows, covered_makers;    /* shares inside: of rows, and the mean over makers of theirs */
     double score_rows, score_makers, width; /* width: the median, a fraction of the prediction */
 };
+/* Of curves of two sizes and more the smallest measured, the others given that: errors |predicted / measured - 1|. */
+struct sure_given_score {
+    int rows, makers;
+    double before_median, before_p90, median, p90, covered, covered_makers, width; /* width: the median */
+};
 struct sure_left_out { /* each maker's rows by the file that the others make */
     int rows, makers;
+    struct sure_given_score given;
     struct sure_score by_terms, by_constant;
     bool *covers;              /* by_terms, of a row of the table; false also where the row does not count */
     struct sure_range *ranges; /* the same; known: the row counts */

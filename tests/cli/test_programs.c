@@ -31,7 +31,9 @@ static void each_program_has_a_line(void **state)
         sample.results[0].exec.programs = programs;
         sample.results[0].exec.n_programs = 1 + several;
         sample.results[0].exec.fullest = several;
-        output_table(out, &sample.set, sample.results);
+        struct sure sure = {0};
+        output_table(out, &sample.set, sample.results, &sure);
+        sure_end(&sure);
         fclose(out);
         assert_true((strstr(text, "by program:") != NULL) == several);
         assert_true((strstr(text, "exposed comm     bubble") != NULL) == several); /* of pipelines, beside each other */
@@ -64,7 +66,9 @@ static void alike_ones_share_a_line(void **state)
         sample.results[0].exec.programs = programs;
         sample.results[0].exec.n_programs = n;
         sample.results[0].exec.fullest = 5;
-        output_table(out, &sample.set, sample.results);
+        struct sure sure = {0};
+        output_table(out, &sample.set, sample.results, &sure);
+        sure_end(&sure);
         fclose(out);
         assert_true((strstr(text, "0 to 3   1.0000") != NULL) == (n == 6));
         assert_true((strstr(text, " 4   5.0000") != NULL) == (n == 6));

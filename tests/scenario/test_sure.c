@@ -99,9 +99,42 @@ static void what_is_wrong_with_a_file(void **state)
     }
 }
 
+/* Of one measurement the mean and the variance are those of two jointly normal numbers; a second one on the same job
+ * adds little, one that is not alike nothing. */
+static void measurements_by_closed_form(void **state)
+{
+    (void)state;
+    struct sure_numbers numbers = {
+        .alike = {[SURE_MAKER] = 0, [SURE_MODEL] = 0.2, [SURE_LAYOUT] = 0.5, [SURE_JOB] = 0.8}, .given_wider = 1};
+    const struct sure_range before = {true, exp(-0.2), exp(0.3), 1};
+    struct sure_range range = before;
+    double scaled[] = {sure_scaled(&before, -0.1), 2}, with[] = {0.8, 0}, among[] = {1, 0, 0, 1};
+    assert_near(scaled[0], -0.5, 1e-12);
+    assert_near(sure_scaled(&before, 0.15), 0.5, 1e-12);
+    sure_given(&range, &numbers, 1, scaled, with, among);
+    assert_near(log(range.middle), 0.8 * -0.5 * 0.2, 1e-12);
+    assert_near(log(range.low / range.middle), -0.2 * 0.6, 1e-12);
+    assert_near(log(range.high / range.middle), 0.3 * 0.6, 1e-12);
+    struct sure_range two = before;
+    sure_given(&two, &numbers, 2, scaled, with, among); /* the second says nothing of this job */
+    assert_near(two.middle, range.middle, 1e-12);
+    assert_near(two.high, range.high, 1e-12);
+    numbers.given_wider = 10; /* no measurement makes an interval wider */
+    range = before;
+    sure_given(&range, &numbers, 1, scaled, with, among);
+    assert_near(log(range.high / range.low), 0.5, 1e-12);
+    /* By doublings from what a run shares with itself down to jobs of the same layout. */
+    assert_near(sure_alike(&numbers, SURE_JOB, 0), 0.98, 1e-12);
+    assert_near(sure_alike(&numbers, SURE_JOB, 1), 0.8, 1e-12);
+    assert_near(sure_alike(&numbers, SURE_JOB, -1), 0.8, 1e-12);
+    assert_near(sure_alike(&numbers, SURE_JOB, 40), 0.5, 1e-6);
+    assert_near(sure_alike(&numbers, SURE_MODEL, 3), 0.2, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(measurements_by_closed_form),
         cmocka_unit_test(speeds),
         cmocka_unit_test(ratios_and_peaks),
         cmocka_unit_test(digits),

@@ -1,4 +1,5 @@
 #include "store/record.h"
+#include "scenario/identity.h"
 #include "store/validation.h"
 
 #include "sample.h"
@@ -195,16 +196,16 @@ static void curve_ignores_only_the_gpu_count(void **state)
     (void)state;
     sample_init(&sample);
     struct scenario other = sample.points[0].options;
-    uint64_t curve = record_curve(&other);
+    uint64_t curve = scenario_curve(&other);
     other.cluster.gpus = 512;
-    assert_true(record_curve(&other) == curve);
+    assert_true(scenario_curve(&other) == curve);
     other.strategy.train.global_batch = 1024; /* shared out over the GPUs */
     other.strategy.train.device_batch = 2;
-    curve = record_curve(&other);
+    curve = scenario_curve(&other);
     other.strategy.train.device_batch = 4;
-    assert_true(record_curve(&other) == curve);
+    assert_true(scenario_curve(&other) == curve);
     other.strategy.fsdp.limit_all_gathers = !other.strategy.fsdp.limit_all_gathers;
-    assert_true(record_curve(&other) != curve);
+    assert_true(scenario_curve(&other) != curve);
 }
 
 int main(void)

@@ -51,6 +51,9 @@ static void the_file_is_what_the_runs_give(void **state)
         assert_near(filed.ratios[shared].faster, found.ratios[shared].faster, 1e-4);
     }
     assert_near(filed.loss.value, found.loss.value, 1e-4);
+    for (int kin = 0; kin < SURE_KINS; kin++)
+        assert_near(filed.alike[kin], found.alike[kin], 0.01);
+    assert_near(filed.given_wider, found.given_wider, 0.01);
     for (int q = 0; q < SURE_QUANTILES; q++)
         assert_near(filed.peak[q], found.peak[q], 1e-3);
     assert_int_equal(filed.n_generations, found.n_generations);
@@ -71,6 +74,11 @@ static void it_holds_for_makers_that_are_left_out(void **state)
     assert_true(left.by_terms.score_rows <= left.by_constant.score_rows);
     assert_true(left.by_terms.covered_makers >= 0.87 && left.by_terms.covered_makers <= 0.93);
     assert_true(left.by_terms.width <= 0.43);
+    const struct sure_given_score *given = &left.given;
+    printf("given the smallest of a curve: %d rows, %.1f %% median, %.1f %% inside\n", given->rows, 100 * given->median,
+        100 * given->covered);
+    assert_true(given->median <= 0.6 * given->before_median && given->p90 < given->before_p90);
+    assert_true(given->covered >= 0.85 && given->covered <= 0.95 && given->width < 0.6 * left.by_terms.width);
     struct {
         const char *framework;
         int rows, covered;
