@@ -73,10 +73,14 @@ static void put_summary(FILE *out, const struct validate_page *page, struct diag
     int stale = 0;
     for (int i = 0; i < rows->rows.n; i++)
         stale += rows->rows.at[i].stale;
-    if (blind.first.n_errors > 0)
-        fprintf(out, "**Why believe it?** %s published runs were predicted blind: median error %s %%.\n",
-            whole(&arena, blind.first.n_errors), percent(&arena, blind.first.median));
-    else
+    if (blind.first.n_errors > 0) {
+        enum { NEWEST = 100 };
+        struct validate_summary newest = validate_first_sight_newest(rows, in_group, &rest, NEWEST);
+        fprintf(out,
+            "**Why believe it?** %s published runs were predicted blind: median error %s %%, of the newest %s %s %%.\n",
+            whole(&arena, blind.first.n_errors), percent(&arena, blind.first.median), whole(&arena, newest.n_errors),
+            percent(&arena, newest.median));
+    } else
         fputs("**Why believe it?** No published run was predicted blind.\n", out);
     fprintf(out, "Today %s that no fit rests on are at %s %%, after changes that were made with errors in view",
         whole(&arena, today.n_errors), percent(&arena, today.median));

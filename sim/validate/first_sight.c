@@ -184,3 +184,43 @@ struct validate_first_sight validate_first_sight_summarise(const struct validate
     vec_free(&rows.rows);
     return summary;
 }
+
+enum { DATE = 10 };
+
+static const char *date_of(const struct validate_row *row)
+{
+    const char *slash = row->has_first_sight ? strrchr(row->first_sight_file, '/') : NULL;
+    return slash ? slash + 1 : "";
+}
+
+struct newest {
+    bool (*wanted)(const struct validate_row *row, const void *self);
+    const void *self;
+    const char *since;
+};
+
+static bool in_newest(const struct validate_row *row, const void *self)
+{
+    const struct newest *newest = self;
+    return newest->wanted(row, newest->self) && strncmp(date_of(row), newest->since, DATE) >= 0;
+}
+
+struct validate_summary validate_first_sight_newest(const struct validate_table *table,
+    bool (*wanted)(const struct validate_row *row, const void *self), const void *self, int least)
+{
+    struct newest newest = {wanted, self, "9"};
+    struct validate_summary summary = {0};
+    for (bool older = true; older && summary.n_errors < least;) {
+        const char *next = "";
+        for (int i = 0; i < table->rows.n; i++) {
+            const char *date = date_of(&table->rows.at[i]);
+            if (strncmp(date, newest.since, DATE) < 0 && strncmp(date, next, DATE) > 0)
+                next = date;
+        }
+        older = *next != '\0';
+        newest.since = next;
+        if (older)
+            summary = validate_first_sight_summarise(table, in_newest, &newest).first;
+    }
+    return summary;
+}

@@ -38,5 +38,9 @@ struct validate_first_sight {
 };
 struct validate_first_sight validate_first_sight_summarise(const struct validate_table *table,
     bool (*wanted)(const struct validate_row *row, const void *self), const void *self);
+/* Of first sight, of the latest dates that have `least` rows and more together; files of predictions begin with theirs,
+ * 2026_11_26. */
+struct validate_summary validate_first_sight_newest(const struct validate_table *table,
+    bool (*wanted)(const struct validate_row *row, const void *self), const void *self, int least);
 
 #endif

@@ -30,7 +30,7 @@ cmake=$(sed -n 's/^    \(cmake .*\)/\1/p' "$readme" | sed 's/  *# .*//')
 expect 0 bash -c "${cmake/build\/release/\"$(dirname -- "$FLOPCAST")\"}"
 [[ $("$HOME/.local/bin/flopcast" --version) == "flopcast "* && -e $HOME/.local/share/man/man1/flopcast.1 || -e $HOME/.local/share/man/man1/flopcast.1.gz ]] ||
     fail "not installed: $(find "$HOME/.local" | head)"
-others=$(grep '^    [a-z./]' "$readme" | grep -vE '^    (flopcast|cmake|scenarios/run)|^    [a-z].*; (limited|fits)' || true)
+others=$(grep '^    [a-z./]' "$readme" | grep -vE '^    (flopcast|cmake|scenarios/run)|^    [a-z].*; (limited|fits|close)' || true)
 [[ ! $others ]] || fail "commands that nothing runs: $others"
 "$FLOPCAST" collective all_reduce --topology topologies/clusters/h100-8x400g.yaml --gpus 64 --bytes 1M:1G >all_reduce.log
 cp "$FLOPCAST_SOURCE_DIR/tests/exchange/data/llama3_8b.toml" .

@@ -351,6 +351,12 @@ static void what_was_predicted_first_is_read(void **state)
     struct validate_first_sight seen = validate_first_sight_summarise(&table, any, NULL);
     assert_int_equal(seen.first.n_errors, 2);
     assert_near(seen.first.median, 0.3, 1e-12);
+    table.rows.at[0].first_sight_file = "predictions/2026_11_23_p.csv"; /* the newest one first, then both */
+    table.rows.at[1].first_sight_file = "predictions/2026_11_26_p.csv";
+    assert_near(validate_first_sight_newest(&table, any, NULL, 1).median, 0.5, 1e-12);
+    assert_int_equal(validate_first_sight_newest(&table, any, NULL, 1).n_errors, 1);
+    assert_int_equal(validate_first_sight_newest(&table, any, NULL, 2).n_errors, 2);
+    assert_int_equal(validate_first_sight_newest(&table, any, NULL, 9).n_errors, 2);
     validate_release(&table);
     table = (struct validate_table){0};
     write_text("seen.csv", SEEN "e,s,tiny.json,cluster.yaml,8,2,1,,p.csv\nf,s,tiny.json,cluster.yaml,8,2,1,,p.csv\n");
