@@ -453,6 +453,7 @@ static const struct command_option options[] = {
         "Keep each simulation in this database, and take from it what was simulated before; created if missing",
         OPTION_TEXT, AT(db)},
     SHARD_OPTION(struct tune_command, "simulations"),
+    MEASURED_OPTION(struct tune_command),
     {"format", "FORMAT", "table (default), or csv or json: every candidate", OPTION_NAME, AT(format),
         .names = records_format_names},
     {0},
@@ -584,7 +585,8 @@ int cmd_tune(int argc, char **argv)
             "(defaults: `flopcast goodput --sources`).\n\n"
             "Columns: batch: sequences of a micro-batch; accum: micro-batches a step; no noise: TFLOPS with GPUs alike "
             "and no jitter; 90 %: how sure the speed is."};
-    struct tune_command command = {.top = 10, .options = {.max_batch = 64, .max_simulations = 1000}};
+    struct sure sure = {0};
+    struct tune_command command = {.top = 10, .sure = &sure, .options = {.max_batch = 64, .max_simulations = 1000}};
     command_line_parse(&line, argc, argv, &command);
     bool table = command.format == RECORDS_TABLE;
     struct diag diag = DIAG_INIT;
@@ -596,6 +598,9 @@ int cmd_tune(int argc, char **argv)
     if (crew_begin(&command.crew, &diag) != STATUS_OK)
         return cli_report(&diag);
     struct tune_watch *watch = load_and_watch(&tune, &command, &set, &diag);
+    if (diag.worst == STATUS_OK)
+        own_runs_simulate(
+            &command.own, command.sure, &command.measured, command.file, &command.overrides, &command.arena, &diag);
     bool whole = diag.worst == STATUS_OK && search(&tune, &command, &diag) == STATUS_OK && tune.left == 0;
     tune_watch_end(watch);
     if (diag.worst == STATUS_OK && tune.left > 0)
@@ -603,6 +608,9 @@ int cmd_tune(int argc, char **argv)
     if (whole)
         (table ? tune_print_table : tune_print_records)(stdout, &command, &set, &tune, &command.arena);
     crew_end(command.crew);
+    sure_end(&sure);
+    vec_free(&command.own.list);
+    own_runs_free(&command.measured);
     vec_free(&tune.candidates);
     overrides_free(&command.overrides);
     prices_free(&command.prices);

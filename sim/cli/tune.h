@@ -3,6 +3,7 @@
 #define FLOPCAST_CLI_TUNE_H
 
 #include "cli/arguments.h"
+#include "cli/own_runs.h"
 #include "cli/price.h"
 #include "cli/records.h"
 #include "study/tune.h"
@@ -21,6 +22,9 @@ struct tune_command {
     struct tune_options options;
     struct overrides overrides;
     struct prices prices;
+    struct own_texts measured;
+    struct own_runs own;
+    struct sure *sure;
     struct arena arena;
 };
 

@@ -471,13 +471,12 @@ void tune_print_table(FILE *out, const struct tune_command *command, const struc
     const struct tune *tune, struct arena *arena)
 {
     const struct scenario_set one = one_variant(set, command);
-    struct sure sure = {0};
     struct tune_print print = {.out = out,
         .command = command,
         .set = &one,
         .tune = tune,
         .tokens = command->tokens.n > 0,
-        .sure = &sure,
+        .sure = command->sure,
         .arena = arena};
     int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
     int n = tune_rank(order, tune, TUNE_BY_SPEED);
@@ -486,13 +485,13 @@ void tune_print_table(FILE *out, const struct tune_command *command, const struc
     else {
         find_swept(&print.swept, &one, &tune->candidates.at[order[0]], arena);
         print_orders(&print, order);
-        sure_print(out, &sure);
+        sure_print(out, command->sure);
+        own_runs_print(out, &command->own);
     }
     print_counts(out, command, tune);
     print_prices(&print);
     if (tune->candidates.n > 0)
         tune_print_held(out, command, tune, arena);
-    sure_end(&sure);
     vec_free(&print.swept.options);
     free(order);
 }

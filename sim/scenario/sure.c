@@ -468,7 +468,9 @@ const char *sure_sentence(struct arena *arena, const struct sure_numbers *number
 {
     const char *narrow = around(arena, &asked->narrowest), *wide = around(arena, &asked->widest);
     const char *text = arena_printf(arena, "9 of 10 measured speeds of such jobs lay %s beside the prediction", wide);
-    if (strcmp(narrow, wide) != 0)
+    if (strcmp(narrow, wide) != 0 && asked->widest_gpus == asked->narrowest_gpus)
+        text = arena_printf(arena, "%s where it is least sure, %s where it is surest", text, narrow);
+    else if (strcmp(narrow, wide) != 0)
         text = arena_printf(arena, "%s on %" PRId64 " GPU%s, %s on %" PRId64, text, asked->widest_gpus,
             plural((int)asked->widest_gpus), narrow, asked->narrowest_gpus);
     if (asked->given)

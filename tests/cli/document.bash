@@ -42,6 +42,7 @@ try() { # LINE-NUMBER COMMAND
     (cd "$work/folder" && bash -c "set -euo pipefail; $first$2") </dev/null >"$work/printed" 2>&1 || status=$?
     [[ $status == 0 ]] || mistake "$1" "exit status $status of: $2
 $(tail -n 20 "$work/printed")"
+    sed -i -E '/^(run|whatif|waterfall|sensitivity|tune|goodput)[^:]*: [0-9]+ s, /d' "$work/printed" # how far it is, on a slow machine
     sed -i -e :a -e '/^ *\n*$/{$d;N;ba' -e '}' "$work/printed" # no empty lines at the end
 }
 

@@ -33,6 +33,10 @@ says out "-80.0 % of what is simulated" "which is below 19 of 20 such jobs" "cal
 
 expect 2 "$FLOPCAST" run a.yaml --measured "cluster.gpus=8: $(awk "BEGIN { print 8 * $eight }") tokens/s"
 says err "of all GPUs it is tokens/s/job"
+# A search shows what each of its best would do, given that.
+expect 0 "$FLOPCAST" tune a.yaml --max-batch 2 --set cluster.gpus=8 --measured "cluster.gpus=8: $slow tokens/s"
+says out "given what was measured" "measured: cluster.gpus=8: $slow tokens/s; "
+
 expect 2 "$FLOPCAST" run a.yaml --measured "7000 tokens/s"
 says err "settings, a colon, and a number with its unit are wanted"
 expect 2 "$FLOPCAST" run a.yaml --measured "cluster.gpus=8: fast tokens/s"
