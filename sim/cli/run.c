@@ -495,6 +495,7 @@ int cmd_run(int argc, char **argv)
     vec_free(&run.swept.options);
     vec_free(&run.files);
     overrides_free(&run.overrides);
+    own_runs_free(&run.measured);
     vec_free(&run.trace_ranks);
     arena_release(&run.arena);
     if (stop_asked())
