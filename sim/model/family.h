@@ -1,6 +1,6 @@
 /* What a family of models is to the rest of the module: how its layers and tensors are laid out, and the forward pass
  * of each of its segments, written on a tape. One file per family: t5.c, gpt.c, llama.c, neox.c, bert.c, vit.c,
- * convnet.c, dhen.c; moe.c, mla.c, mixer.c and mtp.c are parts of Llama's. */
+ * convnet.c, dhen.c; moe.c, mla.c, mixer.c, blocks.c and mtp.c are parts of Llama's. */
 #ifndef FLOPCAST_MODEL_FAMILY_H
 #define FLOPCAST_MODEL_FAMILY_H
 
@@ -87,6 +87,8 @@ const char *mla_check(const struct model_shape *s, size_t *offset);
 void mixer_tensors(struct model_builder *b);
 int mixer_forward(const struct segment_context *c, int x);
 const char *mixer_check(const struct model_shape *s, size_t *offset);
+/* model/blocks.c */
+const char *blocks_check(const struct model_shape *s, size_t *offset);
 /* model/mtp.c: multi-token prediction: tensors in the root and in a block; SEGMENT_EXIT and SEGMENT_MTP; a block's
  * input; the turn of a lookup of words in SEGMENT_ENTRY. */
 void mtp_root_tensors(struct model_builder *b);

@@ -2,8 +2,8 @@
  * mode (modeling_llama.py); names as in LlamaForCausalLM. Of Mistral, Qwen2, Qwen3, Phi-3 and Gemma 1 to 3 what differs
  * is a member of struct model_shape: biases of q, k and v, norms of q and k, norms behind the sub-layers, fused
  * matrices, the gate's function, caps of scores and logits, windows; mixtures of experts (Mixtral, Qwen-MoE, DeepSeek)
- * are in moe.c, DeepSeek's latent attention in mla.c. Key and value heads are repeated before attention,
- * with flash attention too (as transformers' SDPA path and torchtitan do).
+ * are in moe.c, DeepSeek's latent attention in mla.c, blocks that differ from one another in blocks.c. Key and value
+ * heads are repeated before attention, with flash attention too (as transformers' SDPA path and torchtitan do).
  *
  * The head and multi-token prediction (DeepSeek-V3) are in mtp.c.
  *
@@ -20,6 +20,11 @@ static void projection(struct model_builder *b, const char *name, int64_t out, i
         build_tensor(b, arena_printf(b->arena, "self_attn.%s.bias", name), out, 1);
 }
 
+static int64_t value_dim(const struct model_shape *s)
+{
+    return s->value_dim > 0 ? s->value_dim : s->d_kv;
+}
+
 static void attention_tensors(struct model_builder *b)
 {
     const struct model_shape *s = b->shape;
@@ -29,18 +34,19 @@ static void attention_tensors(struct model_builder *b)
     }
     int64_t d = s->d_model, inner = s->n_heads * s->d_kv, kv = s->n_kv_heads * s->d_kv;
     if (s->fused_projections) {
-        projection(b, "qkv_proj", inner + 2 * kv, d, s->biases);
+        projection(b, "qkv_proj", inner + kv + s->n_kv_heads * value_dim(s), d, s->biases);
     } else {
         projection(b, "q_proj", s->attention_gate ? 2 * inner : inner, d, s->biases);
         projection(b, "k_proj", kv, d, s->biases);
-        projection(b, "v_proj", kv, d, s->biases);
+        if (!s->keys_are_values)
+            projection(b, "v_proj", s->n_kv_heads * value_dim(s), d, s->biases);
     }
-    projection(b, "o_proj", d, inner, s->output_bias);
+    projection(b, "o_proj", d, s->n_heads * value_dim(s), s->output_bias);
     if (s->attention_sinks)
         build_tensor(b, "self_attn.sinks", s->n_heads, 1);
-    if (s->qk_norm) {
-        build_tensor(b, "self_attn.q_norm.weight", s->d_kv, 1);
-        build_tensor(b, "self_attn.k_norm.weight", s->d_kv, 1);
+    if (s->qk_norm || s->qk_norm_whole) {
+        build_tensor(b, "self_attn.q_norm.weight", s->qk_norm ? s->d_kv : inner, 1);
+        build_tensor(b, "self_attn.k_norm.weight", s->qk_norm ? s->d_kv : kv, 1);
     }
 }
 
@@ -67,10 +73,32 @@ static bool has_feed_forward(const struct model_shape *s, int64_t block)
     return s->d_ff > 0 || model_local_experts(s, block) > 0;
 }
 
-static void block_tensors(struct model_builder *b, int block)
+static void norm_tensors(struct model_builder *b, bool mixes, bool feeds)
 {
     const struct model_shape *s = b->shape;
     int64_t d = s->d_model;
+    if (mixes || !s->blocks)
+        build_tensor(b, "input_layernorm.weight", d, 1);
+    if (feeds && (mixes || s->blocks))
+        build_tensor(b, "post_attention_layernorm.weight", d, 1);
+    if (s->post_norms) {
+        build_tensor(b, "pre_feedforward_layernorm.weight", d, 1);
+        build_tensor(b, "post_feedforward_layernorm.weight", d, 1);
+    }
+}
+
+/* Gemma4TextDecoderLayer: the dense layer beside the experts, and norms around each. */
+static void beside_tensors(struct model_builder *b)
+{
+    feed_forward_tensors(b);
+    build_tensor(b, "post_feedforward_layernorm_1.weight", b->shape->d_model, 1);
+    build_tensor(b, "pre_feedforward_layernorm_2.weight", b->shape->d_model, 1);
+    build_tensor(b, "post_feedforward_layernorm_2.weight", b->shape->d_model, 1);
+}
+
+static void own_tensors(struct model_builder *b, int block)
+{
+    const struct model_shape *s = b->shape;
     bool mixes = model_mixes(s, block + 1), attends = model_attends(s, block + 1), feeds = has_feed_forward(s, block);
     if (mixes)
         mixer_tensors(b);
@@ -80,13 +108,17 @@ static void block_tensors(struct model_builder *b, int block)
         moe_tensors(b);
     else if (feeds)
         feed_forward_tensors(b);
-    build_tensor(b, "input_layernorm.weight", d, 1);
-    if (feeds && (mixes || attends))
-        build_tensor(b, "post_attention_layernorm.weight", d, 1);
-    if (s->post_norms) {
-        build_tensor(b, "pre_feedforward_layernorm.weight", d, 1);
-        build_tensor(b, "post_feedforward_layernorm.weight", d, 1);
-    }
+    if (s->moe.beside && model_local_experts(s, block) > 0)
+        beside_tensors(b);
+    norm_tensors(b, mixes || attends, feeds);
+}
+
+static void block_tensors(struct model_builder *b, int block)
+{
+    const struct model_shape *whole = b->shape;
+    b->shape = model_block_shape(whole, block + 1, b->arena);
+    own_tensors(b, block);
+    b->shape = whole;
 }
 
 static void layers(struct model_builder *b)
@@ -129,7 +161,8 @@ static int plain_norm(struct tape *t, const struct segment_context *c, const cha
 
 static void project(struct tape *t, const struct model_shape *s, int x, int qkv[3])
 {
-    const int64_t inner = s->n_heads * s->d_kv, kv = s->n_kv_heads * s->d_kv, widths[3] = {inner, kv, kv};
+    const int64_t inner = s->n_heads * s->d_kv, kv = s->n_kv_heads * s->d_kv;
+    const int64_t widths[3] = {inner, kv, s->n_kv_heads * value_dim(s)};
     if (s->fused_projections) {
         int all = tape_linear(t, "qkv_proj", x);
         tape_split(t, "split", family_copies_qkv(t, s) ? tape_clone(t, "qkv.contiguous", all) : all, widths, qkv, 3);
@@ -137,7 +170,7 @@ static void project(struct tape *t, const struct model_shape *s, int x, int qkv[
     }
     qkv[0] = tape_linear(t, "q_proj", x);
     qkv[1] = tape_linear(t, "k_proj", x);
-    qkv[2] = tape_linear(t, "v_proj", x);
+    qkv[2] = s->keys_are_values ? qkv[1] : tape_linear(t, "v_proj", x);
 }
 
 /* To a fused kernel chunks are as sequences; those that do not fill the sequence count as equal ones. */
@@ -159,7 +192,14 @@ static int attend(struct tape *t, const struct segment_context *c, int q, int k,
     struct segment_context without = *c;
     bool turns = !(s->full_unrotated && model_kind_of(s, c->layer) % s->full_attention_every == 0);
     a.window = model_window(s, c->layer);
+    a.value_dim = s->value_dim;
     cut_into_chunks(c, &a);
+    if (s->value_norm)
+        v = plain_norm(t, c, "v_norm", v, s->n_kv_heads);
+    if (s->qk_norm_whole) {
+        q = tape_rms_norm(t, "q_norm", q, true);
+        k = tape_rms_norm(t, "k_norm", k, true);
+    }
     if (s->qk_norm || (s->qk_plain_norm && turns)) {
         int (*norm)(struct tape *, const struct segment_context *, const char *, int, int64_t) =
             s->qk_norm ? head_norm : plain_norm;
@@ -244,25 +284,43 @@ static int mixed(const struct segment_context *c, int x)
     return tape_add(t, "self_attn.residual", x, out);
 }
 
+/* Gemma4TextDecoderLayer: the experts read the residual stream by a norm of their own. Ignored: that the router reads
+ * it by another, without weights, times router.scale. */
+static int beside(const struct segment_context *c, int x, int normed)
+{
+    struct tape *t = c->tape;
+    int out = dense(c, normed);
+    tape_scope(t, "");
+    out = tape_rms_norm(t, "post_feedforward_layernorm_1", out, true);
+    int in = norm_before(t, "pre_feedforward_layernorm_2", x);
+    tape_scope(t, "mlp");
+    int routed = experts(c, in);
+    tape_scope(t, "");
+    return tape_add(t, "mlp.add", out, tape_rms_norm(t, "post_feedforward_layernorm_2", routed, true));
+}
+
 static int fed(const struct segment_context *c, const char *norm, int x)
 {
     struct tape *t = c->tape;
-    bool post_norms = c->shape->post_norms;
+    bool post_norms = c->shape->post_norms, routed = model_local_experts(c->shape, c->layer - 1) > 0;
     int normed = norm_before(t, norm, x);
     tape_scope(t, "mlp");
-    int out = model_local_experts(c->shape, c->layer - 1) > 0 ? experts(c, normed) : dense(c, normed);
+    int out = routed && c->shape->moe.beside ? beside(c, x, normed) : routed ? experts(c, normed) : dense(c, normed);
     tape_scope(t, post_norms ? "" : "mlp");
     out = post_norms ? tape_rms_norm(t, "post_feedforward_layernorm", out, true) : out;
     return tape_add(t, "residual", x, out);
 }
 
-static int block(const struct segment_context *c)
+static int block(const struct segment_context *whole)
 {
+    struct segment_context own = *whole;
+    const struct segment_context *c = &own;
+    own.shape = model_block_shape(whole->shape, whole->layer, whole->arena);
     int x = mtp_block_input(c);
     bool feeds = has_feed_forward(c->shape, c->layer - 1);
     if (feeds && c->shape->pattern)
         return fed(c, "input_layernorm", x);
-    x = mixed(c, x);
+    x = c->shape->blocks && c->shape->n_kv_heads == 0 ? x : mixed(c, x);
     return feeds ? fed(c, c->shape->post_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm", x) : x;
 }
 
@@ -298,6 +356,8 @@ static const char *check(const struct model_shape *s, size_t *offset)
         MODEL_RULE(composed_gelu, s->composed_gelu, "Llama has no GELU"),
         MODEL_RULE(max_window_layers, s->max_window_layers > 0 && s->sliding_window == 0,
             "max_window_layers is of a sliding_window, which is not given"),
+        MODEL_RULE(fused_projections, s->fused_projections && s->value_dim > 0 && s->value_dim != s->d_kv,
+            "values of their own dimension are modelled with separate matrices"),
         MODEL_RULE(full_attention_every,
             s->full_attention_every > 0 && s->sliding_window == 0 && s->attention_chunk == 0,
             "full_attention_every is of a sliding_window or attention_chunk, which is not given"),
@@ -312,6 +372,7 @@ static const char *check(const struct model_shape *s, size_t *offset)
     const char *wrong = model_first_wrong(rules, sizeof rules / sizeof *rules, offset);
     wrong = wrong ? wrong : moe_check(s, offset);
     wrong = wrong ? wrong : mla_check(s, offset);
+    wrong = wrong ? wrong : blocks_check(s, offset);
     return wrong ? wrong : mixer_check(s, offset);
 }
 
