@@ -90,7 +90,7 @@ static const struct rule rules[] = {
     {"optimizer._target_", RULE_FACT, NULL, NULL},
     {"optimizer.foreach optimizer.fused", RULE_FACT, NULL, "true false"},
     {"optimizer.* lr_scheduler.* clip_grad_norm.*", RULE_ASIDE, NULL, "the update's values"},
-    {"benchmark.num_nodes", RULE_FACT, NULL, NULL},
+    {"benchmark.num_nodes ci.nodes", RULE_FACT, NULL, NULL},
     {"benchmark.* ci.* wandb.* mlflow.* profiling.* checkpoint.* rng.* dist_env.* seed recipe logging.*", RULE_ASIDE, NULL,
         "names, logging and saving"},
 };
@@ -154,14 +154,21 @@ static void finish_gpus(struct configuration *config, struct diag *diag)
 {
     enum { GPUS = 8, GPUS_OF_GB200 = 4 };
     struct configuration_setting *nodes = setting_find(config, "benchmark.num_nodes");
+    struct configuration_setting *tested = setting_find(config, "ci.nodes");
     struct configuration_setting *tag = setting_find(config, "ci.cluster_tag");
     bool small = tag && strstr(tag->value, "gb200");
     int64_t each = small ? GPUS_OF_GB200 : GPUS, n = nodes ? setting_int(config, nodes->name, 1, diag) : 0;
+    int64_t experts = put_int(config, "parallelism.expert", 1), copy = model_ranks(config);
+    bool few = times(n, each) < experts || times(n, each) < copy; /* a placeholder */
+    if (tested && few)
+        setting_aside(nodes, "ci.nodes says it"), nodes = tested, n = setting_int(config, tested->name, 1, diag);
     if (put_find(config, "cluster.gpus") || n < 1) {
         setting_aside(nodes, "the command line says it");
+        setting_aside(tested, "the command line says it");
         return;
     }
     put_setting(config, "cluster.gpus", number_text(config, times(n, each)), nodes);
+    setting_aside(tested, "benchmark.num_nodes says it");
     assume(config, arena_printf(config->arena, "benchmark.num_nodes: nodes of %d GPUs", (int)each));
 }
 
@@ -197,7 +204,10 @@ static void finish_precision(struct configuration *config)
     struct configuration_setting *upcast = setting_find(config, "loss_fn.fp32_upcast");
     if (fp8 && !fp8->words) {
         put_setting(config, "train.precision", "fp8_mixed", fp8);
-        put_setting(config, "train.fp8_recipe", strcmp(fp8->value, "mxfp8") == 0 ? "mxfp8" : "delayed", fp8);
+        put_setting(config, "train.fp8_recipe", "tensorwise", fp8);
+        assume(config, arena_printf(config->arena,
+                           "model.backend.te_fp8.recipe: TransformerEngine's %s is simulated as torchao's scales by "
+                           "tensor, as weights that FSDP gathers are cast by each layer", fp8->value));
     }
     if (!put_find(config, "train.precision"))
         put_assumed(config, "train.precision", "bf16", "torch_dtype of AutoModel's from_config");

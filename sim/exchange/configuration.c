@@ -373,14 +373,18 @@ int64_t model_width(struct configuration *config)
     return model_load(&shape, path, true, config->arena, &unread) == STATUS_OK ? shape.d_model : 0;
 }
 
-int64_t model_blocks_named(struct configuration *config)
+bool model_named(struct configuration *config, struct model_shape *shape)
 {
     const char *name = put_find(config, "model");
-    struct model_shape shape = {0};
     struct diag unread = DIAG_INIT;
-    if (!name || model_load(&shape, files_find(config->arena, FILES_MODELS, name), true, config->arena, &unread))
-        return 0;
-    return shape.n_layers;
+    return name &&
+           model_load(shape, files_find(config->arena, FILES_MODELS, name), true, config->arena, &unread) == STATUS_OK;
+}
+
+int64_t model_blocks_named(struct configuration *config)
+{
+    struct model_shape shape = {0};
+    return model_named(config, &shape) ? shape.n_layers : 0;
 }
 
 bool configuration_has_model(const struct configuration *config)

@@ -36,6 +36,7 @@ static const struct {
     {"glm4.6", "glm-4.5"},
     {"glm4.7", "glm-4.5"}, /* Glm4MoeForCausalLM of GLM-4.5's shape */
     {"glm5.1", "glm-5"},
+    {"qwen3535ba3b", "qwen3.5-35b-a3b"}, /* qwen3_5_35B_A3B */
 };
 
 /* Lower case, without folder, signs between parts, and what says only how it was trained or stored. */

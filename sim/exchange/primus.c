@@ -4,6 +4,7 @@
  * the environment may say otherwise. The defaults of pre_trainer.yaml are recalled. */
 #include "exchange/megatron.h"
 #include "exchange/torchtitan.h"
+#include "model/model.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,7 @@ static const struct rule megatron_own[] = {
     {"no_fp8_weight_transpose_cache", RULE_SLIGHT, NULL, "TransformerEngine's cache of transposed weights is simulated"},
     {"use_torch_fsdp2", RULE_FACT, NULL, "true false"},
     {"virtual_pipeline_model_parallel_size", RULE_FACT, NULL, NULL},
-    {"recompute_layer_ids", RULE_FACT, NULL, NULL},
+    {"recompute_layer_ids recompute_num_layers pipeline_model_parallel_layout", RULE_FACT, NULL, NULL},
     {"moe_use_fused_router_with_aux_score moe_fused_router_groupgemm use_fused_router moe_use_legacy_grouped_gemm",
         RULE_SLIGHT, NULL, "the router's and experts' kernels are simulated as Megatron-LM's"},
     {"multi_latent_attention", RULE_FACT, NULL, NULL},
@@ -83,10 +84,11 @@ static bool is_word(const char *value, const char *one, const char *other)
 static enum status apply_argument(
     struct configuration *config, struct configuration_setting *setting, struct diag *diag)
 {
-    const char *key = setting->name, *off_name = argument_of(key, "no_", config->arena);
+    const char *key = setting->name; /* kept of what says nothing, so that no argument is found there */
+    const char *off_name = argument_of(key, "no_", config->arena);
     const struct rule *off_rule = rules_find(megatron_rules, megatron_n_rules, off_name);
-    setting->name = argument_of(key, "", config->arena);
-    const struct rule *rule = rules_find(megatron_rules, megatron_n_rules, setting->name);
+    const char *name = argument_of(key, "", config->arena);
+    const struct rule *rule = rules_find(megatron_rules, megatron_n_rules, name);
     bool flag = rule && rule->kind == RULE_SET;
     bool on = is_word(setting->value, "true", "True") || (flag && strcmp(setting->value, "1") == 0);
     bool off = is_word(setting->value, "false", "False") || (flag && strcmp(setting->value, "0") == 0);
@@ -102,8 +104,7 @@ static enum status apply_argument(
         setting_aside(setting, "Megatron-LM's default");
         return STATUS_OK;
     }
-    if (off)
-        setting->name = off_name;
+    setting->name = off ? off_name : name;
     if (on || off) {
         setting->bare = true;
         setting->value = "";
@@ -179,6 +180,31 @@ static const struct {
 } others[] = {{"diffusion/", "a diffusion model of images (FLUX)"}, {"zebra_llama", ZEBRA},
     {"mamba", "a state-space model (Mamba)"}, {"lfm2", "a hybrid of convolutions (LFM2)"}};
 
+/* Sizes among the overrides are those of the model that is named, or of another one. */
+static void check_sizes(struct configuration *config, struct diag *diag)
+{
+    struct model_shape shape = {0};
+    if (!model_named(config, &shape))
+        return;
+    const struct {
+        const char *name;
+        int64_t size;
+    } sizes[] = {{"--num-layers", shape.n_layers}, {"--hidden-size", shape.d_model}, {"--ffn-hidden-size", shape.d_ff},
+        {"--num-attention-heads", shape.n_heads}, {"--num-query-groups", shape.n_kv_heads},
+        {"--num-experts", shape.moe.experts}};
+    config->model.n = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct configuration_setting *setting = setting_find(config, sizes[i].name);
+        if (!setting)
+            continue;
+        bool same = setting_int(config, setting->name, sizes[i].size, diag) == sizes[i].size;
+        setting->fate = same ? FATE_ASIDE : FATE_NOT_UNDERSTOOD;
+        setting->words = same ? "of the model, which is named"
+                              : arena_printf(config->arena, "the model, which is named, has %lld; --model takes another",
+                                    (long long)sizes[i].size);
+    }
+}
+
 static void finish_model(struct configuration *config, struct diag *diag)
 {
     struct configuration_setting *model = setting_find(config, "model"), *base = setting_find(config, "config");
@@ -188,6 +214,7 @@ static void finish_model(struct configuration *config, struct diag *diag)
                 "model: %s is %s, which is not simulated; --model NAME takes another one", model->value, others[i].what);
     if (model)
         put_called(config, model->value, model);
+    check_sizes(config, diag);
     if (base && strcmp(base->value, "pre_trainer.yaml") == 0)
         setting_aside(base, "Primus' defaults, as assumed below");
     else
@@ -241,6 +268,64 @@ static void finish_precision(struct configuration *config)
     setting_aside(fp4, "off");
 }
 
+/* "Et*7|t*8|t*8|t*7,L": an embedding, blocks, a head with its loss, of each chunk. As many blocks as it says are simulated at
+ * the ends, as equal numbers as can be between them. */
+static void finish_layout(struct configuration *config)
+{
+    struct configuration_setting *layout = setting_find(config, "pipeline_model_parallel_layout");
+    int64_t stages = put_int(config, "parallelism.pipeline", 1), chunks = 0, first = 0, last = 0, uneven = 0, before = 0;
+    if (!layout || value_is_off(layout->value) || stages < 2) {
+        setting_aside(layout, "of pipelines");
+        return;
+    }
+    for (const char *at = layout->value; *at; at += *at == '|') {
+        const char *blocks = at + strcspn(at, "t|");
+        last = *blocks != 't' ? 0 : blocks[1] == '*' ? strtoll(blocks + 2, NULL, 10) : 1;
+        uneven += chunks > 1 && last != before;
+        before = last;
+        first = chunks++ == 0 ? last : first;
+        at += strcspn(at, "|");
+    }
+    uneven -= uneven > 0 && chunks > 2; /* the last one */
+    if (chunks % stages || chunks < stages) {
+        setting_refuse(layout, "a layout has as many parts for each stage");
+        return;
+    }
+    if (chunks > stages)
+        put_setting(config, "parallelism.virtual", number_text(config, chunks / stages), layout);
+    if (uneven == 0 && chunks == stages) {
+        put_setting(config, "parallelism.first_layers", number_text(config, first), layout);
+        put_setting(config, "parallelism.last_layers", number_text(config, last), layout);
+    } else {
+        put_setting(config, "parallelism.partition_method", "weighted", layout);
+        assume(config, "pipeline_model_parallel_layout: stages are simulated as equal as can be");
+    }
+}
+
+/* Numbers of blocks that do not divide: Primus gives the rest to some of the stages. */
+static void finish_stages(struct configuration *config)
+{
+    int64_t blocks = model_blocks_named(config);
+    int64_t chunks = times(put_int(config, "parallelism.pipeline", 1), put_int(config, "parallelism.virtual", 1));
+    bool said = put_find(config, "parallelism.first_layers") || put_find(config, "parallelism.last_layers") ||
+                put_find(config, "parallelism.partition_method");
+    if (!said && blocks > 0 && chunks > 1 && blocks % chunks)
+        put_assumed(config, "parallelism.partition_method", "weighted", "as the blocks do not divide over the stages");
+}
+
+static void finish_recomputed(struct configuration *config, struct diag *diag)
+{
+    struct configuration_setting *number = setting_find(config, "recompute_num_layers");
+    struct configuration_setting *granularity = setting_find(config, "--recompute-granularity");
+    int64_t n = number && !value_is_off(number->value) ? setting_int(config, number->name, 0, diag) : 0;
+    bool full = granularity && strcmp(granularity->value, "full") == 0;
+    if (n > 0 && full)
+        put_setting(config, "train.recompute_num_layers", number_text(config, n), number);
+    else if (number && full && strcmp(number->value, "0") == 0)
+        setting_aside(granularity, "of no blocks: recompute_num_layers is 0"), put_remove(config, "train.recompute_method");
+    setting_aside(number, "of full recomputation; null and 0: none is named");
+}
+
 static void finish_layers(struct configuration *config, struct diag *diag)
 {
     struct configuration_setting *ids = setting_find(config, "recompute_layer_ids");
@@ -249,6 +334,9 @@ static void finish_layers(struct configuration *config, struct diag *diag)
         put_setting(config, "parallelism.virtual", number_text(config, setting_int(config, chunks->name, 1, diag)), chunks);
     setting_aside(chunks, "of pipelines");
     setting_refuse(ids, "the first recompute_num_layers of a stage are recomputed");
+    finish_layout(config);
+    finish_recomputed(config, diag);
+    finish_stages(config);
 }
 
 /* PyTorch's fully_shard around Megatron's model, in place of its own data parallelism. */
@@ -269,6 +357,21 @@ static void finish_fsdp2(struct configuration *config)
     }
     put_setting(config, "strategy", "fsdp", fsdp2);
     put_assumed(config, "fsdp.version", "2", NULL);
+    put_assumed(config, "stack", "pytorch-2.11", "whose fully_shard it is");
+    const char *precision = put_find(config, "train.precision");
+    if (precision && strcmp(precision, "fp8_mixed") == 0)
+        put_assumed(config, "train.fp8_recipe", "tensorwise", "as FSDP's weights are cast by each layer");
+}
+
+/* No file says how many: one node, or as many as hold a copy of the model. */
+static void finish_gpus(struct configuration *config)
+{
+    enum { A_NODE = 8 };
+    int64_t copy = model_ranks(config), stages = put_int(config, "parallelism.pipeline", 1);
+    int64_t experts = times(put_int(config, "parallelism.expert", 1), stages), least = copy > experts ? copy : experts;
+    if (least >= 1 && !put_find(config, "cluster.gpus"))
+        put_assumed(config, "cluster.gpus", number_text(config, times((least + A_NODE - 1) / A_NODE, A_NODE)),
+            "nodes of eight GPUs, as few as hold the model; --gpus says otherwise");
 }
 
 static void finish_megatron(struct configuration *config, struct diag *diag)
@@ -310,6 +413,7 @@ static void finish_torchtitan(struct configuration *config, struct diag *diag)
 void primus_finish(struct configuration *config, struct diag *diag)
 {
     finish_model(config, diag);
+    finish_gpus(config);
     if (setting_is(config, "framework", "torchtitan"))
         finish_torchtitan(config, diag);
     else

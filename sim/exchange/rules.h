@@ -54,6 +54,8 @@ enum status rules_visit(struct configuration *config, struct config_node mapping
 const char *model_called(struct configuration *config, const char *theirs);
 void put_called(struct configuration *config, const char *theirs, struct configuration_setting *from);
 int64_t model_blocks_named(struct configuration *config);
+struct model_shape;
+bool model_named(struct configuration *config, struct model_shape *shape); /* the shape itself; false: not known */
 
 /* The last setting of a name; NULL: there is none, or its value is left to others; that one alone. */
 struct configuration_setting *setting_find(struct configuration *config, const char *name);
