@@ -40,7 +40,8 @@ static const struct rule rules[] = {
     {STEP "global_batch_size", RULE_INT, "train.global_batch", NULL},
     {STEP "*", RULE_ASIDE, NULL, "of the run's length, saving and evaluation"},
     {"dataset.seq_len dataset.seq_length packed_sequence.packed_sequence_size", RULE_INT, "train.seq_len", NULL},
-    {"packed_sequence.*", RULE_SLIGHT, NULL, "a packed sequence is one document, unless train.document_mean says otherwise"},
+    {"packed_sequence.*", RULE_SLIGHT, NULL,
+        "a packed sequence is one document, unless train.document_mean says otherwise"},
     {"dataset.* validation_dataset.* dataloader.* validation_dataloader.* tokenizer.*", RULE_ASIDE, NULL, "data"},
     {"model.pretrained_model_name_or_path model.config.pretrained_model_name_or_path", RULE_FACT, "model", NULL},
     {"model._target_", RULE_HELD, NULL,
@@ -64,11 +65,13 @@ static const struct rule rules[] = {
     {BACK "dispatcher", RULE_FACT, NULL, "deepep hybridep torch"},
     {BACK "dispatcher_num_sms", RULE_FACT, NULL, NULL},
     {BACK "fake_balanced_gate", RULE_FACT, NULL, "true false"},
-    {BACK "compile_attn", RULE_SLIGHT, NULL, "what torch.compile fuses around attention is simulated as separate kernels"},
+    {BACK "compile_attn", RULE_SLIGHT, NULL,
+        "what torch.compile fuses around attention is simulated as separate kernels"},
     {BACK "te_fp8.recipe", RULE_FACT, NULL, "mxfp8 current delayed"},
     {BACK "gate_precision", RULE_SLIGHT, NULL, "the router's product is simulated in the format of training"},
     {BACK "enable_hf_state_dict_adapter", RULE_ASIDE, NULL, "loading and saving"},
-    {BACK "enable_fsdp_optimizations", RULE_SLIGHT, NULL, "gradients of micro-batches are reduced as fsdp.no_sync says"},
+    {BACK "enable_fsdp_optimizations", RULE_SLIGHT, NULL,
+        "gradients of micro-batches are reduced as fsdp.no_sync says"},
     {BACK "mok.*", RULE_REFUSED, NULL, "the dispatchers torch, deepep and hybridep are simulated"},
     {"peft._target_", RULE_HELD, NULL, "nemo_automodel.components._peft.lora.PeftConfig"},
     {"peft.dim", RULE_INT, "train.lora_rank", NULL},
@@ -91,8 +94,8 @@ static const struct rule rules[] = {
     {"optimizer.foreach optimizer.fused", RULE_FACT, NULL, "true false"},
     {"optimizer.* lr_scheduler.* clip_grad_norm.*", RULE_ASIDE, NULL, "the update's values"},
     {"benchmark.num_nodes ci.nodes", RULE_FACT, NULL, NULL},
-    {"benchmark.* ci.* wandb.* mlflow.* profiling.* checkpoint.* rng.* dist_env.* seed recipe logging.*", RULE_ASIDE, NULL,
-        "names, logging and saving"},
+    {"benchmark.* ci.* wandb.* mlflow.* profiling.* checkpoint.* rng.* dist_env.* seed recipe logging.*", RULE_ASIDE,
+        NULL, "names, logging and saving"},
 };
 enum { N_RULES = sizeof rules / sizeof *rules };
 
@@ -126,7 +129,8 @@ static void finish_batch(struct configuration *config, struct diag *diag)
     struct configuration_setting *layers = setting_find(config, PIPE "layers_per_stage");
     int64_t stages = put_int(config, "parallelism.pipeline", 1);
     if (stages > 1 && local)
-        put_setting(config, "train.device_batch", number_text(config, setting_int(config, local->name, 1, diag)), local);
+        put_setting(
+            config, "train.device_batch", number_text(config, setting_int(config, local->name, 1, diag)), local);
     else if (local)
         put_setting(config, "train.micro_batch", number_text(config, setting_int(config, local->name, 1, diag)), local);
     if (stages > 1 && piece)
@@ -207,7 +211,8 @@ static void finish_precision(struct configuration *config)
         put_setting(config, "train.fp8_recipe", "tensorwise", fp8);
         assume(config, arena_printf(config->arena,
                            "model.backend.te_fp8.recipe: TransformerEngine's %s is simulated as torchao's scales by "
-                           "tensor, as weights that FSDP gathers are cast by each layer", fp8->value));
+                           "tensor, as weights that FSDP gathers are cast by each layer",
+                           fp8->value));
     }
     if (!put_find(config, "train.precision"))
         put_assumed(config, "train.precision", "bf16", "torch_dtype of AutoModel's from_config");
@@ -215,7 +220,8 @@ static void finish_precision(struct configuration *config)
         assume(config, "model.backend.rms_norm: norms are simulated as PyTorch's kernels");
     if (!norm || !norm->words)
         setting_aside(norm, "nearly none; see what is assumed");
-    struct configuration_setting *rope[] = {setting_find(config, BACK "rope"), setting_find(config, BACK "rope_fusion")};
+    struct configuration_setting *rope[] = {
+        setting_find(config, BACK "rope"), setting_find(config, BACK "rope_fusion")};
     for (int i = 0; i < 2; i++)
         if (rope[i] && !rope[i]->words) {
             if (strcmp(rope[i]->value, "true") == 0 || strcmp(rope[i]->value, "quack") == 0)
@@ -226,7 +232,8 @@ static void finish_precision(struct configuration *config)
     if (linear)
         put_setting(config, "train.cross_entropy", "fused", loss);
     if (linear)
-        assume(config, "loss_fn: FusedLinearCrossEntropy is simulated as a fused kernel on whole logits; it keeps none");
+        assume(
+            config, "loss_fn: FusedLinearCrossEntropy is simulated as a fused kernel on whole logits; it keeps none");
     setting_aside(loss, "a cross entropy in PyTorch's kernels");
     setting_aside(upcast, "values of the loss");
 }
@@ -271,8 +278,8 @@ static void finish_adapters(struct configuration *config)
     struct configuration_setting *targets = setting_find(config, "peft.target_modules");
     if (!targets)
         return;
-    bool all = strcmp(targets->value, "*_proj") == 0 || strcmp(targets->value, "[*]") == 0 ||
-               strcmp(targets->value, "*") == 0;
+    bool all =
+        strcmp(targets->value, "*_proj") == 0 || strcmp(targets->value, "[*]") == 0 || strcmp(targets->value, "*") == 0;
     if (all) {
         setting_aside(targets, "all linear layers of the blocks");
         return;

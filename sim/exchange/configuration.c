@@ -44,7 +44,8 @@ static enum configuration_format owner_of(const char *path)
     if (config_load(&doc, path, &unread) == STATUS_OK) {
         struct config_node root = config_root(doc);
         bool steps = config_find(root, "step_scheduler").doc != NULL;
-        if (config_find(root, "modules").doc && (config_find(root, "work_group").doc || config_find(root, "exp_name").doc))
+        if (config_find(root, "modules").doc &&
+            (config_find(root, "work_group").doc || config_find(root, "exp_name").doc))
             format = CONFIGURATION_PRIMUS;
         else if (steps && (config_find(root, "recipe").doc || config_find(root, "model").doc))
             format = CONFIGURATION_AUTOMODEL;

@@ -13,30 +13,17 @@ static const struct {
     const char *theirs, *ours;
 } aliases[] = {
     {"llama3.370b", "llama3.1-70b"}, /* Llama 3.3's config.json has 3.1's shape */
-    {"llama370b", "llama3.1-70b"}, /* so has Llama 3's */
-    {"llama38b", "llama3.1-8b"},
-    {"metallama38b", "llama3.1-8b"},
-    {"metallama370b", "llama3.1-70b"},
-    {"metallama3.18b", "llama3.1-8b"},
-    {"metallama3.170b", "llama3.1-70b"},
-    {"metallama3.1405b", "llama3.1-405b"},
-    {"llama417b16e", "llama4-scout"},
-    {"llama417bx16e", "llama4-scout"},
-    {"llama4scout17b16e", "llama4-scout"},
-    {"llama417b128e", "llama4-maverick"},
-    {"llama417bx128e", "llama4-maverick"},
+    {"llama370b", "llama3.1-70b"},   /* so has Llama 3's */
+    {"llama38b", "llama3.1-8b"}, {"metallama38b", "llama3.1-8b"}, {"metallama370b", "llama3.1-70b"},
+    {"metallama3.18b", "llama3.1-8b"}, {"metallama3.170b", "llama3.1-70b"}, {"metallama3.1405b", "llama3.1-405b"},
+    {"llama417b16e", "llama4-scout"}, {"llama417bx16e", "llama4-scout"}, {"llama4scout17b16e", "llama4-scout"},
+    {"llama417b128e", "llama4-maverick"}, {"llama417bx128e", "llama4-maverick"},
     {"llama4maverick17b128e", "llama4-maverick"},
     {"deepseekv316b", "deepseek-v2-lite"}, /* torchtitan's flavors of deepseek_v3 */
-    {"deepseekv3236b", "deepseek-v2"},
-    {"deepseekv3671b", "deepseek-v3"},
-    {"deepseekr1", "deepseek-v3"},
-    {"deepseekv3.1", "deepseek-v3"},
-    {"grok1", "grok1-314b"},
-    {"kimik2.5", "kimi-k2"}, /* its decoder */
-    {"glm4.6", "glm-4.5"},
-    {"glm4.7", "glm-4.5"}, /* Glm4MoeForCausalLM of GLM-4.5's shape */
-    {"glm5.1", "glm-5"},
-    {"qwen3535ba3b", "qwen3.5-35b-a3b"}, /* qwen3_5_35B_A3B */
+    {"deepseekv3236b", "deepseek-v2"}, {"deepseekv3671b", "deepseek-v3"}, {"deepseekr1", "deepseek-v3"},
+    {"deepseekv3.1", "deepseek-v3"}, {"grok1", "grok1-314b"}, {"kimik2.5", "kimi-k2"}, /* its decoder */
+    {"glm4.6", "glm-4.5"}, {"glm4.7", "glm-4.5"},             /* Glm4MoeForCausalLM of GLM-4.5's shape */
+    {"glm5.1", "glm-5"}, {"qwen3535ba3b", "qwen3.5-35b-a3b"}, /* qwen3_5_35B_A3B */
 };
 
 /* Lower case, without folder, signs between parts, and what says only how it was trained or stored. */
@@ -83,8 +70,9 @@ void put_called(struct configuration *config, const char *theirs, struct configu
         put_setting(config, "model", ours, from);
     } else {
         setting_aside(from, "flopcast has no model of that name; --model takes its config.json or a model file");
-        vec_push(&config->missing,
-            arena_printf(config->arena, "model: --model CONFIG.JSON, of %s, which the file names and flopcast has no "
-                                        "model file of", theirs));
+        vec_push(&config->missing, arena_printf(config->arena,
+                                       "model: --model CONFIG.JSON, of %s, which the file names and flopcast has no "
+                                       "model file of",
+                                       theirs));
     }
 }

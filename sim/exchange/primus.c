@@ -32,7 +32,8 @@ static const struct rule megatron_own[] = {
     {"turbo_deepep_num_cu", RULE_FACT, NULL, NULL},
     {"turbo_deepep_use_comm_stream", RULE_SLIGHT, NULL, "DeepEP's kernels are on a stream of their own"},
     {"turbo_sync_free_moe_stage", RULE_SLIGHT, NULL, "the host waits for the numbers of rows of experts"},
-    {"no_fp8_weight_transpose_cache", RULE_SLIGHT, NULL, "TransformerEngine's cache of transposed weights is simulated"},
+    {"no_fp8_weight_transpose_cache", RULE_SLIGHT, NULL,
+        "TransformerEngine's cache of transposed weights is simulated"},
     {"use_torch_fsdp2", RULE_FACT, NULL, "true false"},
     {"virtual_pipeline_model_parallel_size", RULE_FACT, NULL, NULL},
     {"recompute_layer_ids recompute_num_layers pipeline_model_parallel_layout", RULE_FACT, NULL, NULL},
@@ -40,7 +41,8 @@ static const struct rule megatron_own[] = {
         RULE_SLIGHT, NULL, "the router's and experts' kernels are simulated as Megatron-LM's"},
     {"multi_latent_attention", RULE_FACT, NULL, NULL},
     {"fused_ce_mode fused_ce_chunks", RULE_SLIGHT, NULL, "the loss is simulated on whole logits"},
-    {"use_sink_attention attn_sink sink_* swiglu_limit hc_use_sinkhorn use_v4_* empty_cache_interval", RULE_FACT, NULL, NULL},
+    {"use_sink_attention attn_sink sink_* swiglu_limit hc_use_sinkhorn use_v4_* empty_cache_interval", RULE_FACT, NULL,
+        NULL},
     {"spec hybrid_attention_enabled use_fla_* fla_* conv_L_cache conv_bias lfm_layer_types", RULE_OTHER, NULL, ZEBRA},
     {"activation_func", RULE_FACT, NULL, NULL},
     {"tokenizer_model tokenizer_type train_data_path valid_data_path test_data_path mock_data data_cache_path",
@@ -142,8 +144,8 @@ static enum status read_module(
     if (!of.titan && strcmp(name, "megatron") != 0) {
         if (framework.doc)
             at = config_pos(framework), at.file = path;
-        return diag_input(diag, at,
-            "modules of the framework '%.40s' are not read; those of megatron and torchtitan are", name);
+        return diag_input(
+            diag, at, "modules of the framework '%.40s' are not read; those of megatron and torchtitan are", name);
     }
     enum status status = rules_visit(config, module, path, "overrides", apply, &of, diag);
     if (status || config_kind(given) != CONFIG_MAPPING)
@@ -198,10 +200,12 @@ static void check_sizes(struct configuration *config, struct diag *diag)
         if (!setting)
             continue;
         bool same = setting_int(config, setting->name, sizes[i].size, diag) == sizes[i].size;
+        setting->key = NULL;
         setting->fate = same ? FATE_ASIDE : FATE_NOT_UNDERSTOOD;
-        setting->words = same ? "of the model, which is named"
-                              : arena_printf(config->arena, "the model, which is named, has %lld; --model takes another",
-                                    (long long)sizes[i].size);
+        setting->words = same
+                             ? "of the model, which is named"
+                             : arena_printf(config->arena, "the model, which is named, has %lld; --model takes another",
+                                   (long long)sizes[i].size);
     }
 }
 
@@ -210,8 +214,8 @@ static void finish_model(struct configuration *config, struct diag *diag)
     struct configuration_setting *model = setting_find(config, "model"), *base = setting_find(config, "config");
     for (size_t i = 0; model && !put_find(config, "model") && i < sizeof others / sizeof *others; i++)
         if (strncmp(model->value, others[i].name, strlen(others[i].name)) == 0)
-            diag_input(diag, model->value_at,
-                "model: %s is %s, which is not simulated; --model NAME takes another one", model->value, others[i].what);
+            diag_input(diag, model->value_at, "model: %s is %s, which is not simulated; --model NAME takes another one",
+                model->value, others[i].what);
     if (model)
         put_called(config, model->value, model);
     check_sizes(config, diag);
@@ -249,7 +253,8 @@ static void finish_experts(struct configuration *config, struct diag *diag)
         put_setting(config, "train.moe_flex_dispatcher_backend", "deepep", deepep);
     }
     if (on && cus)
-        put_setting(config, "train.moe_deepep_num_sms", number_text(config, setting_int(config, cus->name, 20, diag)), cus);
+        put_setting(
+            config, "train.moe_deepep_num_sms", number_text(config, setting_int(config, cus->name, 20, diag)), cus);
     setting_aside(deepep, "off");
     setting_aside(cus, "of DeepEP");
 }
@@ -268,12 +273,13 @@ static void finish_precision(struct configuration *config)
     setting_aside(fp4, "off");
 }
 
-/* "Et*7|t*8|t*8|t*7,L": an embedding, blocks, a head with its loss, of each chunk. As many blocks as it says are simulated at
- * the ends, as equal numbers as can be between them. */
+/* "Et*7|t*8|t*8|t*7,L": an embedding, blocks, a head with its loss, of each chunk. As many blocks as it says are
+ * simulated at the ends, as equal numbers as can be between them. */
 static void finish_layout(struct configuration *config)
 {
     struct configuration_setting *layout = setting_find(config, "pipeline_model_parallel_layout");
-    int64_t stages = put_int(config, "parallelism.pipeline", 1), chunks = 0, first = 0, last = 0, uneven = 0, before = 0;
+    int64_t stages = put_int(config, "parallelism.pipeline", 1), chunks = 0, first = 0, last = 0, uneven = 0,
+            before = 0;
     if (!layout || value_is_off(layout->value) || stages < 2) {
         setting_aside(layout, "of pipelines");
         return;
@@ -322,7 +328,8 @@ static void finish_recomputed(struct configuration *config, struct diag *diag)
     if (n > 0 && full)
         put_setting(config, "train.recompute_num_layers", number_text(config, n), number);
     else if (number && full && strcmp(number->value, "0") == 0)
-        setting_aside(granularity, "of no blocks: recompute_num_layers is 0"), put_remove(config, "train.recompute_method");
+        setting_aside(granularity, "of no blocks: recompute_num_layers is 0"),
+            put_remove(config, "train.recompute_method");
     setting_aside(number, "of full recomputation; null and 0: none is named");
 }
 
@@ -331,7 +338,8 @@ static void finish_layers(struct configuration *config, struct diag *diag)
     struct configuration_setting *ids = setting_find(config, "recompute_layer_ids");
     struct configuration_setting *chunks = setting_find(config, "virtual_pipeline_model_parallel_size");
     if (chunks && put_int(config, "parallelism.pipeline", 1) > 1 && !value_is_off(chunks->value))
-        put_setting(config, "parallelism.virtual", number_text(config, setting_int(config, chunks->name, 1, diag)), chunks);
+        put_setting(
+            config, "parallelism.virtual", number_text(config, setting_int(config, chunks->name, 1, diag)), chunks);
     setting_aside(chunks, "of pipelines");
     setting_refuse(ids, "the first recompute_num_layers of a stage are recomputed");
     finish_layout(config);

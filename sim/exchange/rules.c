@@ -363,7 +363,8 @@ enum status rules_apply_document(
 {
     struct config_node root = config_root(doc);
     struct table table = {rules, n};
-    return rules_visit(config, root, arena_strdup(config->arena, config_pos(root).file), NULL, apply_table, &table, diag);
+    return rules_visit(
+        config, root, arena_strdup(config->arena, config_pos(root).file), NULL, apply_table, &table, diag);
 }
 
 enum status rules_apply_file(

@@ -49,8 +49,8 @@ typedef enum status apply_setting(
 enum status rules_visit(struct configuration *config, struct config_node mapping, const char *file, const char *but,
     apply_setting *apply, void *self, struct diag *diag);
 
-/* named.c: flopcast's model of what others call so, "Qwen/Qwen3-8B", "qwen3_8B.yaml"; NULL: it has none. The setting that
- * names it becomes it, or it is missing. And the blocks of the model that is put; 0: not known. */
+/* named.c: flopcast's model of what others call so, "Qwen/Qwen3-8B", "qwen3_8B.yaml"; NULL: it has none. The setting
+ * that names it becomes it, or it is missing. And the blocks of the model that is put; 0: not known. */
 const char *model_called(struct configuration *config, const char *theirs);
 void put_called(struct configuration *config, const char *theirs, struct configuration_setting *from);
 int64_t model_blocks_named(struct configuration *config);
