@@ -17,7 +17,8 @@
  *   {to: MEMBER, null: true, least: N}       null is the same as 0: to be derived; at least N
  *   {values: {VALUE: {MEMBER: value}}, default: VALUE}   one of these values, and what each means for the shape
  *   {letters: {VALUE: LETTER}}               a list of one of these values for each layer: the shape's pattern, or,
- *                                            with windows: true, its attention_pattern
+ *                                            with windows: true, its attention_pattern, with compressed: true, that
+ *                                            of compressed attention
  *   {each: [VALUE, ...]}                     a list of one of these values for each layer
  *   {dense: VALUE, or: [VALUE, ...]}         a list of which the first layers say VALUE: moe.dense_layers; or no list,
  *                                            and one of these

@@ -12,7 +12,10 @@ static enum status read_letters(struct config_json *json, const struct huggingfa
     struct config_node letters = config_find(key->how, "letters");
     struct config_node pattern = config_find(root, "hybrid_override_pattern");
     bool windows = config_find(key->how, "windows").doc != NULL;
+    bool compressed = config_find(key->how, "compressed").doc != NULL;
     int n = config_count(list);
+    if (compressed && n > json->shape.n_layers) /* what is behind is of multi-token prediction */
+        n = (int)json->shape.n_layers;
     char *text = ARENA_ARRAY(arena, char, n + 1);
     for (int i = 0; i < n; i++) {
         struct config_node letter = config_find(letters, config_text(config_item(list, i)));
@@ -24,10 +27,12 @@ static enum status read_letters(struct config_json *json, const struct huggingfa
     text[n] = '\0';
     if (config_kind(list) != CONFIG_SEQUENCE || n == 0)
         return diag_input(diag, config_pos(list), "%s is a list of the kind of each layer", key->field.key);
-    if (!windows && config_kind(pattern) == CONFIG_SCALAR && strcmp(config_text(pattern), text) != 0)
+    if (!windows && !compressed && config_kind(pattern) == CONFIG_SCALAR && strcmp(config_text(pattern), text) != 0)
         return diag_input(
             diag, config_pos(list), "%s says %.80s, not what hybrid_override_pattern says", key->field.key, text);
-    if (windows) {
+    if (compressed) {
+        json->shape.compressed.pattern = text;
+    } else if (windows) {
         json->shape.attention_pattern = text;
         json->shape.full_attention_every = 0;
     } else {

@@ -2,8 +2,9 @@
  * mode (modeling_llama.py); names as in LlamaForCausalLM. Of Mistral, Qwen2, Qwen3, Phi-3 and Gemma 1 to 3 what differs
  * is a member of struct model_shape: biases of q, k and v, norms of q and k, norms behind the sub-layers, fused
  * matrices, the gate's function, caps of scores and logits, windows; mixtures of experts (Mixtral, Qwen-MoE, DeepSeek)
- * are in moe.c, DeepSeek's latent attention in mla.c, blocks that differ from one another in blocks.c. Key and value
- * heads are repeated before attention, with flash attention too (as transformers' SDPA path and torchtitan do).
+ * are in moe.c, DeepSeek's latent attention in mla.c, V4's compressed one in compressed.c, blocks that differ from one
+ * another in blocks.c. Key and value heads are repeated before attention, with flash attention too (as transformers'
+ * SDPA path and torchtitan do).
  *
  * The head and multi-token prediction (DeepSeek-V3) are in mtp.c.
  *
@@ -99,13 +100,17 @@ static void beside_tensors(struct model_builder *b)
 static void own_tensors(struct model_builder *b, int block)
 {
     const struct model_shape *s = b->shape;
+    hyper_tensors(b, "hc_attn");
     bool mixes = model_mixes(s, block + 1), attends = model_attends(s, block + 1), feeds = has_feed_forward(s, block);
     if (mixes)
         mixer_tensors(b);
-    if (attends)
+    if (attends && s->compressed.pattern)
+        compressed_tensors(b, block + 1);
+    else if (attends)
         attention_tensors(b);
+    hyper_tensors(b, "hc_ffn");
     if (model_local_experts(s, block) > 0)
-        moe_tensors(b);
+        moe_tensors(b, block);
     else if (feeds)
         feed_forward_tensors(b);
     if (s->moe.beside && model_local_experts(s, block) > 0)
@@ -129,6 +134,7 @@ static void layers(struct model_builder *b)
     build_tensor(b, "model.embed_tokens.weight", s->vocab, d);
     build_tensor(b, "model.norm.weight", d, 1);
     mtp_root_tensors(b);
+    hyper_root_tensors(b);
     if (!s->tied_embeddings)
         build_tensor(b, "lm_head.weight", s->vocab, d);
     for (int i = 0; i < s->n_layers + s->mtp_layers; i++) {
@@ -148,7 +154,7 @@ static int head_norm(struct tape *t, const struct segment_context *c, const char
 }
 
 /* Without a weight: x.float() times rsqrt of the mean of its squares (Llama4TextL2Norm). */
-static int plain_norm(struct tape *t, const struct segment_context *c, const char *name, int x, int64_t heads)
+int family_plain_norm(struct tape *t, const struct segment_context *c, const char *name, int x, int64_t heads)
 {
     int64_t rows = c->workload->micro_batch * c->workload->seq_len, d = c->shape->d_kv;
     int view = tape_view(t, "heads", x, rows * heads, d);
@@ -195,14 +201,14 @@ static int attend(struct tape *t, const struct segment_context *c, int q, int k,
     a.value_dim = s->value_dim;
     cut_into_chunks(c, &a);
     if (s->value_norm)
-        v = plain_norm(t, c, "v_norm", v, s->n_kv_heads);
+        v = family_plain_norm(t, c, "v_norm", v, s->n_kv_heads);
     if (s->qk_norm_whole) {
         q = tape_rms_norm(t, "q_norm", q, true);
         k = tape_rms_norm(t, "k_norm", k, true);
     }
     if (s->qk_norm || (s->qk_plain_norm && turns)) {
         int (*norm)(struct tape *, const struct segment_context *, const char *, int, int64_t) =
-            s->qk_norm ? head_norm : plain_norm;
+            s->qk_norm ? head_norm : family_plain_norm;
         q = norm(t, c, "q_norm", q, s->n_heads);
         k = norm(t, c, "k_norm", k, s->n_kv_heads);
     }
@@ -274,14 +280,16 @@ static int dense(const struct segment_context *c, int x)
 static int mixed(const struct segment_context *c, int x)
 {
     struct tape *t = c->tape;
-    int normed = norm_before(t, "input_layernorm", x);
+    struct hyper_pass pass;
+    int normed = norm_before(t, "input_layernorm", hyper_enter(c, "hc_attn", x, &pass));
     tape_scope(t, "self_attn");
     int out = model_mixes(c->shape, c->layer)  ? mixer_forward(c, normed)
+              : c->shape->compressed.pattern   ? compressed_forward(c, normed)
               : c->shape->mla.kv_lora_rank > 0 ? mla_forward(c, normed)
                                                : attention(t, c, tape_enter(t, "in", normed));
     tape_scope(t, "");
     out = c->shape->post_norms ? tape_rms_norm(t, "post_attention_layernorm", out, true) : out;
-    return tape_add(t, "self_attn.residual", x, out);
+    return c->shape->hyper > 1 ? hyper_leave(c, "hc_attn", &pass, out) : tape_add(t, "self_attn.residual", x, out);
 }
 
 /* Gemma4TextDecoderLayer: the experts read the residual stream by a norm of their own. Ignored: that the router reads
@@ -303,12 +311,13 @@ static int fed(const struct segment_context *c, const char *norm, int x)
 {
     struct tape *t = c->tape;
     bool post_norms = c->shape->post_norms, routed = model_local_experts(c->shape, c->layer - 1) > 0;
-    int normed = norm_before(t, norm, x);
+    struct hyper_pass pass;
+    int normed = norm_before(t, norm, hyper_enter(c, "hc_ffn", x, &pass));
     tape_scope(t, "mlp");
     int out = routed && c->shape->moe.beside ? beside(c, x, normed) : routed ? experts(c, normed) : dense(c, normed);
-    tape_scope(t, post_norms ? "" : "mlp");
+    tape_scope(t, post_norms || c->shape->hyper > 1 ? "" : "mlp");
     out = post_norms ? tape_rms_norm(t, "post_feedforward_layernorm", out, true) : out;
-    return tape_add(t, "residual", x, out);
+    return c->shape->hyper > 1 ? hyper_leave(c, "hc_ffn", &pass, out) : tape_add(t, "residual", x, out);
 }
 
 static int block(const struct segment_context *whole)
@@ -330,7 +339,7 @@ static int entry(const struct segment_context *c)
     int x =
         tape_words(t, "model.embed_tokens", c->workload->micro_batch * c->workload->seq_len, mtp_entry_turn(c), false);
     x = c->shape->scaled_embedding ? tape_map(t, "model.normalizer", TAPE_SCALE, x) : x;
-    return tape_neftune(t, x);
+    return hyper_begin(c, tape_neftune(t, x));
 }
 
 static int forward(const struct segment_context *c)
@@ -373,6 +382,7 @@ static const char *check(const struct model_shape *s, size_t *offset)
     wrong = wrong ? wrong : moe_check(s, offset);
     wrong = wrong ? wrong : mla_check(s, offset);
     wrong = wrong ? wrong : blocks_check(s, offset);
+    wrong = wrong ? wrong : compressed_check(s, offset);
     return wrong ? wrong : mixer_check(s, offset);
 }
 

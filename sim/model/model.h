@@ -102,10 +102,11 @@ struct model_moe {
     bool biases;         /* of the router and of each expert's matrices (gpt-oss) */
     bool beside; /* a dense feed-forward layer of model_shape.d_ff stands beside the experts, and each has norms around
                   * it (Gemma 4) */
-    int64_t latent; /* routed experts take and give rows of this width, which one matrix makes of the residual
-                     * stream and another brings back (Nemotron 3); 0: they work on the residual stream */
-    int64_t local;  /* experts that this rank holds; 0: all. In no file: a strategy narrows a shape by it before it
-                     * builds the rank's share of the model */
+    int64_t hash_layers; /* first blocks whose experts a table of words chooses, so that the router has no bias */
+    int64_t latent;      /* routed experts take and give rows of this width, which one matrix makes of the residual
+                          * stream and another brings back (Nemotron 3); 0: they work on the residual stream */
+    int64_t local;       /* experts that this rank holds; 0: all. In no file: a strategy narrows a shape by it before it
+                          * builds the rank's share of the model */
 };
 
 /* Multi-head latent attention (Llama; DeepSeek-V2, arXiv 2405.04434): keys and values are made of a narrow latent, so
@@ -142,6 +143,15 @@ struct model_full {
     double rotary_share;
     bool keys_are_values; /* no matrix of values: they are the keys before norm and positions (Gemma 4) */
     bool no_sinks;        /* attention_sinks are of blocks with a window alone (MiMo-V2) */
+};
+
+/* Attention to a window and to compressed keys (Llama: DeepSeek-V4; model/compressed.c). */
+struct model_compressed {
+    const char *pattern; /* a character for each block: w, a window alone; c, keys of `ratio` tokens each, chosen by an
+                          * indexer; h, all keys, of heavy_ratio tokens each. NULL: attention is not compressed */
+    int64_t q_lora_rank, o_groups, o_lora_rank;
+    int64_t ratio, heavy_ratio;
+    int64_t index_heads, index_head_dim, index_topk;
 };
 
 struct model_shape {
@@ -215,6 +225,8 @@ struct model_shape {
     const char *attention_pattern; /* Llama: a character for each block: f sees all keys, w the sliding_window; NULL:
                                     * as full_attention_every says */
     struct model_full full;
+    struct model_compressed compressed;
+    int64_t hyper;      /* Llama: streams of the residual stream, which hyper-connections mix (DeepSeek-V4); 0: one */
     const char *blocks; /* Llama: key heads and d_ff of blocks that differ one by one (model/blocks.c); NULL: they do
                          * not */
     int64_t mtp_layers; /* Llama: layers of multi-token prediction behind the last block (model/mtp.c) */
@@ -233,6 +245,8 @@ const struct model_shape *model_block_shape(const struct model_shape *shape, int
 int64_t model_key_heads(const struct model_shape *shape, int64_t layer);
 int64_t model_cached_width(const struct model_shape *shape, int64_t layer);
 bool model_has_full(const struct model_shape *shape);
+/* Columns of what blocks hand on. */
+int64_t model_stream_width(const struct model_shape *shape);
 
 /* Experts of a block that this rank holds; 0: its feed-forward layer is dense. block: from 0 on. */
 int64_t model_local_experts(const struct model_shape *shape, int64_t block);

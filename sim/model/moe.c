@@ -105,7 +105,7 @@ static const char *shared_name(const struct model_shape *s)
     return s->moe.shared_gate ? "mlp.shared_expert" : "mlp.shared_experts";
 }
 
-void moe_tensors(struct model_builder *b)
+void moe_tensors(struct model_builder *b, int64_t block)
 {
     const struct model_shape *s = b->shape;
     const struct model_moe *moe = &s->moe;
@@ -117,7 +117,7 @@ void moe_tensors(struct model_builder *b)
         build_tensor(b, "mlp.gate_scale.weight", d, 1);
         build_tensor(b, "mlp.per_expert_scale.weight", moe->experts, 1);
     }
-    if (moe->router == ROUTER_SIGMOID)
+    if (moe->router == ROUTER_SIGMOID && block >= moe->hash_layers)
         build_buffer(b, "mlp.gate.e_score_correction_bias", moe->experts);
     if (moe->biases)
         build_tensor(b, "mlp.gate.bias", moe->experts, 1);
@@ -545,6 +545,7 @@ const char *moe_check(const struct model_shape *s, size_t *offset)
             "a pattern says which blocks have experts; leave dense_layers and every out"),
         MODEL_RULE(moe, routed && !has_block && s->pattern, "no block of the pattern is 'E', which has experts"),
         MODEL_RULE(moe, routed && !has_block, "no block is left that has experts: all are dense"),
+        MODEL_RULE(moe, moe->hash_layers > s->n_layers, "there are fewer blocks than hash_layers"),
         MODEL_RULE(moe, routed && moe->shared_gate && moe->shared_d_ff == 0, "there is no shared expert to gate"),
         MODEL_RULE(moe, moe->beside && (!s->post_norms || s->squared_relu || s->d_ff == 0 || moe->shared_d_ff > 0),
             "a dense layer beside the experts is modelled with post_norms, d_ff and no shared expert"),

@@ -164,6 +164,11 @@ static void print_width(FILE *out, const struct model_shape *s)
         fprintf(out, "pattern     %s\n", s->pattern);
     if (s->attention_pattern)
         fprintf(out, "pattern     %s, f full attention and w a window\n", s->attention_pattern);
+    if (s->compressed.pattern)
+        fprintf(out, "compressed  %s: w a window alone, c keys of %" PRId64 " tokens, h of %" PRId64 "\n",
+            s->compressed.pattern, s->compressed.ratio, s->compressed.heavy_ratio);
+    if (s->hyper > 1)
+        fprintf(out, "streams     %" PRId64 ", mixed by hyper-connections\n", s->hyper);
     if (s->blocks)
         fprintf(out, "blocks      %s (key heads x d_ff)\n", s->blocks);
     if (model_has_full(s))

@@ -44,7 +44,8 @@ double model_largest_tensor_bytes(
     double heads = (double)larger(shape->n_heads, shape->full.n_heads);
     int64_t dims = larger(shape->d_kv, shape->full.d_kv) + larger(shape->value_dim, shape->full.value_dim);
     double widths[] = {heads * longest, heads * (double)(dims + shape->mla.v_head_dim), (double)shape->d_ff,
-        (shape->mtp_layers > 0 ? 2 : 1) * d_model, (double)shape->moe.shared_d_ff, routed, (double)shape->vocab};
+        (double)larger(shape->mtp_layers > 0 ? 2 : 1, shape->hyper) * d_model, (double)shape->moe.shared_d_ff, routed,
+        (double)shape->vocab};
     double widest = 0;
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
         widest = widths[i] > widest ? widths[i] : widest;
@@ -150,7 +151,7 @@ static int64_t hidden_bytes(const struct segments_builder *b)
 {
     struct segment_context context = {.workload = b->workload};
     enum dtype dtype = b->workload->autocast ? DTYPE_FP32 : b->workload->storage;
-    return segment_rows(&context, b->workload->seq_len) * b->model->shape.d_model * dtype_bytes(dtype);
+    return segment_rows(&context, b->workload->seq_len) * model_stream_width(&b->model->shape) * dtype_bytes(dtype);
 }
 
 /* Chunks that begin with layer i; what they receive has the size of this block's output. The first one of a stage with

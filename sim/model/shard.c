@@ -62,6 +62,8 @@ static const char *cut_wrong(const struct model_shape *s, bool context)
         return "scans in the place of attention (Mamba, DeltaNet) are modelled without tensor and context parallelism";
     if (s->mla.index_heads > 0)
         return "sparse attention by an indexer is modelled without tensor and context parallelism";
+    if (s->compressed.pattern || s->hyper > 1)
+        return "compressed attention and hyper-connections are modelled without tensor and context parallelism";
     if (s->blocks)
         return "blocks that differ one by one are modelled without tensor and context parallelism";
     if (s->qk_norm_whole)

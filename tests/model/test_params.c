@@ -379,7 +379,8 @@ static void other_names_of_a_type_are_read_as_it(void **state)
 
 /* Models of 2026, whose blocks differ. To the last digit, as Hugging Face shows for their files (recalled): MiMo 7B
  * with its layer of multi-token prediction, Llama-3.3-Nemotron-Super. MiniMax-M2.5 is called 230 B with 10 B active,
- * MiMo-V2 Flash 309 B with 15 B, Gemma 4 25.2 B with 3.8 B (its card), Qwen3.5 27 B, and 35 B with 3 B. */
+ * MiMo-V2 Flash 309 B with 15 B, Gemma 4 25.2 B with 3.8 B (its card), DeepSeek-V4 Flash 284 B with 13 B beside the
+ * embedding, Qwen3.5 27 B, and 35 B with 3 B. */
 static void models_of_2026_are_counted_as_published(void **state)
 {
     (void)state;
@@ -393,6 +394,7 @@ static void models_of_2026_are_counted_as_published(void **state)
         {"mimo-v2-flash", 309, 15, 0.002, 0.04},
         {"gemma-4-26b-a4b", 25.2, 3.8, 0.003, 0.01},
         {"qwen3.5-27b", 27, 0, 0.005, 0},
+        {"deepseek-v4-flash", 284, 13 + 129280 * 4096 / 1e9, 0.002, 0.03},
         {"qwen3.5-35b-a3b", 35, 3, 0.011, 0.16},
     };
     struct arena arena = ARENA_INIT;

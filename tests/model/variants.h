@@ -4,7 +4,7 @@
 
 #include "programs.h"
 
-enum { VARIANTS = 52 };
+enum { VARIANTS = 53 };
 
 /* Every shape with every variant that its family knows. */
 static inline int variants(struct model_shape out[VARIANTS])
@@ -71,6 +71,11 @@ static inline int variants(struct model_shape out[VARIANTS])
     out[n].moe.shared_gate = false, out[n].moe.shared_d_ff = out[n].moe.dense_layers = 0, out[n].moe.beside = true;
     out[n].sliding_window = 7, out[n].full_attention_every = 2, out[n].logit_softcap = 30;
     out[n++].full = (struct model_full){.d_kv = 32, .n_kv_heads = 2, .rotary_share = 0.25, .keys_are_values = true};
+    out[n] = small_moe; /* DeepSeek-V4 */
+    out[n].n_kv_heads = 1, out[n].rotary_share = 0.5, out[n].hyper = 4, out[n].sliding_window = 3;
+    out[n].moe.router = ROUTER_SIGMOID, out[n].moe.shared_gate = false, out[n].moe.dense_layers = 0;
+    out[n].attention_sinks = true, out[n].moe.hash_layers = 1;
+    out[n++].compressed = (struct model_compressed){"wch", 24, 2, 8, 4, 8, 2, 6, 2};
     out[n] = small_llama; /* Llama-3.3-Nemotron-Super */
     out[n++].blocks = "2x160 0x96 4x0";
     out[n] = small_llama; /* Jamba without experts */
