@@ -1,5 +1,5 @@
-/* NeMo AutoModel's recipes (nemo_automodel/recipes, components/distributed/config.py): FSDP2 around models of its own
- * (components/models) or of transformers. Keys by the recipes of its examples/llm_benchmark in 2025 and 2026. */
+/* NeMo AutoModel's recipes (nemo_automodel/recipes, components/distributed/config.py): FSDP2 around its models
+ * (components/models) or those of transformers. Keys by the recipes of its examples/llm_benchmark in 2025 and 2026. */
 #include "exchange/rules.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static const struct rule rules[] = {
     {DIST "offload_policy", RULE_REFUSED, NULL, "parameters stay on the GPU"},
     {DIST "moe.reshard_after_forward", RULE_SLIGHT, NULL, "experts are resharded as the other layers are"},
     {DIST "moe.ignore_router_for_ac", RULE_SLIGHT, NULL, "the router is recomputed with its block"},
-    {DIST "moe.wrap_outer_model", RULE_SLIGHT, NULL, "the root's parameters are a unit of their own"},
+    {DIST "moe.wrap_outer_model", RULE_SLIGHT, NULL, "the root's parameters are a unit"},
     {PIPE "pp_schedule", RULE_WORDS, "parallelism.schedule",
         "interleaved1f1b=1F1B Interleaved1F1B=1F1B 1f1b=1F1B 1F1B=1F1B gpipe=GPipe GPipe=GPipe "
         "zbvzerobubble=ZBVZeroBubble dualpipev=DualPipeV"},

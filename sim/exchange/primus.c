@@ -30,7 +30,7 @@ static const struct rule megatron_own[] = {
     {"enable_turbo_attention_float8", RULE_REFUSED, NULL, "attention in the format of training is simulated"},
     {"use_turbo_deepep", RULE_FACT, NULL, "true false"},
     {"turbo_deepep_num_cu", RULE_FACT, NULL, NULL},
-    {"turbo_deepep_use_comm_stream", RULE_SLIGHT, NULL, "DeepEP's kernels are on a stream of their own"},
+    {"turbo_deepep_use_comm_stream", RULE_SLIGHT, NULL, "DeepEP's kernels are on another stream"},
     {"turbo_sync_free_moe_stage", RULE_SLIGHT, NULL, "the host waits for the numbers of rows of experts"},
     {"no_fp8_weight_transpose_cache", RULE_SLIGHT, NULL,
         "TransformerEngine's cache of transposed weights is simulated"},
@@ -347,7 +347,7 @@ static void finish_layers(struct configuration *config, struct diag *diag)
     finish_stages(config);
 }
 
-/* PyTorch's fully_shard around Megatron's model, in place of its own data parallelism. */
+/* PyTorch's fully_shard around Megatron's model, in place of Megatron's data parallelism. */
 static void finish_fsdp2(struct configuration *config)
 {
     struct configuration_setting *fsdp2 = setting_find(config, "use_torch_fsdp2");

@@ -167,7 +167,7 @@ const char *blocks_check(const struct model_shape *s, size_t *offset)
         MODEL_RULE(full, s->full.keys_are_values && (s->fused_projections || s->value_dim > 0),
             "full: keys that are values are modelled with separate matrices, of one dimension"),
         MODEL_RULE(value_dim, s->value_dim > 0 && (s->mla.kv_lora_rank > 0 || s->attention_gate),
-            "values of their own dimension are modelled without latents (there v_head_dim is it) and gates"),
+            "values of another dimension than keys are modelled without latents (there v_head_dim is it) and gates"),
         MODEL_RULE(value_norm, s->value_norm && (s->value_dim > 0 || s->full.value_dim > 0),
             "norms of values are modelled where they have the keys' dimension"),
         MODEL_RULE(qk_norm_whole, s->qk_norm_whole && (s->qk_norm || s->qk_plain_norm),

@@ -292,7 +292,7 @@ static int mixed(const struct segment_context *c, int x)
     return c->shape->hyper > 1 ? hyper_leave(c, "hc_attn", &pass, out) : tape_add(t, "self_attn.residual", x, out);
 }
 
-/* Gemma4TextDecoderLayer: the experts read the residual stream by a norm of their own. Ignored: that the router reads
+/* Gemma4TextDecoderLayer: the experts read the residual stream by another norm. Ignored: that the router reads
  * it by another, without weights, times router.scale. */
 static int beside(const struct segment_context *c, int x, int normed)
 {
@@ -366,7 +366,7 @@ static const char *check(const struct model_shape *s, size_t *offset)
         MODEL_RULE(max_window_layers, s->max_window_layers > 0 && s->sliding_window == 0,
             "max_window_layers is of a sliding_window, which is not given"),
         MODEL_RULE(fused_projections, s->fused_projections && s->value_dim > 0 && s->value_dim != s->d_kv,
-            "values of their own dimension are modelled with separate matrices"),
+            "values of another dimension than keys are modelled with separate matrices"),
         MODEL_RULE(full_attention_every,
             s->full_attention_every > 0 && s->sliding_window == 0 && s->attention_chunk == 0,
             "full_attention_every is of a sliding_window or attention_chunk, which is not given"),

@@ -1,7 +1,7 @@
 /* What a block has in the place of attention. Layouts and names as in Hugging Face transformers.
  *   deltanet  Qwen3NextGatedDeltaNet: q, k, v and a gate by one matrix, two numbers a head by another, a filter over q,
  *             k and v, the gated delta rule, a norm of each head times silu(gate), a projection back
- *             (Qwen3.5: q, k and v, the gate and the two numbers by matrices of their own)
+ *             (Qwen3.5: q, k and v, the gate and the two numbers by a matrix each)
  *   mamba     JambaMambaMixer: x and a gate by one matrix, a filter over x, of which time steps, B and C are made and
  *             normed, a selective scan, silu(gate), a projection back
  *   mamba2    Mamba2Mixer: a gate, x with B and C, and time steps by one matrix, a filter, SSD, a norm, a projection

@@ -239,7 +239,7 @@ static inline int64_t model_kind_of(const struct model_shape *shape, int64_t lay
     return shape->mtp_layers > 0 && layer > shape->n_layers ? shape->n_layers : layer;
 }
 
-/* The shape with what this layer's block has of its own: the same, or a copy in the arena. */
+/* The shape with what this layer's block has alone: the same, or a copy in the arena. */
 const struct model_shape *model_block_shape(const struct model_shape *shape, int64_t layer, struct arena *arena);
 /* Key heads of a layer's attention, 0: it has none; elements of keys and values of a position. */
 int64_t model_key_heads(const struct model_shape *shape, int64_t layer);

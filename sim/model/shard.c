@@ -69,7 +69,7 @@ static const char *cut_wrong(const struct model_shape *s, bool context)
     if (s->qk_norm_whole)
         return "norms over all heads are modelled without tensor and context parallelism";
     if (context && model_has_full(s))
-        return "blocks of full attention with heads of their own are modelled without context parallelism";
+        return "blocks of full attention with other heads are modelled without context parallelism";
     return context && s->attention_chunk > 0 ? "attention in chunks is modelled without context parallelism" : NULL;
 }
 
