@@ -45,6 +45,10 @@ static struct block_run run_of(const struct model_shape *shape, int64_t block)
     struct block_run run = {0};
     while (read_run(&text, &run) && block >= run.blocks)
         block -= run.blocks;
+    int64_t ranks = shape->blocks_ranks > 1 ? shape->blocks_ranks : 1;
+    if (run.n_kv_heads > 0)
+        run.n_kv_heads = run.n_kv_heads > ranks ? run.n_kv_heads / ranks : 1;
+    run.d_ff /= ranks;
     return run;
 }
 
@@ -135,6 +139,16 @@ static const char *blocks_wrong(const struct model_shape *s)
         n += run.blocks;
     }
     return text && n != s->n_layers ? "blocks is a list of all blocks of the model, n_layers" : NULL;
+}
+
+bool blocks_divide(const struct model_shape *s, int64_t ranks)
+{
+    const char *text = s->blocks;
+    struct block_run run = {0};
+    while (text && read_run(&text, &run))
+        if (run.d_ff % ranks || (run.n_kv_heads > 0 && run.n_kv_heads % ranks && ranks % run.n_kv_heads))
+            return false;
+    return true;
 }
 
 const char *blocks_check(const struct model_shape *s, size_t *offset)

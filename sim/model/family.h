@@ -107,6 +107,7 @@ int family_plain_norm(struct tape *t, const struct segment_context *c, const cha
 int family_turn(struct tape *t, const struct model_shape *s, int x, int64_t heads);
 /* model/blocks.c */
 const char *blocks_check(const struct model_shape *s, size_t *offset);
+bool blocks_divide(const struct model_shape *s, int64_t ranks);
 /* model/mtp.c: multi-token prediction: tensors in the root and in a block; SEGMENT_EXIT and SEGMENT_MTP; a block's
  * input; the turn of a lookup of words in SEGMENT_ENTRY. */
 void mtp_root_tensors(struct model_builder *b);

@@ -221,7 +221,7 @@ static int attend(struct tape *t, const struct segment_context *c, int q, int k,
 static int attention(struct tape *t, const struct segment_context *c, int x)
 {
     const int64_t inner = c->shape->n_heads * c->shape->d_kv, both[2] = {inner, inner};
-    int qkv[3], gated[2];
+    int qkv[3], gated[2] = {0};
     project(t, c->shape, x, qkv);
     if (c->shape->attention_gate) {
         tape_split(t, "gate.split", qkv[0], both, gated, 2);

@@ -226,11 +226,12 @@ struct model_shape {
                                     * as full_attention_every says */
     struct model_full full;
     struct model_compressed compressed;
-    int64_t hyper;      /* Llama: streams of the residual stream, which hyper-connections mix (DeepSeek-V4); 0: one */
-    const char *blocks; /* Llama: key heads and d_ff of blocks that differ one by one (model/blocks.c); NULL: they do
-                         * not */
-    int64_t mtp_layers; /* Llama: layers of multi-token prediction behind the last block (model/mtp.c) */
-    int64_t mtp_width;  /* columns of their projections that this rank has; 0: all. In no file, as moe.local */
+    int64_t hyper;        /* Llama: streams of the residual stream, which hyper-connections mix (DeepSeek-V4); 0: one */
+    const char *blocks;   /* Llama: key heads and d_ff of blocks that differ one by one (model/blocks.c); NULL: they do
+                           * not */
+    int64_t blocks_ranks; /* tensor ranks that the list's numbers are cut over; 0: none. In no file, as moe.local */
+    int64_t mtp_layers;   /* Llama: layers of multi-token prediction behind the last block (model/mtp.c) */
+    int64_t mtp_width;    /* columns of their projections that this rank has; 0: all. In no file, as moe.local */
 };
 
 /* The layer, from 1 on, whose kind this one is of: one of multi-token prediction is as the last block. */
