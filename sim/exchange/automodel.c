@@ -26,7 +26,7 @@ static const struct rule rules[] = {
     {DIST "patch_is_packed_sequence", RULE_ASIDE, NULL, "of attention's mask"},
     {DIST "use_hf_tp_plan", RULE_ASIDE, NULL, "the layers that are cut are the same"},
     {DIST "offload_policy", RULE_REFUSED, NULL, "parameters stay on the GPU"},
-    {DIST "moe.reshard_after_forward", RULE_SLIGHT, NULL, "experts are resharded as the other layers are"},
+    {DIST "moe.reshard_after_forward", RULE_WORDS, "fsdp.reshard_after_forward", "true=always false=never"},
     {DIST "moe.ignore_router_for_ac", RULE_SLIGHT, NULL, "the router is recomputed with its block"},
     {DIST "moe.wrap_outer_model", RULE_SLIGHT, NULL, "the root's parameters are a unit"},
     {PIPE "pp_schedule", RULE_WORDS, "parallelism.schedule",
@@ -34,8 +34,8 @@ static const struct rule rules[] = {
         "zbvzerobubble=ZBVZeroBubble dualpipev=DualPipeV"},
     {PIPE "pp_microbatch_size pp_batch_size", RULE_FACT, NULL, NULL},
     {PIPE "layers_per_stage", RULE_FACT, NULL, NULL},
-    {PIPE "round_virtual_stages_to_pp_multiple " PIPE "scale_grads_in_schedule " PIPE "patch_* " PIPE "dtype",
-        RULE_ASIDE, NULL, "of how stages are cut out; virtual stages are simulated as many as fit"},
+    {PIPE "round_virtual_stages_to_pp_multiple", RULE_FACT, NULL, "up down"},
+    {PIPE "scale_grads_in_schedule " PIPE "patch_* " PIPE "dtype", RULE_ASIDE, NULL, "of how stages are cut out"},
     {STEP "local_batch_size", RULE_FACT, NULL, NULL},
     {STEP "global_batch_size", RULE_INT, "train.global_batch", NULL},
     {STEP "*", RULE_ASIDE, NULL, "of the run's length, saving and evaluation"},
@@ -121,18 +121,55 @@ static void finish_model(struct configuration *config)
     }
 }
 
+/* As many stages as blocks over layers_per_stage, rounded to a multiple of the ranks (functional.py of its pipelining).
+ */
+static void finish_stages(struct configuration *config, int64_t ranks, struct diag *diag)
+{
+    struct configuration_setting *layers = setting_find(config, PIPE "layers_per_stage");
+    struct configuration_setting *rounding = setting_find(config, PIPE "round_virtual_stages_to_pp_multiple");
+    int64_t each = layers ? setting_int(config, layers->name, 0, diag) : 0, blocks = model_blocks_named(config);
+    if (ranks > 1 && each > 0 && blocks > 0) {
+        int64_t stages = (blocks + each - 1) / each,
+                up = rounding && strcmp(rounding->value, "up") == 0 ? ranks - 1 : 0;
+        int64_t chunks = (stages + up) / ranks;
+        if (chunks > 1 && times(chunks, ranks) > (blocks + 2) / 2) { /* what weighted stages can be cut into */
+            chunks--;
+            assume(config, "distributed.pipeline.layers_per_stage: rounded down, so that no stage has a block alone");
+        }
+        put_setting(config, "parallelism.virtual", number_text(config, chunks > 1 ? chunks : 1), layers);
+        put_assumed(config, "parallelism.partition_method", "weighted", NULL);
+    }
+    setting_aside(layers, ranks > 1 ? "of the model, which is not known" : "of pipelines");
+    setting_aside(rounding, ranks > 1 ? "with layers_per_stage" : "of pipelines");
+}
+
+/* A pipeline takes a local batch, as torchtitan's does, and is empty before the next one. */
+static void finish_passes(struct configuration *config, int64_t stages, struct diag *diag)
+{
+    struct configuration_setting *whole = setting_find(config, STEP "global_batch_size");
+    int64_t all = whole ? setting_int(config, whole->name, 0, diag) : 0, copy = model_ranks(config);
+    int64_t local = put_int(config, "train.device_batch", 1), gpus = put_int(config, "cluster.gpus", 0);
+    if (stages == 1 || !whole)
+        return;
+    bool one = copy > 0 && gpus > 0 && all <= times(local, gpus / copy);
+    put_remove(config, "train.global_batch");
+    whole->fate = FATE_ASIDE;
+    whole->key = NULL;
+    whole->words = one ? "that of one local batch a rank" : "of several passes of the pipeline; see what is assumed";
+    if (!one)
+        assume(config, "step_scheduler.global_batch_size: of the passes of the pipeline to a step, each of a local "
+                       "batch, one is simulated, with the optimizer's step behind it");
+}
+
 static void finish_batch(struct configuration *config, struct diag *diag)
 {
     struct configuration_setting *local = setting_find(config, STEP "local_batch_size");
     struct configuration_setting *piece = setting_find(config, PIPE "pp_microbatch_size");
-    piece = piece ? piece : setting_find(config, "pp_batch_size");
-    struct configuration_setting *layers = setting_find(config, PIPE "layers_per_stage");
+    piece = piece ? piece : setting_find(config, PIPE "pp_batch_size");
     int64_t stages = put_int(config, "parallelism.pipeline", 1);
-    if (stages > 1 && local)
-        put_setting(
-            config, "train.device_batch", number_text(config, setting_int(config, local->name, 1, diag)), local);
-    else if (local)
-        put_setting(config, "train.micro_batch", number_text(config, setting_int(config, local->name, 1, diag)), local);
+    const char *key = stages > 1 ? "train.device_batch" : "train.micro_batch";
+    if (local)
+        put_setting(config, key, number_text(config, setting_int(config, local->name, 1, diag)), local);
     if (stages > 1 && piece)
         put_setting(config, "train.micro_batch", number_text(config, setting_int(config, piece->name, 1, diag)), piece);
     else if (stages > 1)
@@ -140,15 +177,8 @@ static void finish_batch(struct configuration *config, struct diag *diag)
     else
         put_remove(config, "parallelism.schedule");
     setting_aside(piece, "of pipelines");
-    int64_t each = layers ? setting_int(config, layers->name, 0, diag) : 0, blocks = model_blocks_named(config);
-    if (stages > 1 && each > 0 && blocks > 0) {
-        int64_t chunks = blocks / times(each, stages); /* rounded down to whole rounds of the stages, at least one */
-        put_setting(config, "parallelism.virtual", number_text(config, chunks > 1 ? chunks : 1), layers);
-        put_assumed(config, "parallelism.partition_method", "weighted", NULL);
-    }
-    setting_aside(layers, stages > 1 ? "of the model, which is not known" : "of pipelines");
-    if (stages > 1 && put_find(config, "train.device_batch"))
-        put_remove(config, "train.global_batch");
+    finish_stages(config, stages, diag);
+    finish_passes(config, stages, diag);
     if (!put_find(config, "train.seq_len"))
         put_assumed(config, "train.seq_len", "4096", "that of AutoModel's benchmarks");
 }
@@ -193,6 +223,9 @@ static void finish_experts(struct configuration *config, struct diag *diag)
     }
     if (!way || !way->words)
         setting_aside(way, "of expert parallelism");
+    if (across && !put_find(config, "fsdp.reshard_after_forward"))
+        put_assumed(
+            config, "fsdp.reshard_after_forward", "never", "AutoModel's default of mixtures of experts, recalled");
     setting_aside(sms, "of expert parallelism");
     if (balanced && strcmp(balanced->value, "false") == 0)
         assume(config, "model.backend.fake_balanced_gate: the router's loads are simulated balanced; "
@@ -301,8 +334,8 @@ void automodel_finish(struct configuration *config, struct diag *diag)
     if (strcmp(put_find(config, "strategy"), "fsdp") == 0)
         put_assumed(config, "fsdp.version", "2", NULL);
     finish_tensor(config);
-    finish_batch(config, diag);
     finish_gpus(config, diag);
+    finish_batch(config, diag);
     finish_experts(config, diag);
     finish_precision(config);
     finish_optimizer(config);

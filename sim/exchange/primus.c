@@ -382,8 +382,21 @@ static void finish_gpus(struct configuration *config)
             "nodes of eight GPUs, as few as hold the model; --gpus says otherwise");
 }
 
+/* --cross-entropy-loss-fusion asks for the kernel that --cross-entropy-fusion-impl names, whichever comes first. */
+static void finish_loss(struct configuration *config)
+{
+    struct configuration_setting *kernel = setting_find(config, "--cross-entropy-fusion-impl");
+    struct configuration_setting *on = setting_find(config, "--cross-entropy-loss-fusion");
+    if (kernel && on && on->bare && strcmp(kernel->value, "te") == 0)
+        put_setting(config, "train.cross_entropy", "te", kernel);
+    else if (kernel && !on)
+        put_remove(config, "train.cross_entropy"), kernel->fate = FATE_ASIDE,
+                                                   kernel->words = "of cross_entropy_loss_fusion";
+}
+
 static void finish_megatron(struct configuration *config, struct diag *diag)
 {
+    finish_loss(config);
     finish_precision(config);
     finish_layers(config, diag);
     finish_values(config);

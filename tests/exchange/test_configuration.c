@@ -137,7 +137,7 @@ static void automodel_recipes(void **state)
         0, {"model", "deepseek-v3"}, {"cluster.gpus", "128"}, {"parallelism.virtual", "7"}, {"train.device_batch", "8"},
         {"train.micro_batch", "2"}, {"train.global_batch", "-"}, {"train.moe_deepep_num_sms", "64"},
         {"train.moe_token_dispatcher_type", "flex"}, {"train.precision", "bf16"}, {"train.seq_len", "2048"},
-        {"train.activation_checkpointing", "full"}, {"fsdp.version", "2"});
+        {"train.activation_checkpointing", "full"}, {"fsdp.version", "2"}, {"fsdp.reshard_after_forward", "never"});
     CHECK(yaml,
         "recipe: a\nstep_scheduler: {local_batch_size: 8}\nmodel: {pretrained_model_name_or_path: Qwen/Qwen3-8B}\n"
         "optimizer: {_target_: torch.optim.AdamW, fused: true}\nloss_fn: {_target_: a.FusedLinearCrossEntropy}\n"
