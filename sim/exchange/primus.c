@@ -43,7 +43,8 @@ static const struct rule megatron_own[] = {
     {"fused_ce_mode fused_ce_chunks", RULE_SLIGHT, NULL, "the loss is simulated on whole logits"},
     {"use_sink_attention attn_sink sink_* swiglu_limit hc_use_sinkhorn use_v4_* empty_cache_interval", RULE_FACT, NULL,
         NULL},
-    {"spec hybrid_attention_enabled use_fla_* fla_* conv_L_cache conv_bias lfm_layer_types", RULE_OTHER, NULL, ZEBRA},
+    {"hybrid_attention_enabled", RULE_FACT, NULL, NULL},
+    {"spec use_fla_* fla_* conv_L_cache conv_bias lfm_layer_types", RULE_OTHER, NULL, ZEBRA},
     {"activation_func", RULE_FACT, NULL, NULL},
     {"tokenizer_model tokenizer_type train_data_path valid_data_path test_data_path mock_data data_cache_path",
         RULE_ASIDE, NULL, "data and tokenizer"},
@@ -232,7 +233,8 @@ static void finish_model(struct configuration *config, struct diag *diag)
 static void finish_values(struct configuration *config)
 {
     static const char *const names[] = {"attn_sink", "use_sink_attention", "swiglu_limit", "hc_use_sinkhorn",
-        "multi_latent_attention", "activation_func", "sink_sliding_window", "sink_window_even_layers_only"};
+        "hybrid_attention_enabled", "multi_latent_attention", "activation_func", "sink_sliding_window",
+        "sink_window_even_layers_only"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         setting_aside(setting_find(config, names[i]), "of the model, which is named");
     for (int i = 0; i < config->settings.n; i++) {
