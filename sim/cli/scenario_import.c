@@ -230,7 +230,8 @@ int scenario_import(int argc, char **argv)
         .check = check,
         .args_doc = "FILE...",
         .doc = "Make a scenario of configurations of other frameworks: DeepSpeed's JSON, YAML of "
-               "accelerate, NeMo AutoModel and Primus, torchtitan's TOML, arguments of Megatron-LM in a shell script or a text file.\v"
+               "accelerate, NeMo AutoModel and Primus, torchtitan's TOML, arguments of Megatron-LM in a shell script "
+               "or a text file.\v"
                "Several files are one job. Of a script, options before the program are its launchers' (srun, mpirun, "
                "numactl, nsys, containers ...), of which the numbers of nodes, processes and GPUs are taken, as of its "
                "head for Slurm, PBS or LSF. Every setting is listed: what it became, whether it was left aside as it "
