@@ -45,8 +45,8 @@ static void check(void *self, struct argp_state *state)
 static const struct command_option options[] = {
     {"out", "FILE", "The scenario file (default: stdout, and the lists to stderr)", OPTION_TEXT, AT(out)},
     {"from", "FORMAT",
-        "deepspeed, accelerate, torchtitan or megatron (default: by the ending: .json, .yaml, .toml, all else "
-        "megatron)",
+        "deepspeed, accelerate, automodel, primus, torchtitan or megatron (default: by the ending, .json, .yaml, "
+        ".toml, all else megatron, and by the keys of YAML)",
         OPTION_TAKE, .take = take_from},
     {"name", "NAME", "What the scenario is called (default: as the first file)", OPTION_TEXT, AT(given.name)},
     {"model", "NAME", "The model, where the files do not say it", OPTION_TEXT, AT(given.model)},
@@ -229,8 +229,9 @@ int scenario_import(int argc, char **argv)
         .take = take_file,
         .check = check,
         .args_doc = "FILE...",
-        .doc = "Make a scenario of configurations of other frameworks: DeepSpeed's JSON, accelerate's YAML, "
-               "torchtitan's TOML, arguments of Megatron-LM in a shell script or a text file.\v"
+        .doc = "Make a scenario of configurations of other frameworks: DeepSpeed's JSON, YAML of "
+               "accelerate, NeMo AutoModel and Primus, torchtitan's TOML, arguments of Megatron-LM in a shell script "
+               "or a text file.\v"
                "Several files are one job. Of a script, options before the program are its launchers' (srun, mpirun, "
                "numactl, nsys, containers ...), of which the numbers of nodes, processes and GPUs are taken, as of its "
                "head for Slurm, PBS or LSF. Every setting is listed: what it became, whether it was left aside as it "

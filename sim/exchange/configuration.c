@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const configuration_format_names[] = {"deepspeed", "accelerate", "torchtitan", "megatron", NULL};
+const char *const configuration_format_names[] = {
+    "deepspeed", "accelerate", "torchtitan", "megatron", "automodel", "primus", NULL};
 
 static bool ends_in(const char *path, const char *suffix)
 {
@@ -30,11 +31,33 @@ static enum status (*const readers[])(struct configuration *, const char *, stru
     [CONFIGURATION_ACCELERATE] = accelerate_read,
     [CONFIGURATION_TORCHTITAN] = torchtitan_read,
     [CONFIGURATION_MEGATRON] = megatron_read,
+    [CONFIGURATION_AUTOMODEL] = automodel_read,
+    [CONFIGURATION_PRIMUS] = primus_read,
 };
+
+/* Whose YAML it is, by its keys. */
+static enum configuration_format owner_of(const char *path)
+{
+    struct config_doc *doc = NULL;
+    struct diag unread = DIAG_INIT;
+    enum configuration_format format = CONFIGURATION_ACCELERATE;
+    if (config_load(&doc, path, &unread) == STATUS_OK) {
+        struct config_node root = config_root(doc);
+        bool steps = config_find(root, "step_scheduler").doc != NULL;
+        if (config_find(root, "modules").doc &&
+            (config_find(root, "work_group").doc || config_find(root, "exp_name").doc))
+            format = CONFIGURATION_PRIMUS;
+        else if (steps && (config_find(root, "recipe").doc || config_find(root, "model").doc))
+            format = CONFIGURATION_AUTOMODEL;
+    }
+    config_free(doc);
+    return format;
+}
 
 enum status configuration_read(
     struct configuration *out, const char *path, enum configuration_format format, struct diag *diag)
 {
+    format = format == CONFIGURATION_ACCELERATE ? owner_of(path) : format;
     out->has[format] = true;
     return readers[format](out, arena_strdup(out->arena, path), diag);
 }
@@ -323,13 +346,15 @@ enum status configuration_finish(
         [CONFIGURATION_DEEPSPEED] = deepspeed_finish,
         [CONFIGURATION_ACCELERATE] = accelerate_finish,
         [CONFIGURATION_TORCHTITAN] = torchtitan_finish,
-        [CONFIGURATION_MEGATRON] = megatron_finish};
+        [CONFIGURATION_MEGATRON] = megatron_finish,
+        [CONFIGURATION_AUTOMODEL] = automodel_finish,
+        [CONFIGURATION_PRIMUS] = primus_finish};
     for (int f = CONFIGURATION_FORMAT_COUNT - 1; f >= 0; f--)
         if (config->has[f])
             finish[f](config, diag);
     close_settings(config);
     if (!configuration_has_model(config))
-        missing(config, "model", "--model NAME");
+        missing(config, "model", "--model NAME"); /* unless a name that is not known says more */
     missing(config, "cluster.topology", "--topology NAME");
     missing(config, "cluster.gpus", "--gpus N");
     missing(config, "train.micro_batch", "--micro-batch B");
@@ -347,6 +372,20 @@ int64_t model_width(struct configuration *config)
         return width ? strtoll(width, NULL, 10) : 0;
     const char *path = files_find(config->arena, FILES_MODELS, name);
     return model_load(&shape, path, true, config->arena, &unread) == STATUS_OK ? shape.d_model : 0;
+}
+
+bool model_named(struct configuration *config, struct model_shape *shape)
+{
+    const char *name = put_find(config, "model");
+    struct diag unread = DIAG_INIT;
+    return name &&
+           model_load(shape, files_find(config->arena, FILES_MODELS, name), true, config->arena, &unread) == STATUS_OK;
+}
+
+int64_t model_blocks_named(struct configuration *config)
+{
+    struct model_shape shape = {0};
+    return model_named(config, &shape) ? shape.n_layers : 0;
 }
 
 bool configuration_has_model(const struct configuration *config)

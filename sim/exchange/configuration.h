@@ -8,6 +8,11 @@
  *               program is its launchers' (exchange/launch.h): of numactl, srun, mpirun, nsys, containers, torchrun,
  *               deepspeed, accelerate and of the script's head for Slurm, PBS or LSF only the numbers of nodes,
  *               processes and GPUs count. PYTORCH_CUDA_ALLOC_CONF becomes settings of run
+ *   automodel   NeMo AutoModel's recipes in YAML
+ *   primus      Primus' YAML (AMD) of Megatron-LM and torchtitan
+ *
+ * A variable with a default, ${NAME:-8192}, has it. A model that is named is flopcast's of that name, or is missing, by
+ * its name.
  *
  * Each setting has one of four fates: it became settings of the scenario; it is left aside, as it changes neither speed
  * nor memory (learning rates, paths, logs), or hardly, which is then an assumption; its value is left to others
@@ -15,7 +20,7 @@
  * reason where there is one: such a setting may change speed or memory, and is an assumption of the scenario, too. What
  * a framework does where its file is silent is its default and an assumption of the scenario, not flopcast's default.
  * Files of jobs of another sort (images, state-space models, text generation, reinforcement learning) are refused, and
- * so are those of other programs (axolotl, LLaMA-Factory, NeMo AutoModel, Primus ..., scripts of Python), by name.
+ * so are those of other programs (axolotl, LLaMA-Factory ..., scripts of Python), by name.
  *
  * Ignored: which branch of a script runs (all of it is read, the last value holds), what a script takes from its
  * environment or from other programs. */
@@ -33,6 +38,8 @@ enum configuration_format {
     CONFIGURATION_ACCELERATE,
     CONFIGURATION_TORCHTITAN,
     CONFIGURATION_MEGATRON,
+    CONFIGURATION_AUTOMODEL,
+    CONFIGURATION_PRIMUS,
     CONFIGURATION_FORMAT_COUNT
 };
 extern const char *const configuration_format_names[CONFIGURATION_FORMAT_COUNT + 1]; /* "deepspeed", ..., NULL */
@@ -78,7 +85,8 @@ struct configuration {
     VEC(const char *) missing;                 /* what neither the files nor the user gave: "cluster.gpus: --gpus N" */
 };
 
-/* By the file's ending, .json, .yaml or .yml, .toml; all else is megatron. */
+/* By the file's ending, .json, .yaml or .yml, .toml; all else is megatron. YAML that has the keys of automodel or
+ * primus is read as theirs where accelerate is said. */
 enum configuration_format configuration_format_of(const char *path);
 
 /* Adds a file's settings. Texts live in out->arena, which the caller sets. All mistakes are reported. */

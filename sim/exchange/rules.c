@@ -278,11 +278,32 @@ static const char *value_text(struct configuration *config, struct config_node n
     return "null";
 }
 
+/* ${NAME:-default} and ${NAME:default} are their defaults, which the environment may overrule; *unset: a variable
+ * without one. */
+static const char *expand(struct configuration *config, const char *text, const char **unset)
+{
+    const char *out = "";
+    for (const char *at = strstr(text, "${"); at; at = strstr(text, "${")) {
+        const char *name = at + 2, *end = strchr(name, '}');
+        if (!end)
+            break;
+        size_t n = strcspn(name, ":}");
+        const char *value = name + n < end ? name + n + 1 : end;
+        value += value < end && *value == '-';
+        if (name + n == end)
+            *unset = arena_printf(config->arena, "%.*s", (int)n, name);
+        out = arena_printf(config->arena, "%s%.*s%.*s", out, (int)(at - text), text, (int)(end - value), value);
+        text = end + 1;
+    }
+    return *out ? arena_printf(config->arena, "%s%s", out, text) : text;
+}
+
 struct walk {
     struct configuration *config;
     const char *file;
-    const struct rule *rules;
-    int n;
+    const char *but;
+    apply_setting *apply;
+    void *self;
     enum status worst;
     struct diag *diag;
 };
@@ -300,27 +321,50 @@ static void visit(struct walk *walk, const char *prefix, struct config_node mapp
     for (int i = 0; i < config_count(mapping); i++) {
         struct config_node key = config_key(mapping, i), value = config_item(mapping, i);
         const char *name = arena_printf(config->arena, "%s%s%s", prefix, *prefix ? "." : "", config_text(key));
+        if (!*prefix && walk->but && strcmp(name, walk->but) == 0)
+            continue;
         if (config_kind(value) == CONFIG_MAPPING && config_count(value) > 0) {
             visit(walk, name, value);
             continue;
         }
         struct configuration_setting setting = {
             .name = name, .value = value_text(config, value), .at = place(walk, key), .value_at = place(walk, value)};
-        enum status status = rules_apply(config, walk->rules, walk->n, &setting, walk->diag);
+        setting.value = expand(config, setting.value, &setting.unset);
+        enum status status = walk->apply(config, &setting, walk->self, walk->diag);
         walk->worst = status == STATUS_OK ? walk->worst : status;
         vec_push(&config->settings, setting);
     }
+}
+
+enum status rules_visit(struct configuration *config, struct config_node mapping, const char *file, const char *but,
+    apply_setting *apply, void *self, struct diag *diag)
+{
+    struct walk walk = {config, file, but, apply, self, STATUS_OK, diag};
+    if (config_kind(mapping) != CONFIG_MAPPING)
+        return diag_input(diag, place(&walk, mapping), "a configuration is an object of names and values");
+    visit(&walk, "", mapping);
+    return walk.worst;
+}
+
+struct table {
+    const struct rule *rules;
+    int n;
+};
+
+static enum status apply_table(
+    struct configuration *config, struct configuration_setting *setting, void *self, struct diag *diag)
+{
+    const struct table *table = self;
+    return rules_apply(config, table->rules, table->n, setting, diag);
 }
 
 enum status rules_apply_document(
     struct configuration *config, const struct config_doc *doc, const struct rule *rules, int n, struct diag *diag)
 {
     struct config_node root = config_root(doc);
-    struct walk walk = {config, arena_strdup(config->arena, config_pos(root).file), rules, n, STATUS_OK, diag};
-    if (config_kind(root) != CONFIG_MAPPING)
-        return diag_input(diag, place(&walk, root), "a configuration is an object of names and values");
-    visit(&walk, "", root);
-    return walk.worst;
+    struct table table = {rules, n};
+    return rules_visit(
+        config, root, arena_strdup(config->arena, config_pos(root).file), NULL, apply_table, &table, diag);
 }
 
 enum status rules_apply_file(

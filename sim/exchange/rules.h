@@ -43,6 +43,20 @@ enum status rules_apply_document(
 enum status rules_apply_file(
     struct configuration *config, const char *path, const struct rule *rules, int n, struct diag *diag);
 
+/* The same of the leaves below a mapping, but those below `but` (NULL: all), by any function; names begin there. */
+typedef enum status apply_setting(
+    struct configuration *config, struct configuration_setting *setting, void *self, struct diag *diag);
+enum status rules_visit(struct configuration *config, struct config_node mapping, const char *file, const char *but,
+    apply_setting *apply, void *self, struct diag *diag);
+
+/* named.c: flopcast's model of what others call so, "Qwen/Qwen3-8B", "qwen3_8B.yaml"; NULL: it has none. The setting
+ * that names it becomes it, or it is missing. And the blocks of the model that is put; 0: not known. */
+const char *model_called(struct configuration *config, const char *theirs);
+void put_called(struct configuration *config, const char *theirs, struct configuration_setting *from);
+int64_t model_blocks_named(struct configuration *config);
+struct model_shape;
+bool model_named(struct configuration *config, struct model_shape *shape); /* the shape itself; false: not known */
+
 /* The last setting of a name; NULL: there is none, or its value is left to others; that one alone. */
 struct configuration_setting *setting_find(struct configuration *config, const char *name);
 struct configuration_setting *setting_open(struct configuration *config, const char *name);
@@ -84,6 +98,10 @@ enum status accelerate_read(struct configuration *config, const char *path, stru
 void accelerate_finish(struct configuration *config, struct diag *diag);
 enum status torchtitan_read(struct configuration *config, const char *path, struct diag *diag);
 void torchtitan_finish(struct configuration *config, struct diag *diag);
+enum status automodel_read(struct configuration *config, const char *path, struct diag *diag);
+void automodel_finish(struct configuration *config, struct diag *diag);
+enum status primus_read(struct configuration *config, const char *path, struct diag *diag);
+void primus_finish(struct configuration *config, struct diag *diag);
 enum status megatron_read(struct configuration *config, const char *path, struct diag *diag);
 void megatron_finish(struct configuration *config, struct diag *diag);
 

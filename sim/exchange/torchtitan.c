@@ -1,6 +1,6 @@
 /* torchtitan's configuration: torchtitan/config/job_config.py; where names have moved, also those of 2024
  * (torchtitan/config_manager.py). */
-#include "exchange/rules.h"
+#include "exchange/torchtitan.h"
 #include "exchange/toml.h"
 
 #include <ctype.h>
@@ -9,7 +9,7 @@
 
 #define DTYPES "bfloat16 float32"
 #define LINEAR "quantize.linear.float8."
-static const struct rule rules[] = {
+const struct rule torchtitan_rules[] = {
     {"model.name model.flavor", RULE_SHAPE, NULL, NULL},
     {"model.converters", RULE_FACT, NULL, NULL},
     {"model.norm_type", RULE_FACT, NULL, "rmsnorm fused_rmsnorm compiled_rmsnorm"},
@@ -94,7 +94,7 @@ static const struct rule rules[] = {
     {"compile.components compile.backend compile.model compile.loss", RULE_HELD, NULL,
         "[model,loss] [loss,model] inductor true"},
 };
-enum { N_RULES = sizeof rules / sizeof *rules };
+const int torchtitan_n_rules = sizeof torchtitan_rules / sizeof *torchtitan_rules;
 
 enum status torchtitan_read(struct configuration *config, const char *path, struct diag *diag)
 {
@@ -105,7 +105,7 @@ enum status torchtitan_read(struct configuration *config, const char *path, stru
     if (status == STATUS_OK)
         status = toml_parse(&doc, path, text, n, diag);
     if (status == STATUS_OK)
-        status = rules_apply_document(config, doc, rules, N_RULES, diag);
+        status = rules_apply_document(config, doc, torchtitan_rules, torchtitan_n_rules, diag);
     config_free(doc);
     free(text);
     return status;

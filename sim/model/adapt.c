@@ -20,7 +20,8 @@ static bool is_stack(const struct model_tensor *tensor)
 
 bool model_is_block_matrix(const struct model *model, const struct model_tensor *tensor)
 {
-    return model->layers[tensor->layer].role != LAYER_ROOT && tensor->cols > 1 && !is_stack(tensor);
+    bool filter = strstr(tensor->name, ".conv1d.") != NULL;
+    return model->layers[tensor->layer].role != LAYER_ROOT && tensor->cols > 1 && !is_stack(tensor) && !filter;
 }
 
 int64_t model_block_matrices(const struct model *model, const struct model_tensor *tensor)
@@ -65,7 +66,7 @@ bool model_is_adapter(const struct model_tensor *tensor)
 
 bool model_takes_adapters(const struct model_shape *shape)
 {
-    return shape->family != MODEL_CONVNET && !shape->dhen.convolution && shape->mixer.kind == MIXER_NONE;
+    return shape->family != MODEL_CONVNET && !shape->dhen.convolution;
 }
 
 const char *model_unknown_target(const struct model *model, const char *targets, struct arena *arena)

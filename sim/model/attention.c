@@ -27,7 +27,7 @@ int family_rotate(struct tape *t, int x)
 
 /* Of a part of each head where rotary_share says so. Ignored: that the gradient of each of the two slices is one of the
  * whole head, zero elsewhere, and that they are added. */
-static int rotary(struct tape *t, const struct model_shape *s, int x, int64_t heads)
+int family_turn(struct tape *t, const struct model_shape *s, int x, int64_t heads)
 {
     if (s->rotary_share >= 1)
         return family_rotate(t, x);
@@ -124,8 +124,8 @@ int family_attention(const struct segment_context *c, int q, int k, int v, struc
     if (s->rotary_share > 0 && lies_in_qkv(s) && tape_has_transformer_engine(t) &&
         c->workload->attention == ATTENTION_FLASH)
         v = tape_clone(t, "v.contiguous", v);
-    q = rotary(t, s, q, s->n_heads);
-    k = tape_repeat(t, "k.repeat", rotary(t, s, k, s->n_kv_heads), groups);
+    q = family_turn(t, s, q, s->n_heads);
+    k = tape_repeat(t, "k.repeat", family_turn(t, s, k, s->n_kv_heads), groups);
     v = tape_repeat(t, "v.repeat", v, groups);
     int context = family_attend(c, q, k, v, a);
     return copies ? tape_clone(t, "context.transpose", context) : context;

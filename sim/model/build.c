@@ -63,21 +63,6 @@ void build_split(struct model_builder *builder, unsigned axes)
     builder->tensors.at[builder->tensors.n - 1].split |= axes;
 }
 
-/* The window of a layer's attention, 0: none. Layer 0 is the root, block i is layer i + 1. */
-int64_t model_window(const struct model_shape *shape, int layer)
-{
-    layer = (int)model_kind_of(shape, layer);
-    bool full = shape->full_attention_every > 0 && layer % shape->full_attention_every == 0;
-    return layer > shape->max_window_layers && !full ? shape->sliding_window : 0;
-}
-
-int64_t model_chunk(const struct model_shape *shape, int layer)
-{
-    layer = (int)model_kind_of(shape, layer);
-    bool full = shape->full_attention_every > 0 && layer % shape->full_attention_every == 0;
-    return layer > 0 && !full ? shape->attention_chunk : 0;
-}
-
 static bool alike(const struct model *model, const struct model_layer *a, const struct model_layer *b)
 {
     if (a->role != b->role || a->n_tensors != b->n_tensors)

@@ -1,6 +1,6 @@
 /* What a family of models is to the rest of the module: how its layers and tensors are laid out, and the forward pass
  * of each of its segments, written on a tape. One file per family: t5.c, gpt.c, llama.c, neox.c, bert.c, vit.c,
- * convnet.c, dhen.c; moe.c, mla.c, mixer.c and mtp.c are parts of Llama's. */
+ * convnet.c, dhen.c; moe.c, mla.c, mixer.c, blocks.c and mtp.c are parts of Llama's. */
 #ifndef FLOPCAST_MODEL_FAMILY_H
 #define FLOPCAST_MODEL_FAMILY_H
 
@@ -76,7 +76,7 @@ int family_softcap(struct tape *t, const char *names[3], int x);
 /* The program of a SEGMENT_BORDER. */
 const struct model_program *model_border(int64_t output_bytes, struct arena *arena);
 /* model/moe.c: a block's experts, in the scope mlp; without those for a block that has none. */
-void moe_tensors(struct model_builder *b);
+void moe_tensors(struct model_builder *b, int64_t block);
 int moe_forward(const struct segment_context *c, int x);
 const char *moe_check(const struct model_shape *s, size_t *offset);
 /* model/mla.c: latent attention, in the scope self_attn; from the normed residual stream to o_proj's result. */
@@ -87,6 +87,27 @@ const char *mla_check(const struct model_shape *s, size_t *offset);
 void mixer_tensors(struct model_builder *b);
 int mixer_forward(const struct segment_context *c, int x);
 const char *mixer_check(const struct model_shape *s, size_t *offset);
+/* model/compressed.c: attention to a window and compressed keys, as mla_tensors() and mla_forward(); hyper-connections:
+ * what a sub-layer reads of the streams, and the streams behind it; of words, and for the head. Names of scopes:
+ * "hc_attn", "hc_ffn". */
+void compressed_tensors(struct model_builder *b, int64_t layer);
+int compressed_forward(const struct segment_context *c, int x);
+const char *compressed_check(const struct model_shape *s, size_t *offset);
+struct hyper_pass {
+    int streams, to, among;
+};
+void hyper_tensors(struct model_builder *b, const char *scope);
+void hyper_root_tensors(struct model_builder *b);
+int hyper_enter(const struct segment_context *c, const char *scope, int x, struct hyper_pass *pass);
+int hyper_leave(const struct segment_context *c, const char *scope, const struct hyper_pass *pass, int out);
+int hyper_begin(const struct segment_context *c, int words);
+int hyper_end(const struct segment_context *c, int x);
+/* model/llama.c: a norm of each head without weights. model/attention.c: rotary positions of a share of each head. */
+int family_plain_norm(struct tape *t, const struct segment_context *c, const char *name, int x, int64_t heads);
+int family_turn(struct tape *t, const struct model_shape *s, int x, int64_t heads);
+/* model/blocks.c */
+const char *blocks_check(const struct model_shape *s, size_t *offset);
+bool blocks_divide(const struct model_shape *s, int64_t ranks);
 /* model/mtp.c: multi-token prediction: tensors in the root and in a block; SEGMENT_EXIT and SEGMENT_MTP; a block's
  * input; the turn of a lookup of words in SEGMENT_ENTRY. */
 void mtp_root_tensors(struct model_builder *b);

@@ -7,6 +7,7 @@
  * use_sliding_window, in the blocks from max_window_layers on (Qwen2Config.layer_types). */
 #include "model/huggingface.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,9 +18,12 @@ enum { DEFAULT_LABELS = 2 }; /* PretrainedConfig.num_labels, where no id2label l
 static enum status read_key(struct config_json *json, const struct huggingface_key *key, struct config_node value,
     struct arena *arena, struct diag *diag)
 {
-    const struct config_table table = {"a config.json", &key->field, 1, NULL};
+    struct config_field field = key->field;
+    const struct config_table table = {"a config.json", &field, 1, NULL};
+    const char *dot = strrchr(field.key, '.');
+    field.key = dot ? dot + 1 : field.key;
     if (config_kind(value) != CONFIG_NULL || key->field.required)
-        return config_assign(key->field.key, config_pos(value), value, &table, json, arena, NULL, diag);
+        return config_assign(field.key, config_pos(value), value, &table, json, arena, NULL, diag);
     if (key->field.type == FIELD_INT || key->field.type == FIELD_NUMBER)
         memset((char *)json + key->field.offset, 0, sizeof(int64_t)); /* to be derived, or none */
     return STATUS_OK;
@@ -40,47 +44,19 @@ static enum status apply_choice(struct config_json *json, const struct huggingfa
     return means.doc ? config_read_part(means, &model_shape_table, &json->shape, arena, NULL, diag) : STATUS_OK;
 }
 
-/* layers_block_type of Nemotron-H: in place of hybrid_override_pattern, which must say the same where both are there.
- */
-static enum status read_letters(struct config_json *json, const struct huggingface_key *key, struct config_node list,
-    struct config_node root, struct arena *arena, struct diag *diag)
-{
-    struct config_node letters = config_find(key->how, "letters");
-    struct config_node pattern = config_find(root, "hybrid_override_pattern");
-    int n = config_count(list);
-    char *text = ARENA_ARRAY(arena, char, n + 1);
-    for (int i = 0; i < n; i++) {
-        struct config_node letter = config_find(letters, config_text(config_item(list, i)));
-        if (!letter.doc)
-            return diag_input(diag, config_pos(config_item(list, i)), "%s: '%.40s' is not modelled", key->field.key,
-                config_text(config_item(list, i)));
-        text[i] = *config_text(letter);
-    }
-    text[n] = '\0';
-    if (config_kind(list) != CONFIG_SEQUENCE || n == 0)
-        return diag_input(diag, config_pos(list), "%s is a list of the kind of each layer", key->field.key);
-    if (config_kind(pattern) == CONFIG_SCALAR && strcmp(config_text(pattern), text) != 0)
-        return diag_input(
-            diag, config_pos(list), "%s says %.80s, not what hybrid_override_pattern says", key->field.key, text);
-    json->shape.pattern = text;
-    if (!config_find(root, "num_hidden_layers").doc)
-        json->shape.n_layers = n;
-    return STATUS_OK;
-}
-
 static enum status read_keys(struct config_json *json, const struct huggingface_type *type, struct config_node root,
     struct arena *arena, struct diag *diag)
 {
     enum status worst = STATUS_OK;
     for (int i = 0; i < type->keys.n; i++) {
         const struct huggingface_key *key = &type->keys.at[i];
-        struct config_node value = config_find(root, key->field.key);
+        struct config_node value = huggingface_find(root, key->field.key);
         bool assigned = is_assigned(&key->field);
         enum status status = value.doc && assigned ? read_key(json, key, value, arena, diag) : STATUS_OK;
         if (!status && config_find(key->how, "values").doc)
             status = apply_choice(json, key, value, arena, diag);
-        if (!status && config_find(key->how, "letters").doc && value.doc && config_kind(value) != CONFIG_NULL)
-            status = read_letters(json, key, value, root, arena, diag);
+        if (!status && value.doc && config_kind(value) != CONFIG_NULL)
+            status = huggingface_read_list(json, key, value, root, arena, diag);
         worst = status > worst ? status : worst;
     }
     return worst;
@@ -103,7 +79,7 @@ static const struct config_field *key_of(
         if (field->offset != offset || field->type != FIELD_INT)
             continue;
         first = first ? first : field;
-        *said |= config_find(root, field->key).doc != NULL;
+        *said |= huggingface_find(root, field->key).doc != NULL;
     }
     return first;
 }
@@ -154,7 +130,7 @@ static enum status check_model(
 {
     for (int i = 0; i < type->keys.n; i++) {
         const struct huggingface_key *key = &type->keys.at[i];
-        struct config_node value = config_find(root, key->field.key);
+        struct config_node value = huggingface_find(root, key->field.key);
         struct config_node at = value.doc && config_find(key->how, "only").doc ? value : root;
         if (is_wrong(json, key, value) &&
             huggingface_drop(type, config_pos(at), config_text(config_find(key->how, "why")), diag))
@@ -168,43 +144,6 @@ static enum status check_model(
 }
 
 /* ---- what several keys say together ---- */
-
-static bool sees_all(struct config_node list, int block)
-{
-    return strcmp(config_text(config_item(list, block)), "full_attention") == 0;
-}
-
-/* Newer files list what each block's attention sees: all in the first blocks, a window in the rest; or all in every
- * n-th. */
-static enum status read_layer_types(struct config_json *json, struct config_node root, struct diag *diag)
-{
-    struct config_node list = config_find(root, "layer_types");
-    int n = config_count(list), whole = 0;
-    const char *other = huggingface_others[json->other];
-    int64_t every = json->shape.mixer.attention_every + json->shape.full_attention_every; /* one of them is 0 */
-    if (config_kind(list) == CONFIG_NULL || !list.doc)
-        return STATUS_OK;
-    while (json->windows == WINDOWS_FROM && whole < n && sees_all(list, whole))
-        whole++;
-    for (int i = whole; i < n; i++) {
-        bool all = json->windows == WINDOWS_EVERY && (i + 1) % every == 0;
-        if (strcmp(config_text(config_item(list, i)), all ? "full_attention" : other) != 0)
-            return diag_input(diag, config_pos(config_item(list, i)),
-                json->windows == WINDOWS_FROM
-                    ? "layer_types: modelled are blocks of 'full_attention', then such of 'sliding_attention'"
-                    : "layer_types: modelled is 'full_attention' in every %ld-th block, '%s' else",
-                (long)every, other);
-    }
-    if (config_kind(list) != CONFIG_SEQUENCE || n != json->shape.n_layers)
-        return diag_input(diag, config_pos(list), "layer_types is a list of one type for each of the %ld layers",
-            (long)json->shape.n_layers);
-    if (json->windows == WINDOWS_EVERY)
-        return STATUS_OK;
-    json->shape.max_window_layers = whole;
-    if (whole < n && json->shape.sliding_window == 0)
-        return diag_input(diag, config_pos(list), "layer_types has 'sliding_attention' and sliding_window is null");
-    return STATUS_OK;
-}
 
 /* Llama4TextConfig lists what no_rope_layer_interval and interleave_moe_layer_step say: 0 for each block that turns no
  * positions, and the blocks that have experts. Null and an empty list are as they say. */
@@ -280,8 +219,8 @@ static void derive_classes(struct model_shape *shape, struct config_node root)
         shape->classes = labels > 0 ? labels : DEFAULT_LABELS;
 }
 
-static enum status derive(
-    struct config_json *json, const struct huggingface_type *type, struct config_node root, struct diag *diag)
+static enum status derive(struct config_json *json, const struct huggingface_type *type, struct config_node root,
+    struct arena *arena, struct diag *diag)
 {
     struct model_shape *shape = &json->shape;
     enum status status = STATUS_OK;
@@ -296,14 +235,22 @@ static enum status derive(
     }
     if (json->windows == WINDOWS_FROM && !json->windows_on)
         shape->sliding_window = 0;
+    if (json->rotary_dim > 0 && shape->d_kv > 0)
+        shape->rotary_share = fmin(1, (double)json->rotary_dim / (double)shape->d_kv);
+    if (json->beside_only && !shape->moe.beside)
+        shape->moe = (struct model_moe){0};
+    if (!shape->full.keys_are_values && json->beside_only)
+        shape->full.n_kv_heads = 0;
     if (shape->moe.experts > 0)
         derive_experts(json);
     if (shape->moe.experts > 0 && config_count(config_find(root, "mlp_only_layers")) > 0)
         status = read_dense_layers(json, root, diag);
     if (!status && strcmp(type->name, "llama4_text") == 0)
         status = check_llama4_lists(json, root, diag);
+    if (!status && json->listed_blocks)
+        status = huggingface_read_blocks(json, root, arena, diag);
     if (!status && json->windows != WINDOWS_ALL)
-        status = read_layer_types(json, root, diag);
+        status = huggingface_layer_types(json, root, diag);
     if (shape->max_window_layers >= shape->n_layers)
         shape->sliding_window = 0;
     if (shape->sliding_window == 0)
@@ -346,20 +293,35 @@ static enum status read_type(struct config_json *json, const struct huggingface_
         status = huggingface_check_keys(type, root, json->shape.n_layers, also_read, arena, diag);
     if (!status)
         warn_of_sizes(json, type, root, arena, diag); /* before others are derived from them */
-    return status ? status : derive(json, type, root, diag);
+    return status ? status : derive(json, type, root, arena, diag);
+}
+
+/* "vision_config, audio_config": the other parts of the whole. */
+static const char *parts_beside(struct config_node root, const char *inside, struct arena *arena)
+{
+    const char *names = "";
+    for (int i = 0; i < config_count(root); i++) {
+        const char *key = config_text(config_key(root, i)), *end = strstr(key, "_config");
+        bool part =
+            end && !end[strlen("_config")] && strcmp(key, inside) != 0 && strcmp(key, "quantization_config") != 0;
+        if (part && config_kind(config_item(root, i)) == CONFIG_MAPPING)
+            names = arena_printf(arena, "%s%s%.40s", names, *names ? ", " : "", key);
+    }
+    return *names ? names : "others";
 }
 
 /* Of a model of several modalities the part that the file of types names: the decoder. The whole says whether its head
  * is its embedding. */
-static void go_inside(
-    struct config_node types, struct config_node *root, struct config_node *model_type, struct diag *diag)
+static void go_inside(struct config_node types, struct config_node *root, struct config_node *model_type,
+    struct arena *arena, struct diag *diag)
 {
     struct config_node entry = config_find(config_find(types, "types"), config_text(*model_type));
     struct config_node inside = config_find(entry, "inside"), part = config_find(*root, config_text(inside));
     if (!inside.doc || config_kind(part) != CONFIG_MAPPING)
         return;
-    diag_warn(diag, config_pos(part), "of this model_type, '%s', the part '%s' is read; the others are ignored",
-        config_text(*model_type), config_text(inside));
+    diag_warn(diag, config_pos(part),
+        "of this model_type, '%s', the part '%s' is read; left out, with its parameters: %s", config_text(*model_type),
+        config_text(inside), parts_beside(*root, config_text(inside), arena));
     *root = part;
     *model_type = config_find(part, "model_type");
 }
@@ -387,7 +349,7 @@ static enum status read_by(struct config_node types, struct model_shape *out, st
     struct huggingface_type type = {.force = force};
     struct config_node model_type = config_find(root, "model_type"), whole = root;
     struct config_json json;
-    go_inside(types, &root, &model_type, diag);
+    go_inside(types, &root, &model_type, arena, diag);
     if (!model_type.doc)
         return diag_input(diag, config_pos(root),
             "a config.json without the key 'model_type' (%s); add it, as transformers writes it",

@@ -11,10 +11,17 @@
  *     kimi_k2: {as: deepseek_v3}             another name of that type
  *   keys: sets of keys. refused, inert, says_shape, unmodelled: see there.
  *
+ * KEY is a key of the file, or a path of keys, "rope_parameters.partial_rotary_factor".
+ *
  * HOW is a key of a model file ("d_model", "moe.experts"), a list of such, {} for a key that changes nothing, or
  *   {to: MEMBER, null: true, least: N}       null is the same as 0: to be derived; at least N
  *   {values: {VALUE: {MEMBER: value}}, default: VALUE}   one of these values, and what each means for the shape
- *   {letters: {VALUE: LETTER}}               a list of one of these values for each layer: the shape's pattern
+ *   {letters: {VALUE: LETTER}}               a list of one of these values for each layer: the shape's pattern, or,
+ *                                            with windows: true, its attention_pattern, with compressed: true, that
+ *                                            of compressed attention
+ *   {each: [VALUE, ...]}                     a list of one of these values for each layer
+ *   {dense: VALUE, or: [VALUE, ...]}         a list of which the first layers say VALUE: moe.dense_layers; or no list,
+ *                                            and one of these
  *   {only: [VALUE, ...], why: SENTENCE}      any other value is an error
  *   {same: MEMBER, default: VALUE, why: SENTENCE}        a number that must be the member's; default: where it is
  * absent
@@ -33,11 +40,14 @@ struct config_json {
     bool multi_query, new_decoder_architecture, alibi; /* Falcon */
     int64_t num_ln_in_parallel_attn;                   /* the same; 0: by its architecture */
     double attention_dropout;                          /* OPT */
-    int64_t shared_experts;                            /* DeepSeek: n_shared_experts, each of the routed ones' width */
-    int64_t kept_groups;                               /* the same: topk_group */
-    double routed_scaling;                             /* the same: routed_scaling_factor */
-    int choice;                                        /* a value of the key that is read just now */
-    double number;                                     /* the same */
+    int64_t rotary_dim;                                /* MiniMax: of each head what rotary positions turn */
+    bool beside_only;       /* Gemma 4: experts stand beside a dense layer, or there are none */
+    bool listed_blocks;     /* DeciLM: block_configs say what each block is */
+    int64_t shared_experts; /* DeepSeek: n_shared_experts, each of the routed ones' width */
+    int64_t kept_groups;    /* the same: topk_group */
+    double routed_scaling;  /* the same: routed_scaling_factor */
+    int choice;             /* a value of the key that is read just now */
+    double number;          /* the same */
 };
 
 /* With use_sliding_window, from max_window_layers on (Qwen2, Qwen3); all but every n-th block (Gemma 2 and 3). */
@@ -75,6 +85,16 @@ enum status huggingface_architecture(struct config_json *json, const struct hugg
 /* What the file says and the shape cannot: an error, or, as --force asks for, a warning. */
 enum status huggingface_drop(
     const struct huggingface_type *type, struct source_pos at, const char *sentence, struct diag *diag);
+
+/* The value of a key, or of a path of keys; CONFIG_NONE: it is not there. */
+struct config_node huggingface_find(struct config_node root, const char *path);
+
+/* model/huggingface_lists.c: a key whose value is a list of what each layer is; layer_types; block_configs. */
+enum status huggingface_read_list(struct config_json *json, const struct huggingface_key *key, struct config_node list,
+    struct config_node root, struct arena *arena, struct diag *diag);
+enum status huggingface_layer_types(struct config_json *json, struct config_node root, struct diag *diag);
+enum status huggingface_read_blocks(
+    struct config_json *json, struct config_node root, struct arena *arena, struct diag *diag);
 
 /* Keys that neither the type has nor `read`, a NULL-terminated list, names. Those that change the computation in a way
  * that is not modelled, or whose name says that they do, are dropped as above. Those that change nothing here pass.

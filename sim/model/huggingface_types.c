@@ -22,6 +22,9 @@ static const struct config_field more_fields[] = {
     MORE(alibi, FLAG),
     MORE(num_ln_in_parallel_attn, COUNT(2)),
     MORE(attention_dropout, .type = FIELD_NUMBER, .dimension = DIM_FRACTION, .min = 0, .max = 0.99),
+    MORE(rotary_dim, COUNT(MODEL_MAX_HEAD_DIM)),
+    MORE(beside_only, FLAG),
+    MORE(listed_blocks, FLAG),
     MORE(shared_experts, COUNT(MODEL_MAX_EXPERTS)),
     MORE(kept_groups, COUNT(MODEL_MAX_EXPERTS)),
     MORE(routed_scaling, .type = FIELD_NUMBER, .min = 0, .max = 1e6),
@@ -290,6 +293,19 @@ enum status huggingface_architecture(struct config_json *json, const struct hugg
 }
 
 /* ---- keys that nothing reads ---- */
+
+struct config_node huggingface_find(struct config_node root, const char *path)
+{
+    const char *dot = strchr(path, '.');
+    char first[64];
+    size_t n = dot ? (size_t)(dot - path) : 0;
+    if (!dot || n >= sizeof first)
+        return config_find(root, path);
+    memcpy(first, path, n);
+    first[n] = '\0';
+    struct config_node part = config_find(root, first);
+    return config_kind(part) == CONFIG_MAPPING ? huggingface_find(part, dot + 1) : (struct config_node){0};
+}
 
 bool huggingface_says(struct config_node values, struct config_node value)
 {

@@ -2,8 +2,9 @@
  * mode (modeling_llama.py); names as in LlamaForCausalLM. Of Mistral, Qwen2, Qwen3, Phi-3 and Gemma 1 to 3 what differs
  * is a member of struct model_shape: biases of q, k and v, norms of q and k, norms behind the sub-layers, fused
  * matrices, the gate's function, caps of scores and logits, windows; mixtures of experts (Mixtral, Qwen-MoE, DeepSeek)
- * are in moe.c, DeepSeek's latent attention in mla.c. Key and value heads are repeated before attention,
- * with flash attention too (as transformers' SDPA path and torchtitan do).
+ * are in moe.c, DeepSeek's latent attention in mla.c, V4's compressed one in compressed.c, blocks that differ from one
+ * another in blocks.c. Key and value heads are repeated before attention, with flash attention too (as transformers'
+ * SDPA path and torchtitan do).
  *
  * The head and multi-token prediction (DeepSeek-V3) are in mtp.c.
  *
@@ -20,6 +21,11 @@ static void projection(struct model_builder *b, const char *name, int64_t out, i
         build_tensor(b, arena_printf(b->arena, "self_attn.%s.bias", name), out, 1);
 }
 
+static int64_t value_dim(const struct model_shape *s)
+{
+    return s->value_dim > 0 ? s->value_dim : s->d_kv;
+}
+
 static void attention_tensors(struct model_builder *b)
 {
     const struct model_shape *s = b->shape;
@@ -29,18 +35,19 @@ static void attention_tensors(struct model_builder *b)
     }
     int64_t d = s->d_model, inner = s->n_heads * s->d_kv, kv = s->n_kv_heads * s->d_kv;
     if (s->fused_projections) {
-        projection(b, "qkv_proj", inner + 2 * kv, d, s->biases);
+        projection(b, "qkv_proj", inner + kv + s->n_kv_heads * value_dim(s), d, s->biases);
     } else {
         projection(b, "q_proj", s->attention_gate ? 2 * inner : inner, d, s->biases);
         projection(b, "k_proj", kv, d, s->biases);
-        projection(b, "v_proj", kv, d, s->biases);
+        if (!s->keys_are_values)
+            projection(b, "v_proj", s->n_kv_heads * value_dim(s), d, s->biases);
     }
-    projection(b, "o_proj", d, inner, s->output_bias);
+    projection(b, "o_proj", d, s->n_heads * value_dim(s), s->output_bias);
     if (s->attention_sinks)
         build_tensor(b, "self_attn.sinks", s->n_heads, 1);
-    if (s->qk_norm) {
-        build_tensor(b, "self_attn.q_norm.weight", s->d_kv, 1);
-        build_tensor(b, "self_attn.k_norm.weight", s->d_kv, 1);
+    if (s->qk_norm || s->qk_norm_whole) {
+        build_tensor(b, "self_attn.q_norm.weight", s->qk_norm ? s->d_kv : inner, 1);
+        build_tensor(b, "self_attn.k_norm.weight", s->qk_norm ? s->d_kv : kv, 1);
     }
 }
 
@@ -67,26 +74,56 @@ static bool has_feed_forward(const struct model_shape *s, int64_t block)
     return s->d_ff > 0 || model_local_experts(s, block) > 0;
 }
 
-static void block_tensors(struct model_builder *b, int block)
+static void norm_tensors(struct model_builder *b, bool mixes, bool feeds)
 {
     const struct model_shape *s = b->shape;
     int64_t d = s->d_model;
-    bool mixes = model_mixes(s, block + 1), attends = model_attends(s, block + 1), feeds = has_feed_forward(s, block);
-    if (mixes)
-        mixer_tensors(b);
-    if (attends)
-        attention_tensors(b);
-    if (model_local_experts(s, block) > 0)
-        moe_tensors(b);
-    else if (feeds)
-        feed_forward_tensors(b);
-    build_tensor(b, "input_layernorm.weight", d, 1);
-    if (feeds && (mixes || attends))
+    if (mixes || !s->blocks)
+        build_tensor(b, "input_layernorm.weight", d, 1);
+    if (feeds && (mixes || s->blocks))
         build_tensor(b, "post_attention_layernorm.weight", d, 1);
     if (s->post_norms) {
         build_tensor(b, "pre_feedforward_layernorm.weight", d, 1);
         build_tensor(b, "post_feedforward_layernorm.weight", d, 1);
     }
+}
+
+/* Gemma4TextDecoderLayer: the dense layer beside the experts, and norms around each. */
+static void beside_tensors(struct model_builder *b)
+{
+    feed_forward_tensors(b);
+    build_tensor(b, "post_feedforward_layernorm_1.weight", b->shape->d_model, 1);
+    build_tensor(b, "pre_feedforward_layernorm_2.weight", b->shape->d_model, 1);
+    build_tensor(b, "post_feedforward_layernorm_2.weight", b->shape->d_model, 1);
+}
+
+static void own_tensors(struct model_builder *b, int block)
+{
+    const struct model_shape *s = b->shape;
+    hyper_tensors(b, "hc_attn");
+    bool mixes = model_mixes(s, block + 1), attends = model_attends(s, block + 1), feeds = has_feed_forward(s, block);
+    if (mixes)
+        mixer_tensors(b);
+    if (attends && s->compressed.pattern)
+        compressed_tensors(b, block + 1);
+    else if (attends)
+        attention_tensors(b);
+    hyper_tensors(b, "hc_ffn");
+    if (model_local_experts(s, block) > 0)
+        moe_tensors(b, block);
+    else if (feeds)
+        feed_forward_tensors(b);
+    if (s->moe.beside && model_local_experts(s, block) > 0)
+        beside_tensors(b);
+    norm_tensors(b, mixes || attends, feeds);
+}
+
+static void block_tensors(struct model_builder *b, int block)
+{
+    const struct model_shape *whole = b->shape;
+    b->shape = model_block_shape(whole, block + 1, b->arena);
+    own_tensors(b, block);
+    b->shape = whole;
 }
 
 static void layers(struct model_builder *b)
@@ -97,6 +134,7 @@ static void layers(struct model_builder *b)
     build_tensor(b, "model.embed_tokens.weight", s->vocab, d);
     build_tensor(b, "model.norm.weight", d, 1);
     mtp_root_tensors(b);
+    hyper_root_tensors(b);
     if (!s->tied_embeddings)
         build_tensor(b, "lm_head.weight", s->vocab, d);
     for (int i = 0; i < s->n_layers + s->mtp_layers; i++) {
@@ -116,7 +154,7 @@ static int head_norm(struct tape *t, const struct segment_context *c, const char
 }
 
 /* Without a weight: x.float() times rsqrt of the mean of its squares (Llama4TextL2Norm). */
-static int plain_norm(struct tape *t, const struct segment_context *c, const char *name, int x, int64_t heads)
+int family_plain_norm(struct tape *t, const struct segment_context *c, const char *name, int x, int64_t heads)
 {
     int64_t rows = c->workload->micro_batch * c->workload->seq_len, d = c->shape->d_kv;
     int view = tape_view(t, "heads", x, rows * heads, d);
@@ -129,7 +167,8 @@ static int plain_norm(struct tape *t, const struct segment_context *c, const cha
 
 static void project(struct tape *t, const struct model_shape *s, int x, int qkv[3])
 {
-    const int64_t inner = s->n_heads * s->d_kv, kv = s->n_kv_heads * s->d_kv, widths[3] = {inner, kv, kv};
+    const int64_t inner = s->n_heads * s->d_kv, kv = s->n_kv_heads * s->d_kv;
+    const int64_t widths[3] = {inner, kv, s->n_kv_heads * value_dim(s)};
     if (s->fused_projections) {
         int all = tape_linear(t, "qkv_proj", x);
         tape_split(t, "split", family_copies_qkv(t, s) ? tape_clone(t, "qkv.contiguous", all) : all, widths, qkv, 3);
@@ -137,7 +176,7 @@ static void project(struct tape *t, const struct model_shape *s, int x, int qkv[
     }
     qkv[0] = tape_linear(t, "q_proj", x);
     qkv[1] = tape_linear(t, "k_proj", x);
-    qkv[2] = tape_linear(t, "v_proj", x);
+    qkv[2] = s->keys_are_values ? qkv[1] : tape_linear(t, "v_proj", x);
 }
 
 /* To a fused kernel chunks are as sequences; those that do not fill the sequence count as equal ones. */
@@ -159,10 +198,17 @@ static int attend(struct tape *t, const struct segment_context *c, int q, int k,
     struct segment_context without = *c;
     bool turns = !(s->full_unrotated && model_kind_of(s, c->layer) % s->full_attention_every == 0);
     a.window = model_window(s, c->layer);
+    a.value_dim = s->value_dim;
     cut_into_chunks(c, &a);
+    if (s->value_norm)
+        v = family_plain_norm(t, c, "v_norm", v, s->n_kv_heads);
+    if (s->qk_norm_whole) {
+        q = tape_rms_norm(t, "q_norm", q, true);
+        k = tape_rms_norm(t, "k_norm", k, true);
+    }
     if (s->qk_norm || (s->qk_plain_norm && turns)) {
         int (*norm)(struct tape *, const struct segment_context *, const char *, int, int64_t) =
-            s->qk_norm ? head_norm : plain_norm;
+            s->qk_norm ? head_norm : family_plain_norm;
         q = norm(t, c, "q_norm", q, s->n_heads);
         k = norm(t, c, "k_norm", k, s->n_kv_heads);
     }
@@ -175,7 +221,7 @@ static int attend(struct tape *t, const struct segment_context *c, int q, int k,
 static int attention(struct tape *t, const struct segment_context *c, int x)
 {
     const int64_t inner = c->shape->n_heads * c->shape->d_kv, both[2] = {inner, inner};
-    int qkv[3], gated[2];
+    int qkv[3], gated[2] = {0};
     project(t, c->shape, x, qkv);
     if (c->shape->attention_gate) {
         tape_split(t, "gate.split", qkv[0], both, gated, 2);
@@ -234,35 +280,56 @@ static int dense(const struct segment_context *c, int x)
 static int mixed(const struct segment_context *c, int x)
 {
     struct tape *t = c->tape;
-    int normed = norm_before(t, "input_layernorm", x);
+    struct hyper_pass pass;
+    int normed = norm_before(t, "input_layernorm", hyper_enter(c, "hc_attn", x, &pass));
     tape_scope(t, "self_attn");
     int out = model_mixes(c->shape, c->layer)  ? mixer_forward(c, normed)
+              : c->shape->compressed.pattern   ? compressed_forward(c, normed)
               : c->shape->mla.kv_lora_rank > 0 ? mla_forward(c, normed)
                                                : attention(t, c, tape_enter(t, "in", normed));
     tape_scope(t, "");
     out = c->shape->post_norms ? tape_rms_norm(t, "post_attention_layernorm", out, true) : out;
-    return tape_add(t, "self_attn.residual", x, out);
+    return c->shape->hyper > 1 ? hyper_leave(c, "hc_attn", &pass, out) : tape_add(t, "self_attn.residual", x, out);
+}
+
+/* Gemma4TextDecoderLayer: the experts read the residual stream by another norm. Ignored: that the router reads
+ * it by another, without weights, times router.scale. */
+static int beside(const struct segment_context *c, int x, int normed)
+{
+    struct tape *t = c->tape;
+    int out = dense(c, normed);
+    tape_scope(t, "");
+    out = tape_rms_norm(t, "post_feedforward_layernorm_1", out, true);
+    int in = norm_before(t, "pre_feedforward_layernorm_2", x);
+    tape_scope(t, "mlp");
+    int routed = experts(c, in);
+    tape_scope(t, "");
+    return tape_add(t, "mlp.add", out, tape_rms_norm(t, "post_feedforward_layernorm_2", routed, true));
 }
 
 static int fed(const struct segment_context *c, const char *norm, int x)
 {
     struct tape *t = c->tape;
-    bool post_norms = c->shape->post_norms;
-    int normed = norm_before(t, norm, x);
+    bool post_norms = c->shape->post_norms, routed = model_local_experts(c->shape, c->layer - 1) > 0;
+    struct hyper_pass pass;
+    int normed = norm_before(t, norm, hyper_enter(c, "hc_ffn", x, &pass));
     tape_scope(t, "mlp");
-    int out = model_local_experts(c->shape, c->layer - 1) > 0 ? experts(c, normed) : dense(c, normed);
-    tape_scope(t, post_norms ? "" : "mlp");
+    int out = routed && c->shape->moe.beside ? beside(c, x, normed) : routed ? experts(c, normed) : dense(c, normed);
+    tape_scope(t, post_norms || c->shape->hyper > 1 ? "" : "mlp");
     out = post_norms ? tape_rms_norm(t, "post_feedforward_layernorm", out, true) : out;
-    return tape_add(t, "residual", x, out);
+    return c->shape->hyper > 1 ? hyper_leave(c, "hc_ffn", &pass, out) : tape_add(t, "residual", x, out);
 }
 
-static int block(const struct segment_context *c)
+static int block(const struct segment_context *whole)
 {
+    struct segment_context own = *whole;
+    const struct segment_context *c = &own;
+    own.shape = model_block_shape(whole->shape, whole->layer, whole->arena);
     int x = mtp_block_input(c);
     bool feeds = has_feed_forward(c->shape, c->layer - 1);
     if (feeds && c->shape->pattern)
         return fed(c, "input_layernorm", x);
-    x = mixed(c, x);
+    x = c->shape->blocks && c->shape->n_kv_heads == 0 ? x : mixed(c, x);
     return feeds ? fed(c, c->shape->post_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm", x) : x;
 }
 
@@ -272,7 +339,7 @@ static int entry(const struct segment_context *c)
     int x =
         tape_words(t, "model.embed_tokens", c->workload->micro_batch * c->workload->seq_len, mtp_entry_turn(c), false);
     x = c->shape->scaled_embedding ? tape_map(t, "model.normalizer", TAPE_SCALE, x) : x;
-    return tape_neftune(t, x);
+    return hyper_begin(c, tape_neftune(t, x));
 }
 
 static int forward(const struct segment_context *c)
@@ -298,6 +365,8 @@ static const char *check(const struct model_shape *s, size_t *offset)
         MODEL_RULE(composed_gelu, s->composed_gelu, "Llama has no GELU"),
         MODEL_RULE(max_window_layers, s->max_window_layers > 0 && s->sliding_window == 0,
             "max_window_layers is of a sliding_window, which is not given"),
+        MODEL_RULE(fused_projections, s->fused_projections && s->value_dim > 0 && s->value_dim != s->d_kv,
+            "values of another dimension than keys are modelled with separate matrices"),
         MODEL_RULE(full_attention_every,
             s->full_attention_every > 0 && s->sliding_window == 0 && s->attention_chunk == 0,
             "full_attention_every is of a sliding_window or attention_chunk, which is not given"),
@@ -312,6 +381,8 @@ static const char *check(const struct model_shape *s, size_t *offset)
     const char *wrong = model_first_wrong(rules, sizeof rules / sizeof *rules, offset);
     wrong = wrong ? wrong : moe_check(s, offset);
     wrong = wrong ? wrong : mla_check(s, offset);
+    wrong = wrong ? wrong : blocks_check(s, offset);
+    wrong = wrong ? wrong : compressed_check(s, offset);
     return wrong ? wrong : mixer_check(s, offset);
 }
 

@@ -1,6 +1,7 @@
 /* What a block has in the place of attention. Layouts and names as in Hugging Face transformers.
  *   deltanet  Qwen3NextGatedDeltaNet: q, k, v and a gate by one matrix, two numbers a head by another, a filter over q,
  *             k and v, the gated delta rule, a norm of each head times silu(gate), a projection back
+ *             (Qwen3.5: q, k and v, the gate and the two numbers by a matrix each)
  *   mamba     JambaMambaMixer: x and a gate by one matrix, a filter over x, of which time steps, B and C are made and
  *             normed, a selective scan, silu(gate), a projection back
  *   mamba2    Mamba2Mixer: a gate, x with B and C, and time steps by one matrix, a filter, SSD, a norm, a projection
@@ -29,7 +30,9 @@ bool model_mixes(const struct model_shape *shape, int layer)
 
 bool model_attends(const struct model_shape *shape, int layer)
 {
-    return shape->pattern ? layer > 0 && shape->pattern[layer - 1] == '*' : layer > 0 && !model_mixes(shape, layer);
+    if (shape->pattern || layer < 1)
+        return layer > 0 && shape->pattern[layer - 1] == '*';
+    return !model_mixes(shape, layer) && (!shape->blocks || model_key_heads(shape, layer) > 0);
 }
 
 /* Columns of values; of keys and queries together; of what the filter goes over. */
@@ -74,9 +77,16 @@ void mixer_tensors(struct model_builder *b)
     const struct model_mixer *m = &b->shape->mixer;
     const int64_t d = b->shape->d_model;
     bool delta = m->kind == MIXER_DELTANET, steps = m->kind == MIXER_MAMBA2;
-    build_tensor(b, "self_attn.in_proj.weight", filtered(m) + inner(m) + (steps ? m->heads : 0), d);
-    if (delta)
-        build_tensor(b, "self_attn.in_proj_ba.weight", 2 * m->heads, d);
+    if (m->apart) {
+        build_tensor(b, "self_attn.in_proj_qkv.weight", filtered(m), d);
+        build_tensor(b, "self_attn.in_proj_z.weight", inner(m), d);
+        build_tensor(b, "self_attn.in_proj_b.weight", m->heads, d);
+        build_tensor(b, "self_attn.in_proj_a.weight", m->heads, d);
+    } else {
+        build_tensor(b, "self_attn.in_proj.weight", filtered(m) + inner(m) + (steps ? m->heads : 0), d);
+        if (delta)
+            build_tensor(b, "self_attn.in_proj_ba.weight", 2 * m->heads, d);
+    }
     build_tensor(b, "self_attn.conv1d.weight", filtered(m), m->conv);
     if (!delta)
         build_tensor(b, "self_attn.conv1d.bias", filtered(m), 1);
@@ -98,10 +108,17 @@ static int deltanet(const struct segment_context *c, int x)
     struct tape *t = c->tape;
     const struct model_mixer *m = &c->shape->mixer;
     const int64_t rows = tape_rows(t, x), widths[2] = {filtered(m), inner(m)};
-    int parts[2];
-    tape_split(t, "in_proj.split", tape_linear(t, "in_proj", x), widths, parts, 2);
-    int rates = tape_linear(t, "in_proj_ba", x);
-    int out = tape_scan(t, "scan", m, tape_filter(t, "conv1d", parts[0], m->conv), rates, -1);
+    int parts[2], rates = -1, last = -1;
+    if (m->apart) {
+        parts[0] = tape_linear(t, "in_proj_qkv", x);
+        parts[1] = tape_linear(t, "in_proj_z", x);
+        rates = tape_linear(t, "in_proj_b", x);
+        last = tape_linear(t, "in_proj_a", x);
+    } else {
+        tape_split(t, "in_proj.split", tape_linear(t, "in_proj", x), widths, parts, 2);
+        rates = tape_linear(t, "in_proj_ba", x);
+    }
+    int out = tape_scan(t, "scan", m, tape_filter(t, "conv1d", parts[0], m->conv), rates, last);
     out = tape_rms_norm(t, "norm", tape_view(t, "heads", out, rows * m->heads, m->head_dim), true);
     return gated(t, tape_view(t, "heads", out, rows, inner(m)), parts[1]);
 }
@@ -150,6 +167,7 @@ const char *mixer_check(const struct model_shape *s, size_t *offset)
             "a mixer needs heads, head_dim, groups, state and conv"),
         MODEL_RULE(mixer, m->kind == MIXER_MAMBA && (m->dt_rank == 0 || m->groups != 1 || m->heads != 1),
             "mamba has one head of all channels, one group and a dt_rank"),
+        MODEL_RULE(mixer, m->apart && m->kind != MIXER_DELTANET, "apart is of deltanet's matrices"),
         MODEL_RULE(mixer, mixes && m->groups > 0 && m->heads % m->groups != 0,
             "the number of a mixer's heads must be a multiple of its groups"),
         MODEL_RULE(mixer, m->attention_at > 0 && m->attention_at >= m->attention_every,

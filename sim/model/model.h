@@ -100,6 +100,9 @@ struct model_moe {
     int64_t kept_groups; /* how many of them; 0: all */
     bool normalised;     /* the chosen scores are divided by their sum, or scaled */
     bool biases;         /* of the router and of each expert's matrices (gpt-oss) */
+    bool beside; /* a dense feed-forward layer of model_shape.d_ff stands beside the experts, and each has norms around
+                  * it (Gemma 4) */
+    int64_t hash_layers; /* first blocks whose experts a table of words chooses, so that the router has no bias */
     int64_t latent;      /* routed experts take and give rows of this width, which one matrix makes of the residual
                           * stream and another brings back (Nemotron 3); 0: they work on the residual stream */
     int64_t local;       /* experts that this rank holds; 0: all. In no file: a strategy narrows a shape by it before it
@@ -130,6 +133,25 @@ struct model_mixer {
     int64_t dt_rank;         /* Mamba */
     int64_t attention_every; /* blocks whose number, from 1 on, leaves attention_at over this have attention; 0: none */
     int64_t attention_at;
+    bool apart; /* DeltaNet: four matrices in the place of two (Qwen3.5) */
+};
+
+/* What blocks that see all keys have where others have a window (Llama: MiMo-V2, Gemma 4; model/blocks.c); 0: what
+ * those have. */
+struct model_full {
+    int64_t n_heads, n_kv_heads, d_kv, value_dim;
+    double rotary_share;
+    bool keys_are_values; /* no matrix of values: they are the keys before norm and positions (Gemma 4) */
+    bool no_sinks;        /* attention_sinks are of blocks with a window alone (MiMo-V2) */
+};
+
+/* Attention to a window and to compressed keys (Llama: DeepSeek-V4; model/compressed.c). */
+struct model_compressed {
+    const char *pattern; /* a character for each block: w, a window alone; c, keys of `ratio` tokens each, chosen by an
+                          * indexer; h, all keys, of heavy_ratio tokens each. NULL: attention is not compressed */
+    int64_t q_lora_rank, o_groups, o_lora_rank;
+    int64_t ratio, heavy_ratio;
+    int64_t index_heads, index_head_dim, index_topk;
 };
 
 struct model_shape {
@@ -196,8 +218,20 @@ struct model_shape {
                           * * attention, - the feed-forward layer, E experts; NULL: blocks have a feed-forward layer
                           * behind it */
     bool squared_relu;   /* Llama: two matrices and ReLU squared in place of the gate (Nemotron-H) */
-    int64_t mtp_layers;  /* Llama: layers of multi-token prediction behind the last block (model/mtp.c) */
-    int64_t mtp_width;   /* columns of their projections that this rank has; 0: all. In no file, as moe.local */
+    int64_t value_dim;   /* Llama: dimension of a value's head; 0: d_kv */
+    bool value_norm;     /* Llama: values' heads are normed without weights (Gemma 4) */
+    bool qk_norm_whole;  /* Llama: one RMSNorm over all heads of queries, one of keys (MiniMax-M2) */
+    bool keys_are_values;          /* of struct model_full. In no file, as moe.local */
+    const char *attention_pattern; /* Llama: a character for each block: f sees all keys, w the sliding_window; NULL:
+                                    * as full_attention_every says */
+    struct model_full full;
+    struct model_compressed compressed;
+    int64_t hyper;        /* Llama: streams of the residual stream, which hyper-connections mix (DeepSeek-V4); 0: one */
+    const char *blocks;   /* Llama: key heads and d_ff of blocks that differ one by one (model/blocks.c); NULL: they do
+                           * not */
+    int64_t blocks_ranks; /* tensor ranks that the list's numbers are cut over; 0: none. In no file, as moe.local */
+    int64_t mtp_layers;   /* Llama: layers of multi-token prediction behind the last block (model/mtp.c) */
+    int64_t mtp_width;    /* columns of their projections that this rank has; 0: all. In no file, as moe.local */
 };
 
 /* The layer, from 1 on, whose kind this one is of: one of multi-token prediction is as the last block. */
@@ -205,6 +239,15 @@ static inline int64_t model_kind_of(const struct model_shape *shape, int64_t lay
 {
     return shape->mtp_layers > 0 && layer > shape->n_layers ? shape->n_layers : layer;
 }
+
+/* The shape with what this layer's block has alone: the same, or a copy in the arena. */
+const struct model_shape *model_block_shape(const struct model_shape *shape, int64_t layer, struct arena *arena);
+/* Key heads of a layer's attention, 0: it has none; elements of keys and values of a position. */
+int64_t model_key_heads(const struct model_shape *shape, int64_t layer);
+int64_t model_cached_width(const struct model_shape *shape, int64_t layer);
+bool model_has_full(const struct model_shape *shape);
+/* Columns of what blocks hand on. */
+int64_t model_stream_width(const struct model_shape *shape);
 
 /* Experts of a block that this rank holds; 0: its feed-forward layer is dense. block: from 0 on. */
 int64_t model_local_experts(const struct model_shape *shape, int64_t block);
@@ -224,7 +267,7 @@ int64_t model_window(const struct model_shape *shape, int layer);
 /* Whether it has the mixer; attention. */
 bool model_mixes(const struct model_shape *shape, int layer);
 bool model_attends(const struct model_shape *shape, int layer);
-/* Its chunk; 0: none. */
+/* The window is 0 for layer 0, the root; block i is layer i + 1. Its chunk; 0: none. */
 int64_t model_chunk(const struct model_shape *shape, int layer);
 
 /* Tokens of a sample as blocks see it, where the model says how many: ViT: an image's patches and the class token;

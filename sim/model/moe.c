@@ -105,7 +105,7 @@ static const char *shared_name(const struct model_shape *s)
     return s->moe.shared_gate ? "mlp.shared_expert" : "mlp.shared_experts";
 }
 
-void moe_tensors(struct model_builder *b)
+void moe_tensors(struct model_builder *b, int64_t block)
 {
     const struct model_shape *s = b->shape;
     const struct model_moe *moe = &s->moe;
@@ -113,7 +113,11 @@ void moe_tensors(struct model_builder *b)
     int64_t width = model_routed_width(s);
     unsigned split = local < moe->experts ? 1U << AXIS_EP : 0;
     build_tensor(b, "mlp.gate.weight", moe->experts, d);
-    if (moe->router == ROUTER_SIGMOID)
+    if (moe->beside) { /* Gemma4TextRouter's scales: of what it reads, and of each expert */
+        build_tensor(b, "mlp.gate_scale.weight", d, 1);
+        build_tensor(b, "mlp.per_expert_scale.weight", moe->experts, 1);
+    }
+    if (moe->router == ROUTER_SIGMOID && block >= moe->hash_layers)
         build_buffer(b, "mlp.gate.e_score_correction_bias", moe->experts);
     if (moe->biases)
         build_tensor(b, "mlp.gate.bias", moe->experts, 1);
@@ -204,13 +208,14 @@ static int route(const struct moe_pass *p)
 {
     struct tape *t = p->t;
     const struct model_moe *moe = p->moe;
-    int scores = tape_linear_router(t, "gate", p->x);
+    int scores = tape_linear_router(t, "gate", moe->beside ? tape_mul_weight(t, "gate_scale", p->x) : p->x);
     if (moe->router != ROUTER_SOFTMAX)
         scores = tape_map(t, "router.sigmoid", TAPE_SIGMOID, tape_cast(t, "router.float", scores, FLOAT_BYTES));
     else
         scores = tape_softmax(t, "router.softmax", scores, true);
     if (p->c->workload->aux_loss)
         scores = tape_aux_loss(t, "router.aux_loss", scores, other_tokens(&p->c->workload->parallel));
+    scores = moe->beside ? tape_mul_weight(t, "per_expert_scale", scores) : scores;
     int64_t passes = (moe->router == ROUTER_SIGMOID) + (moe->groups > 1); /* add the bias; mask groups */
     int probs = tape_top_k(t, "router.topk", scores, moe->per_token, passes);
     return moe->normalised ? tape_map(t, "router.normalise", TAPE_SCALE, probs) : probs;
@@ -254,7 +259,7 @@ static int one_expert(const struct moe_pass *p, int x, int64_t expert)
     if (p->c->shape->squared_relu)
         return tape_experts(t, "experts", "down_proj", tape_squared_relu(t, "experts.act_fn", first), of);
     tape_split(t, "experts.chunk", first, widths, parts, 2);
-    int gate = tape_map(t, "experts.act_fn", TAPE_SILU, parts[0]);
+    int gate = tape_map(t, "experts.act_fn", p->c->shape->gelu_gate ? TAPE_GELU : TAPE_SILU, parts[0]);
     return tape_experts(t, "experts", "down_proj", tape_mul(t, "experts.mul", gate, parts[1]), of);
 }
 
@@ -540,8 +545,11 @@ const char *moe_check(const struct model_shape *s, size_t *offset)
             "a pattern says which blocks have experts; leave dense_layers and every out"),
         MODEL_RULE(moe, routed && !has_block && s->pattern, "no block of the pattern is 'E', which has experts"),
         MODEL_RULE(moe, routed && !has_block, "no block is left that has experts: all are dense"),
+        MODEL_RULE(moe, moe->hash_layers > s->n_layers, "there are fewer blocks than hash_layers"),
         MODEL_RULE(moe, routed && moe->shared_gate && moe->shared_d_ff == 0, "there is no shared expert to gate"),
-        MODEL_RULE(moe, routed && (s->gelu_gate || s->fused_projections || s->post_norms),
+        MODEL_RULE(moe, moe->beside && (!s->post_norms || s->squared_relu || s->d_ff == 0 || moe->shared_d_ff > 0),
+            "a dense layer beside the experts is modelled with post_norms, d_ff and no shared expert"),
+        MODEL_RULE(moe, routed && (s->fused_projections || ((s->gelu_gate || s->post_norms) && !moe->beside)),
             "experts are modelled with SwiGLU or squared_relu, separate matrices and norms before sub-layers alone"),
     };
     return model_first_wrong(rules, sizeof rules / sizeof *rules, offset);

@@ -87,7 +87,8 @@ int mtp_head(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     int i = c->kind == SEGMENT_MTP ? c->layer - (int)c->shape->n_layers - 1 : layers(c), back = layers(c) - i;
-    int x = tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model);
+    int x = tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), model_stream_width(c->shape));
+    x = hyper_end(c, x);
     const char *norm =
         i == 0 ? "model.norm" : arena_printf(c->arena, "%s.shared_head.norm", scope_of(c->arena, c->shape, i - 1));
     int normed = tape_rms_norm(t, norm, x, true);
@@ -98,7 +99,7 @@ int mtp_head(const struct segment_context *c)
 int mtp_block_input(const struct segment_context *c)
 {
     struct tape *t = c->tape;
-    const int64_t rows = segment_rows(c, c->workload->seq_len), d = c->shape->d_model;
+    const int64_t rows = segment_rows(c, c->workload->seq_len), d = model_stream_width(c->shape);
     bool projects = tape_has(t, "eh_proj");
     int x = tape_input(t, "hidden_states", rows, projects ? 2 * d : d);
     if (!projects)

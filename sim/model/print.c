@@ -122,6 +122,15 @@ static void print_mixer(FILE *out, const struct model_mixer *m)
     fputc('\n', out);
 }
 
+static void print_full(FILE *out, const struct model_shape *s)
+{
+    const struct model_full *full = &s->full;
+    fprintf(out, "full        attention has %" PRId64 " heads of %" PRId64 " (%" PRId64 " for keys)%s\n",
+        full->n_heads > 0 ? full->n_heads : s->n_heads, full->d_kv > 0 ? full->d_kv : s->d_kv,
+        full->n_kv_heads > 0 ? full->n_kv_heads : s->n_kv_heads,
+        full->keys_are_values ? ", which are values, too" : "");
+}
+
 static void print_width(FILE *out, const struct model_shape *s)
 {
     fprintf(out, ": d_model %" PRId64 ", d_ff %" PRId64 "%s, %" PRId64 " heads of %" PRId64, s->d_model, s->d_ff,
@@ -153,6 +162,17 @@ static void print_width(FILE *out, const struct model_shape *s)
         print_mixer(out, &s->mixer);
     if (s->pattern)
         fprintf(out, "pattern     %s\n", s->pattern);
+    if (s->attention_pattern)
+        fprintf(out, "pattern     %s, f full attention and w a window\n", s->attention_pattern);
+    if (s->compressed.pattern)
+        fprintf(out, "compressed  %s: w a window alone, c keys of %" PRId64 " tokens, h of %" PRId64 "\n",
+            s->compressed.pattern, s->compressed.ratio, s->compressed.heavy_ratio);
+    if (s->hyper > 1)
+        fprintf(out, "streams     %" PRId64 ", mixed by hyper-connections\n", s->hyper);
+    if (s->blocks)
+        fprintf(out, "blocks      %s (key heads x d_ff)\n", s->blocks);
+    if (model_has_full(s))
+        print_full(out, s);
     if (s->moe.experts > 0)
         print_experts(out, s);
     if (s->mtp_layers > 0)

@@ -30,15 +30,22 @@ int64_t model_sample_tokens(const struct model_shape *shape)
     return side * side + 1;
 }
 
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 double model_largest_tensor_bytes(
     const struct model_shape *shape, int64_t micro_batch, int64_t seq_len, int64_t decoder_seq_len)
 {
     double longest = (double)(seq_len > decoder_seq_len ? seq_len : decoder_seq_len);
     double d_ff = (double)shape->moe.d_ff, d_model = (double)shape->d_model; /* all tokens may meet on one rank */
     double routed = (double)(shape->moe.per_token * shape->moe.experts) * (2 * d_ff > d_model ? 2 * d_ff : d_model);
-    double heads = (double)shape->n_heads;
-    double widths[] = {heads * longest, heads * (double)(shape->d_kv + shape->mla.v_head_dim), (double)shape->d_ff,
-        (shape->mtp_layers > 0 ? 2 : 1) * d_model, (double)shape->moe.shared_d_ff, routed, (double)shape->vocab};
+    double heads = (double)larger(shape->n_heads, shape->full.n_heads);
+    int64_t dims = larger(shape->d_kv, shape->full.d_kv) + larger(shape->value_dim, shape->full.value_dim);
+    double widths[] = {heads * longest, heads * (double)(dims + shape->mla.v_head_dim), (double)shape->d_ff,
+        (double)larger(shape->mtp_layers > 0 ? 2 : 1, shape->hyper) * d_model, (double)shape->moe.shared_d_ff, routed,
+        (double)shape->vocab};
     double widest = 0;
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
         widest = widths[i] > widest ? widths[i] : widest;
@@ -65,8 +72,7 @@ int64_t model_cache_bytes(const struct model *model, const struct model_workload
     bool decoder_apart = shape->n_decoder_layers > 0;
     int64_t own = decoder_apart ? workload->decoder_seq_len : workload->seq_len;
     int64_t crossed = decoder_apart ? workload->seq_len : 0;
-    int64_t value_dim = shape->mla.v_head_dim > 0 ? shape->mla.v_head_dim : shape->d_kv;
-    int64_t keys_and_values = (own + crossed) * shape->n_kv_heads * (shape->d_kv + value_dim);
+    int64_t keys_and_values = (own + crossed) * model_cached_width(shape, model->layers[layer].number);
     return workload->micro_batch * keys_and_values * dtype_bytes(workload->storage) /
            model_context_ranks(&workload->parallel);
 }
@@ -145,7 +151,7 @@ static int64_t hidden_bytes(const struct segments_builder *b)
 {
     struct segment_context context = {.workload = b->workload};
     enum dtype dtype = b->workload->autocast ? DTYPE_FP32 : b->workload->storage;
-    return segment_rows(&context, b->workload->seq_len) * b->model->shape.d_model * dtype_bytes(dtype);
+    return segment_rows(&context, b->workload->seq_len) * model_stream_width(&b->model->shape) * dtype_bytes(dtype);
 }
 
 /* Chunks that begin with layer i; what they receive has the size of this block's output. The first one of a stage with

@@ -109,6 +109,10 @@ static const struct config_field moe_fields[] = {
         .help = "The chosen scores are divided by their sum or scaled; default false."),
     MOE_FIELD("biases", biases, .type = FIELD_BOOL,
         .help = "Of the router and of each expert's matrices (gpt-oss); default false."),
+    MOE_FIELD("beside", beside, .type = FIELD_BOOL,
+        .help = "A dense layer, of width d_ff of the model, stands beside the experts (Gemma 4); default false."),
+    MOE_FIELD("hash_layers", hash_layers, COUNT(0, MODEL_MAX_LAYERS),
+        .help = "First blocks whose experts a table of words chooses (DeepSeek-V4); default 0."),
     MOE_FIELD("latent", latent, COUNT(0, MODEL_MAX_WIDTH),
         .help =
             "Width that routed experts take and give, made of d_model by a matrix (Nemotron 3); default 0, d_model."),
@@ -144,12 +148,49 @@ static const struct config_field mixer_fields[] = {
     MIXER_FIELD(state, MODEL_MAX_HEAD_DIM, .required = true, .help = "Their dimension."),
     MIXER_FIELD(conv, MODEL_MAX_HEAD_DIM, .required = true, .help = "Length of each channel's causal filter."),
     MIXER_FIELD(dt_rank, MODEL_MAX_WIDTH, .help = "mamba: width that time steps are made of."),
+    {CONFIG_FIELD("apart", FIELD_BOOL, struct model_mixer, apart,
+        "deltanet: four matrices in the place of two (Qwen3.5); default false.")},
     MIXER_FIELD(attention_every, MODEL_MAX_LAYERS,
         .help = "One block in this number has attention, not the mixer; default 0, none."),
     MIXER_FIELD(attention_at, MODEL_MAX_LAYERS,
         .help = "Which one: what its number, from 1 on, leaves over attention_every; default 0, the last."),
 };
 static const struct config_table mixer_table = CONFIG_TABLE("a mixer", mixer_fields);
+
+#define FULL_FIELD(member, ...)                                                                                        \
+    {                                                                                                                  \
+        .key = #member, .offset = offsetof(struct model_full, member), __VA_ARGS__                                     \
+    }
+static const struct config_field full_fields[] = {
+    FULL_FIELD(n_heads, COUNT(0, MODEL_MAX_HEADS), .help = "Attention heads; default those of all blocks."),
+    FULL_FIELD(n_kv_heads, COUNT(0, MODEL_MAX_HEADS), .help = "Key and value heads; default the same."),
+    FULL_FIELD(d_kv, COUNT(0, MODEL_MAX_HEAD_DIM), .help = "Dimension of a head; default the same."),
+    FULL_FIELD(value_dim, COUNT(0, MODEL_MAX_HEAD_DIM), .help = "Dimension of a value's head; default the same."),
+    FULL_FIELD(rotary_share, .type = FIELD_NUMBER, .dimension = DIM_FRACTION, .min = 0, .max = 1,
+        .help = "Share of each head that positions turn; default the same."),
+    FULL_FIELD(keys_are_values, .type = FIELD_BOOL,
+        .help = "Values are the keys before norm and positions (Gemma 4); default false."),
+    FULL_FIELD(no_sinks, .type = FIELD_BOOL, .help = "Without attention_sinks (MiMo-V2); default false."),
+};
+static const struct config_table full_table = CONFIG_TABLE("blocks of full attention", full_fields);
+
+#define COMPRESSED_FIELD(member, most, ...)                                                                            \
+    {                                                                                                                  \
+        .key = #member, .offset = offsetof(struct model_compressed, member), COUNT(0, most), __VA_ARGS__               \
+    }
+static const struct config_field compressed_fields[] = {
+    {CONFIG_FIELD("pattern", FIELD_STRING, struct model_compressed, pattern,
+        "A character for each block: w, a window alone; c, chosen compressed keys; h, all, of more tokens each.")},
+    COMPRESSED_FIELD(q_lora_rank, MODEL_MAX_WIDTH, .help = "Width of the latent of queries."),
+    COMPRESSED_FIELD(o_groups, MODEL_MAX_HEADS, .help = "Groups of heads, each with a latent of its results."),
+    COMPRESSED_FIELD(o_lora_rank, MODEL_MAX_WIDTH, .help = "Width of each of these."),
+    COMPRESSED_FIELD(ratio, MODEL_MAX_POSITIONS, .help = "Tokens of a compressed key in blocks c."),
+    COMPRESSED_FIELD(heavy_ratio, MODEL_MAX_POSITIONS, .help = "The same in blocks h."),
+    COMPRESSED_FIELD(index_heads, MODEL_MAX_HEADS, .help = "Heads of the indexer of blocks c."),
+    COMPRESSED_FIELD(index_head_dim, MODEL_MAX_HEAD_DIM, .help = "Their dimension."),
+    COMPRESSED_FIELD(index_topk, MODEL_MAX_POSITIONS, .help = "Compressed keys that a query attends to."),
+};
+static const struct config_table compressed_table = CONFIG_TABLE("compressed attention", compressed_fields);
 
 static const struct config_field fields[] = {
     {CONFIG_FIELD("family", FIELD_ENUM, struct model_shape, family, "t5, gpt, llama, neox, bert, vit, convnet or dhen"),
@@ -248,6 +289,24 @@ static const struct config_field fields[] = {
     FIELD(pattern, .type = FIELD_STRING,
         .help = "Llama: the one sub-layer of each block, M the mixer, * attention, - feed-forward, E experts "
                 "(Nemotron-H)."),
+    FIELD(value_dim, COUNT(0, MODEL_MAX_HEAD_DIM), .help = "Llama: dimension of a value's head; default d_kv."),
+    FIELD(value_norm, .type = FIELD_BOOL,
+        .help = "Llama: a norm of each head's value, without weights (Gemma 4); default false."),
+    FIELD(qk_norm_whole, .type = FIELD_BOOL,
+        .help = "Llama: one norm over all heads of queries, one of keys (MiniMax-M2); default false."),
+    FIELD(attention_pattern, .type = FIELD_STRING,
+        .help = "Llama: a character for each block, f full attention, w the sliding_window; default as "
+                "full_attention_every says."),
+    {CONFIG_FIELD("full", FIELD_SECTION, struct model_shape, full,
+         "Llama: what blocks of full attention have where others have a window (MiMo-V2, Gemma 4)."),
+        .section = &full_table},
+    {CONFIG_FIELD("compressed", FIELD_SECTION, struct model_shape, compressed,
+         "Llama: attention to a window and to compressed keys (DeepSeek-V4)."),
+        .section = &compressed_table},
+    FIELD(hyper, COUNT(0, MODEL_MAX_HEADS),
+        .help = "Llama: streams of the residual stream, which hyper-connections mix (DeepSeek-V4); default one."),
+    FIELD(blocks, .type = FIELD_STRING,
+        .help = "Llama: key heads and d_ff of blocks that differ one by one, \"8x28672 0x14336*2\" (Nemotron)."),
     FIELD(squared_relu, .type = FIELD_BOOL,
         .help = "Llama: without a gate (gated_ffn: false), ReLU squared, of experts, too (Nemotron-H); default "
                 "false."),
@@ -290,6 +349,19 @@ static double params_bound(const struct model_shape *s)
     double mixed = (double)m->heads * (double)m->head_dim, keyed = (double)(m->groups * m->state);
     others += blocks * (d + (double)(m->conv + m->state + m->dt_rank) + 8) *
               (3 * mixed + 2 * keyed + 2 * (double)(m->heads + m->state + m->dt_rank));
+    const struct model_full *f = &s->full;
+    double heads = (double)(s->n_heads > f->n_heads ? s->n_heads : f->n_heads);
+    double head = (double)(s->d_kv > f->d_kv ? s->d_kv : f->d_kv) + (double)(s->value_dim + f->value_dim);
+    others += blocks * (8 * d * heads * head + 2 * heads * head + 3 * d * (s->moe.beside ? ff + 2 : 0));
+    const struct model_compressed *z = &s->compressed;
+    double outs = (double)z->o_groups * (double)z->o_lora_rank;
+    double indexes = (double)z->index_heads * (double)z->index_head_dim;
+    double streams = (double)(s->hyper > 1 ? s->hyper : 0);
+    others +=
+        blocks * (outs * (inner + d) + (double)z->q_lora_rank * (d + inner + indexes + 1) + (double)z->index_heads * d +
+                     4 * (head + (double)z->index_head_dim + 1) * (d + (double)(z->ratio + z->heavy_ratio) + 1));
+    others += (blocks + 1) * 2 * ((2 + streams) * streams * (streams * d + 1) + 3);
+    others += s->blocks ? blocks * 3 * d * (double)MODEL_MAX_WIDTH : 0;
     double indexed = (double)s->mla.index_heads * (double)s->mla.index_head_dim;
     others += blocks * (indexed + (double)(s->mla.index_heads + s->mla.index_head_dim)) * (latent + d + 2);
     return others + (double)s->classes * (d + (double)s->conv.stages[MODEL_CONV_STAGES - 1].width) +
@@ -322,6 +394,11 @@ static enum status check_given(
         {"mla", s->mla.kv_lora_rank > 0, s->mla.kv_lora_rank > 0 && s->family == MODEL_LLAMA},
         ONLY(MODEL_LLAMA, output_bias), ONLY(MODEL_LLAMA, attention_sinks), ONLY(MODEL_LLAMA, attention_gate),
         ONLY(MODEL_LLAMA, qk_plain_norm), ONLY(MODEL_LLAMA, full_unrotated), ONLY(MODEL_LLAMA, attention_chunk),
+        {"compressed", s->compressed.pattern != NULL, s->compressed.pattern && s->family == MODEL_LLAMA},
+        ONLY(MODEL_LLAMA, hyper), ONLY(MODEL_LLAMA, value_dim), ONLY(MODEL_LLAMA, value_norm),
+        ONLY(MODEL_LLAMA, qk_norm_whole), {"full", model_has_full(s), model_has_full(s) && s->family == MODEL_LLAMA},
+        {"attention_pattern", s->attention_pattern != NULL, s->attention_pattern && s->family == MODEL_LLAMA},
+        {"blocks", s->blocks != NULL, s->blocks && s->family == MODEL_LLAMA},
         {"mixer", s->mixer.kind > 0, s->mixer.kind > 0 && s->family == MODEL_LLAMA},
         ONLY(MODEL_LLAMA, attention_softcap), ONLY(MODEL_LLAMA, logit_softcap), ONLY(MODEL_LLAMA, mtp_layers),
         ONLY(MODEL_LLAMA, squared_relu), {"pattern", s->pattern != NULL, s->pattern && s->family == MODEL_LLAMA},

@@ -25,6 +25,10 @@ static struct model_shape narrow(const struct model_shape *whole, const struct m
     if (ranks == 1)
         return shape;
     shape.n_heads /= ranks;
+    shape.full.n_heads /= ranks;
+    shape.blocks_ranks = whole->blocks ? ranks : 0;
+    if (shape.full.n_kv_heads > 0)
+        shape.full.n_kv_heads = whole->full.n_kv_heads > ranks ? whole->full.n_kv_heads / ranks : 1;
     shape.n_kv_heads = whole->n_kv_heads > ranks ? whole->n_kv_heads / ranks : 1;
     shape.d_ff /= ranks;
     shape.vocab = padded_vocab(whole->vocab, ranks);
@@ -59,6 +63,14 @@ static const char *cut_wrong(const struct model_shape *s, bool context)
         return "scans in the place of attention (Mamba, DeltaNet) are modelled without tensor and context parallelism";
     if (s->mla.index_heads > 0)
         return "sparse attention by an indexer is modelled without tensor and context parallelism";
+    if (s->compressed.pattern || s->hyper > 1)
+        return "compressed attention and hyper-connections are modelled without tensor and context parallelism";
+    if (context && s->blocks)
+        return "blocks that differ one by one are modelled without context parallelism";
+    if (s->qk_norm_whole)
+        return "norms over all heads are modelled without tensor and context parallelism";
+    if (context && model_has_full(s))
+        return "blocks of full attention with other heads are modelled without context parallelism";
     return context && s->attention_chunk > 0 ? "attention in chunks is modelled without context parallelism" : NULL;
 }
 
@@ -74,6 +86,17 @@ static const char *tensor_wrong(const struct model_shape *s, const struct model_
         if (cut[i].n % ranks)
             return arena_printf(arena, "%ld %s of %s are not divisible by %ld ranks of tensor parallelism; %s would do",
                 (long)cut[i].n, cut[i].what, s->name, ranks, divisors(cut[i].n).text);
+    const int64_t full = s->full.n_kv_heads;
+    if (!blocks_divide(s, ranks))
+        return arena_printf(arena,
+            "key heads and widths of some blocks of %s are not divisible by %ld ranks of tensor "
+            "parallelism",
+            s->name, ranks);
+    if (s->full.n_heads % ranks || (full % ranks && ranks % full))
+        return arena_printf(arena,
+            "%ld key heads of blocks of full attention in %s and %ld ranks of tensor "
+            "parallelism: neither divides the other",
+            (long)full, s->name, ranks);
     if (s->n_kv_heads % ranks && ranks % s->n_kv_heads)
         return arena_printf(arena,
             "%ld key heads of %s and %ld ranks of tensor parallelism: neither divides the other; %s would do",

@@ -160,9 +160,10 @@ static void check_stages(const struct job_check *check)
     if (deepspeed && options->parallelism.virtual_stages > 1)
         diag_input(check->diag, job_at(check, "parallelism.virtual"),
             "DeepSpeed's pipelines have one model chunk a stage; leave it out");
-    if (options->train.lora_rank > 0 && options->kind != STRATEGY_MEGATRON)
+    if (options->train.lora_rank > 0 && options->kind != STRATEGY_MEGATRON && options->kind != STRATEGY_FSDP)
         diag_input(check->diag, job_at(check, "train.lora_rank"),
-            "adapters in a pipeline are simulated with strategy: megatron; take that, or leave them out");
+            "adapters in a pipeline are simulated with strategy: megatron or fsdp; take one of them, or leave them "
+            "out");
     if (options->train.use_cache)
         diag_input(check->diag, job_at(check, "train.use_cache"), "this is not simulated in a pipeline; leave it out");
     if (!check->model)

@@ -9,6 +9,7 @@
 #   train_llama3_8b_h100_fp8.sh         NVIDIA/Megatron-LM examples/llama/train_llama3_8b_h100_fp8.sh, 2025
 #   DeepSeek-R1.sh                      NVIDIA/Megatron-LM examples/post_training/modelopt/conf/deepseek-ai/DeepSeek-R1.sh
 #   ds_config_compress.json             a configuration of DeepSpeedExamples compression/bert
+#   automodel_*.yaml, primus_*.yaml     of the kind of NeMo AutoModel's examples/llm_benchmark and AMD-AGI/Primus' examples
 #   tr11-176B-ml.slurm                  bigscience-workshop/bigscience train/tr11-176B-ml/tr11-176B-ml.slurm (BLOOM)
 # They were written after these files from memory, and not compared with the repositories: settings and lines may differ.
 set -euo pipefail
@@ -29,6 +30,32 @@ if grep -q '^missing' out; then fail "nothing is missing: $(<out)"; fi
 says ds.yaml "stage: 3 # $data/ds_config_zero3.json:35:9 zero_optimization.stage" "micro_batch: 1 # --set"
 expect 0 "$FLOPCAST" run ds.yaml "${short[@]}"
 says out ZeRO-3
+
+# NeMo AutoModel's and Primus' YAML, known by its keys; models and defaults by name, variables by their defaults.
+for kind in automodel_deepseek automodel_lora primus_megatron primus_torchtitan; do
+    case $kind in automodel*) topology=h100 ;; *) topology=mi300x ;; esac
+    expect 0 import "$data/$kind.yaml" --topology "$topology" --out "$kind.yaml"
+    says out "not understood: 0"
+done
+says automodel_deepseek.yaml "model: \"deepseek-v3\"" "virtual: 7" "gpus: 128" "moe_flex_dispatcher_backend: hybridep" "version: 2"
+says automodel_lora.yaml "lora_rank: 16" "optimizer_impl: for_loop" "sequence: true"
+says primus_megatron.yaml "model: \"llama3.1-8b\"" "seq_len: 8192" "precision: fp8_mixed" "recompute_num_layers: 4" "cluster.gpus: 8, nodes of eight GPUs"
+says primus_torchtitan.yaml "model: \"qwen3-8b\"" "micro_batch: 4" "fusion: inductor"
+expect 0 "$FLOPCAST" run automodel_lora.yaml "${short[@]}"
+expect 0 "$FLOPCAST" run primus_megatron.yaml "${short[@]}"
+expect 0 "$FLOPCAST" run primus_torchtitan.yaml "${short[@]}"
+sed 's/llama3.1_8B.yaml/unheard_of_7B.yaml/' "$data/primus_megatron.yaml" >unheard.yaml
+expect 1 import unheard.yaml --topology mi300x --out unheard_out.yaml
+says err "model: --model CONFIG.JSON, of unheard_of_7B.yaml"
+sed 's/train_iters: 50/num_layers: 16/' "$data/primus_megatron.yaml" >layers.yaml
+expect 1 import layers.yaml --topology mi300x --out layers_out.yaml
+says out "--num-layers = 16 (the model, which is named, has 32; --model takes another)"
+sed 's/PRIMUS_TP:1/PRIMUS_TP/' "$data/primus_megatron.yaml" >variable.yaml
+expect 1 import variable.yaml --topology mi300x --out variable_out.yaml
+says err "parallelism.tensor: --set parallelism.tensor=VALUE; the file does not say what PRIMUS_TP is"
+sed 's/llama3.1_8B/diffusion\/flux_535m/' "$data/primus_megatron.yaml" >flux.yaml
+expect 2 import flux.yaml --topology mi300x
+says err "a diffusion model of images (FLUX), which is not simulated"
 
 # "auto" everywhere and nothing said about it: a stub, and status 1.
 expect 1 import "$data/ds_config_zero3.json" --topology h100-8x400g --out stub.yaml
@@ -197,12 +224,9 @@ says err "other.yaml:1:1: error: this is axolotl's configuration, which is not r
 printf 'model_name_or_path: a\nstage: sft\nfinetuning_type: full\n' >other.yaml
 expect 2 import other.yaml
 says err "this is LLaMA-Factory's"
-printf 'recipe: a\nstep_scheduler: {global_batch_size: 1}\n' >other.yaml
+printf 'work_group: a\nmodules: {pre_trainer: {framework: maxtext}}\n' >other.yaml
 expect 2 import other.yaml
-says err "this is NeMo AutoModel's"
-printf 'work_group: a\nmodules: {pre_trainer: {framework: megatron}}\n' >other.yaml
-expect 2 import other.yaml
-says err "this is Primus's"
+says err "other.yaml:2:36: error: modules of the framework 'maxtext' are not read; those of megatron and torchtitan are"
 rm other.yaml
 printf 'parser.add_argument("--lr")\n' >train.py
 expect 2 import train.py

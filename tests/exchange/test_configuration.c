@@ -123,6 +123,64 @@ static void torchtitan_degrees(void **state)
         {"train.fp8_recipe", "tensorwise"});
 }
 
+/* 61 blocks over 4 stages of two at a time: 7 chunks each, as whole as they go; 16 nodes of eight. */
+static void automodel_recipes(void **state)
+{
+    (void)state;
+    const enum configuration_format yaml = CONFIGURATION_ACCELERATE; /* its keys say whose it is */
+    CHECK(yaml,
+        "recipe: a\nstep_scheduler: {local_batch_size: 8, global_batch_size: 512}\n"
+        "distributed: {strategy: fsdp2, pp_size: 4, ep_size: 32, activation_checkpointing: true, "
+        "pipeline: {pp_schedule: interleaved1f1b, pp_microbatch_size: 2, layers_per_stage: 2}}\n"
+        "model: {config: {pretrained_model_name_or_path: deepseek-ai/DeepSeek-V3}, backend: {dispatcher: deepep, "
+        "dispatcher_num_sms: 64, experts: gmm}}\nbenchmark: {num_nodes: 16}\ndataset: {seq_len: 2048}\n",
+        0, {"model", "deepseek-v3"}, {"cluster.gpus", "128"}, {"parallelism.virtual", "7"}, {"train.device_batch", "8"},
+        {"train.micro_batch", "2"}, {"train.global_batch", "-"}, {"train.moe_deepep_num_sms", "64"},
+        {"train.moe_token_dispatcher_type", "flex"}, {"train.precision", "bf16"}, {"train.seq_len", "2048"},
+        {"train.activation_checkpointing", "full"}, {"fsdp.version", "2"}, {"fsdp.reshard_after_forward", "never"});
+    CHECK(yaml,
+        "recipe: a\nstep_scheduler: {local_batch_size: 8}\nmodel: {pretrained_model_name_or_path: Qwen/Qwen3-8B}\n"
+        "optimizer: {_target_: torch.optim.AdamW, fused: true}\nloss_fn: {_target_: a.FusedLinearCrossEntropy}\n"
+        "benchmark: {num_nodes: 2}\nci: {cluster_tag: gb200}\n",
+        0, {"model", "qwen3-8b"}, {"cluster.gpus", "8"}, {"train.micro_batch", "8"}, {"train.optimizer", "adamw"},
+        {"train.optimizer_impl", "fused"}, {"train.cross_entropy", "fused"}, {"parallelism.schedule", "-"});
+}
+
+#define PRIMUS(framework, model, overrides)                                                                            \
+    "exp_name: a\nmodules: {pre_trainer: {framework: " framework ", config: pre_trainer.yaml, model: " model           \
+    ", overrides: {" overrides "}}}\n"
+/* Switches of Megatron's namespace are arguments that are there or not; 7 + 6 x 8 + 7 blocks are a layout's. */
+static void primus_overrides(void **state)
+{
+    (void)state;
+    const enum configuration_format yaml = CONFIGURATION_ACCELERATE;
+    CHECK(yaml,
+        PRIMUS("megatron", "\"${M:qwen3_30B_A3B}.yaml\"",
+            "micro_batch_size: 2, seq_length: \"${S:-4096}\", expert_model_parallel_size: 8, sequence_parallel: 1, "
+            "overlap_grad_reduce: true, overlap_param_gather: false, use_turbo_deepep: true, turbo_deepep_num_cu: 80, "
+            "lr_decay_iters: null, recompute_granularity: full, recompute_num_layers: 0"),
+        0, {"model", "qwen3-30b-a3b"}, {"train.seq_len", "4096"}, {"megatron.overlap_grad_reduce", "true"},
+        {"megatron.overlap_param_gather", "false"}, {"megatron.use_distributed_optimizer", "true"},
+        {"train.moe_deepep_num_sms", "80"}, {"train.activation_checkpointing", "-"}, {"cluster.gpus", "8"},
+        {"train.precision", "bf16_mixed"}, {"parallelism.sequence", "-"});
+    CHECK(yaml,
+        PRIMUS("megatron", "glm4.5.yaml", "pipeline_model_parallel_size: 4, fp8: hybrid, use_torch_fsdp2: true"), 0,
+        {"strategy", "fsdp"}, {"fsdp.version", "2"}, {"megatron.overlap_grad_reduce", "-"}, {"stack", "pytorch-2.11"},
+        {"train.fp8_recipe", "tensorwise"}, {"train.precision", "fp8_mixed"});
+    CHECK(yaml,
+        PRIMUS("megatron", "qwen2.5_72B.yaml",
+            "pipeline_model_parallel_size: 8, pipeline_model_parallel_layout: "
+            "\"Et*7|t*11|t*11|t*11|t*11|t*11|t*11|t*7,L\""),
+        0, {"parallelism.first_layers", "7"}, {"parallelism.last_layers", "7"}, {"parallelism.virtual", "-"});
+    CHECK(yaml, PRIMUS("megatron", "llama3.1_405B.yaml", "pipeline_model_parallel_size: 8"), 0,
+        {"parallelism.partition_method", "weighted"});
+    CHECK(yaml,
+        PRIMUS("torchtitan", "llama3.1_70B-fp8.yaml",
+            "training: {local_batch_size: 4}, activation_checkpoint: {mode: full}"),
+        0, {"model", "llama3.1-70b"}, {"train.precision", "fp8_mixed"}, {"train.micro_batch", "4"},
+        {"strategy", "fsdp"});
+}
+
 /* Rows of the embedding: 50,257 up to a multiple of 128 x 8 = 51,200, as the 175B of arXiv 2104.04473 has. Llama's
  * feed-forward layer: 4096 x 4 x 2 / 3 = 10,922, down to a multiple of 64: 10,880. */
 static void megatron_models(void **state)
@@ -450,6 +508,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(deepspeed_batches),
         cmocka_unit_test(accelerate_plugins),
+        cmocka_unit_test(automodel_recipes),
+        cmocka_unit_test(primus_overrides),
         cmocka_unit_test(torchtitan_degrees),
         cmocka_unit_test(megatron_models),
         cmocka_unit_test(torchtitan_rules),

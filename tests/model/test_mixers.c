@@ -37,7 +37,7 @@ static void a_delta_rule_has_its_closed_form(void **state)
     (void)state;
     struct model_shape shape = small_moe;
     enum { HEADS = 4, P = 6, GROUPS = 2, N = 8, C = 64 };
-    shape.mixer = (struct model_mixer){MIXER_DELTANET, HEADS, P, GROUPS, N, 4, 0, 2, 0};
+    shape.mixer = (struct model_mixer){MIXER_DELTANET, HEADS, P, GROUPS, N, 4, 0, 2, 0, false};
     struct run r = run_flash(&shape);
     const struct model_op *scan = forward(&r, 1, "self_attn.scan"), *back = backward(&r, 1, "self_attn.scan.dgrad");
     const double flop = (double)TOKENS * HEADS * (2 * C * (3 * N + 2 * P) + C * C + 6 * N * P);
@@ -59,8 +59,8 @@ static void scans_have_their_closed_form(void **state)
 {
     (void)state;
     struct model_shape mamba = small_llama, mamba2 = small_llama;
-    mamba.mixer = (struct model_mixer){MIXER_MAMBA, 1, 128, 1, 4, 4, 3, 2, 1};
-    mamba2.mixer = (struct model_mixer){MIXER_MAMBA2, 4, 8, 2, 6, 4, 0, 0, 0};
+    mamba.mixer = (struct model_mixer){MIXER_MAMBA, 1, 128, 1, 4, 4, 3, 2, 1, false};
+    mamba2.mixer = (struct model_mixer){MIXER_MAMBA2, 4, 8, 2, 6, 4, 0, 0, 0, false};
     mamba2.d_ff = 0;
     struct run r = run_flash(&mamba), s = run_flash(&mamba2);
     assert_near(forward(&r, 2, "self_attn.scan")->work.flop, TOKENS * 9.0 * 4 * 128, 0);
@@ -116,7 +116,7 @@ static void a_pattern_says_the_one_sublayer_of_a_block(void **state)
     (void)state;
     struct model_shape shape = small_llama;
     shape.pattern = "M*-", shape.gated_ffn = false, shape.squared_relu = true, shape.rotary_share = 0;
-    shape.mixer = (struct model_mixer){MIXER_MAMBA2, 4, 8, 2, 6, 4, 0, 0, 0};
+    shape.mixer = (struct model_mixer){MIXER_MAMBA2, 4, 8, 2, 6, 4, 0, 0, 0, false};
     struct run r = run_flash(&shape);
     struct model_workload w = workload(&shape, DTYPE_BF16, ATTENTION_FLASH);
     static const char *const kernels[] = {"self_attn.scan", "self_attn.flash", "mlp.act_fn.square"};

@@ -56,7 +56,7 @@ static void a_layer_is_as_the_last_block(void **state)
 {
     (void)state;
     struct model_shape shape = predicting(&small_moe, false);
-    shape.mixer = (struct model_mixer){MIXER_DELTANET, 4, 6, 2, 8, 4, 0, 2, 0}; /* every second attends */
+    shape.mixer = (struct model_mixer){MIXER_DELTANET, 4, 6, 2, 8, 4, 0, 2, 0, false}; /* every second attends */
     shape.moe.every = 2, shape.moe.dense_layers = 0;
     for (int layer = BLOCKS; layer <= BLOCKS + LAYERS; layer++) {
         assert_true(model_mixes(&shape, layer));

@@ -377,6 +377,46 @@ static void other_names_of_a_type_are_read_as_it(void **state)
     arena_release(&arena);
 }
 
+/* Models of 2026, whose blocks differ. To the last digit, as Hugging Face shows for their files (recalled): MiMo 7B
+ * with its layer of multi-token prediction, Llama-3.3-Nemotron-Super. MiniMax-M2.5 is called 230 B with 10 B active,
+ * MiMo-V2 Flash 309 B with 15 B, Gemma 4 25.2 B with 3.8 B (its card), DeepSeek-V4 Flash 284 B with 13 B beside the
+ * embedding, Qwen3.5 27 B, and 35 B with 3 B. */
+static void models_of_2026_are_counted_as_published(void **state)
+{
+    (void)state;
+    const struct {
+        const char *name;
+        double published, active, within, active_within; /* billions; active 0: all */
+    } expected[] = {
+        {"mimo-7b", 7.833409536, 0, 0, 0},
+        {"nemotron-super-49b", 49.867145216, 0, 0, 0},
+        {"minimax-m2.5", 230, 10, 0.01, 0.11},
+        {"mimo-v2-flash", 309, 15, 0.002, 0.04},
+        {"gemma-4-26b-a4b", 25.2, 3.8, 0.003, 0.01},
+        {"qwen3.5-27b", 27, 0, 0.005, 0},
+        {"deepseek-v4-flash", 284, 13 + 129280 * 4096 / 1e9, 0.002, 0.03},
+        {"qwen3.5-35b-a3b", 35, 3, 0.011, 0.16},
+    };
+    struct arena arena = ARENA_INIT;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        struct model model = load(FLOPCAST_TEST_DIR "/data", arena_printf(&arena, "%s.json", expected[i].name), &arena);
+        double active = (double)model_active_params(&model.shape, model.params) / 1e9, all = (double)model.params / 1e9;
+        if (fabs(all / expected[i].published - 1) > expected[i].within + 1e-12)
+            fail_msg("%s: %.9f B parameters, published %.9f", expected[i].name, all, expected[i].published);
+        if (expected[i].active > 0 && fabs(active / expected[i].active - 1) > expected[i].active_within)
+            fail_msg("%s: %.2f B active, published %.2f", expected[i].name, active, expected[i].active);
+        if (i < 2)
+            continue; /* no model file */
+        struct model ours =
+            load(FLOPCAST_SOURCE_DIR "/scenarios/models", arena_printf(&arena, "%s.yaml", expected[i].name), &arena);
+        assert_int_equal(ours.params, model.params);
+        assert_int_equal(ours.n_tensors, model.n_tensors);
+        for (int t = 0; t < ours.n_tensors; t++)
+            assert_int_equal(ours.tensors[t].numel, model.tensors[t].numel);
+    }
+    arena_release(&arena);
+}
+
 /* Nemotron 3 Nano, published 31.6 B, 3.6 B active, 3.2 B without the embedding (model card, recalled): blocks of
  * experts have E (d + 1) of the router, E times 2 d f, 2 d f of the shared one's own width, and d. */
 static void experts_of_a_pattern_are_counted_as_published(void **state)
@@ -546,6 +586,7 @@ int main(void)
         cmocka_unit_test(a_pattern_is_counted_by_its_blocks),
         cmocka_unit_test(experts_of_a_latent_are_counted_as_published),
         cmocka_unit_test(other_names_of_a_type_are_read_as_it),
+        cmocka_unit_test(models_of_2026_are_counted_as_published),
         cmocka_unit_test(experts_of_a_pattern_are_counted_as_published),
         cmocka_unit_test(layers_cover_the_tensors),
         cmocka_unit_test(t5_blocks_are_laid_out_as_in_pytorch),

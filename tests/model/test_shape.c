@@ -18,6 +18,9 @@
 #define LLAMA "family: llama\nname: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\n"
 #define GPT "family: gpt\nname: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\n"
 #define LLAMA4 "{\"model_type\": \"llama4_text\", \"num_hidden_layers\": 4,\n "
+#define NAS                                                                                                            \
+    "{\"model_type\": \"nemotron-nas\", \"num_hidden_layers\": 1, \"num_attention_heads\": 4, \"hidden_size\": 64,\n " \
+    "\"block_configs\": "
 #define NEMOTRON "{\"model_type\": \"nemotron_h\", \"num_hidden_layers\": 4,\n \"hybrid_override_pattern\": "
 #define BERT "family: bert\nname: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\n"
 #define DHEN "family: dhen\nname: x\nsource: y\nn_layers: 2\nd_ff: 32\nd_model: 16\nn_heads: 4\n"
@@ -216,6 +219,35 @@ static void mistakes_are_reported_where_they_are(void **state)
             "m:2:39: error: ", "blocks of 'full_attention', then such of 'sliding_attention'"},
         {"{\"model_type\": \"qwen2\", \"num_hidden_layers\": 2,\n \"layer_types\": [\"full_attention\"]}",
             "m:2:17: error: ", "one type for each of the 2 layers"},
+        {"{\"model_type\": \"minimax_m2\",\n \"qk_norm_type\": \"per_head\"}", "m:2:18: error: ", "per_layer"},
+        {"{\"model_type\": \"mimo_v2_flash\", \"num_hidden_layers\": 2,\n \"hybrid_layer_pattern\": [0, 2]}",
+            "m:2:30: error: ", "'2' is not modelled"},
+        {"{\"model_type\": \"mimo_v2_flash\", \"num_hidden_layers\": 2,\n \"moe_layer_freq\": [1, 0]}",
+            "m:2:24: error: ", "a dense layer behind one with experts"},
+        {"{\"model_type\": \"gemma4_text\",\n \"num_kv_shared_layers\": 20}",
+            "m:2:26: error: ", "share keys and values"},
+        {"{\"model_type\": \"gemma4_text\",\n \"hidden_size_per_layer_input\": 256}",
+            "m:2:33: error: ", "embeddings of each layer"},
+        {"{\"model_type\": \"llama\",\n \"rope_parameters\": {\"partial_rotary_factor\": 0.5}}",
+            "m:2:47: error: ", "a part of each head"},
+        {"{\"model_type\": \"glm_moe_dsa\", \"num_hidden_layers\": 2,\n \"indexer_types\": [\"full\", \"shared\"]}",
+            "m:2:28: error: ", "'shared' is not modelled; 'full' is"},
+        {"{\"model_type\": \"deepseek_v4\", \"num_hidden_layers\": 2,\n \"compress_ratios\": [0, 8]}",
+            "m:2:25: error: ", "'8' is not modelled"},
+        {"{\"model_type\": \"deepseek_v4\", \"num_hidden_layers\": 3,\n \"compress_ratios\": [0, 4]}",
+            "m:1:1: error: ", "a character for each block"},
+        {NAS "[{\"attention\": {\"no_op\": true}}]}", "m:2:20: error: ", "has the keys 'attention' and 'ffn'"},
+        {NAS "[{\"attention\": {\"no_op\": true}, \"ffn\": {\"no_op\": true}}]}",
+            "m:2:19: error: ", "leave no attention"},
+        {NAS "[{\"attention\": {\"replace_with_linear\": true}, \"ffn\": {\"no_op\": true}}]}",
+            "m:2:58: error: ", "replace_with_linear is not modelled"},
+        {NAS "[{\"attention\": {\"n_heads_in_group\": 3}, \"ffn\": {\"no_op\": true}}]}",
+            "m:2:55: error: ", "3 does not divide num_attention_heads, 4"},
+        {LLAMA "d_model: 16\nn_heads: 4\nblocks: '2x8 4x'\n", "m:9:9: error: ", "a list of key heads and widths"},
+        {LLAMA "d_model: 16\nn_heads: 4\nblocks: '2x8'\n", "m:9:9: error: ", "all blocks of the model"},
+        {LLAMA "d_model: 16\nn_heads: 4\nfull: {n_kv_heads: 2}\n", "m:9:7: error: ", "neither is given"},
+        {LLAMA "d_model: 16\nn_heads: 4\nsliding_window: 4\nattention_pattern: 'fx'\n",
+            "m:10:20: error: ", "a character for each block"},
         {T5 "d_model: 16\nn_heads: 4\nbiases: true\n", "m:9:9: error: ", "no biases"},
         {T5 "d_model: 16\nn_heads: 4\nrelative_buckets: 0\n", "m:9:19: error: ", "relative position buckets"},
         {T5 "d_model: 16\nn_heads: 4\nn_kv_heads: 2\n", "m:9:13: error: ", "as many key heads"},
@@ -500,7 +532,8 @@ static void a_new_decoder_is_an_entry_of_the_file_of_types(void **state)
     assert_true(mkdir(scenarios, 0700) == 0 && mkdir(below, 0700) == 0);
     const char *at = strstr(types, "\ntypes:\n") + 1;
     FILE *out = fopen(file, "w");
-    fprintf(out, "%.*s%s%s", (int)(at - types), types, entry, at + strlen("types:\n"));
+    const char *rest = at + strlen("types:\n");
+    fprintf(out, "%.*s%s%.*s", (int)(at - types), types, entry, (int)(n - (size_t)(rest - types)), rest);
     fclose(out);
     setenv("FLOPCAST_DATA", folder, 1);
     enum status status = model_parse(&shape, "m", text, strlen(text), &arena, &diag);

@@ -4,7 +4,7 @@
 
 #include "programs.h"
 
-enum { VARIANTS = 47 };
+enum { VARIANTS = 53 };
 
 /* Every shape with every variant that its family knows. */
 static inline int variants(struct model_shape out[VARIANTS])
@@ -56,18 +56,39 @@ static inline int variants(struct model_shape out[VARIANTS])
     out[n].full_unrotated = true, out[n].attention_chunk = 4, out[n++].full_attention_every = 2;
     out[n] = small_moe; /* Qwen3-Next */
     out[n].qk_norm = out[n].attention_gate = true, out[n].rotary_share = 0.5;
-    out[n++].mixer = (struct model_mixer){MIXER_DELTANET, 4, 6, 2, 8, 4, 0, 2, 0};
+    out[n++].mixer = (struct model_mixer){MIXER_DELTANET, 4, 6, 2, 8, 4, 0, 2, 0, false};
+    out[n] = small_llama; /* Qwen3.5 */
+    out[n].qk_norm = out[n].attention_gate = true, out[n].rotary_share = 0.5;
+    out[n++].mixer = (struct model_mixer){MIXER_DELTANET, 4, 6, 2, 8, 4, 0, 2, 0, true};
+    out[n] = small_moe; /* MiniMax-M2 */
+    out[n].qk_norm_whole = true, out[n].moe.shared_gate = false, out[n].moe.shared_d_ff = 0,
+    out[n++].rotary_share = 0.5;
+    out[n] = small_moe; /* MiMo-V2 */
+    out[n].moe.shared_gate = false, out[n].attention_pattern = "fwf", out[n].sliding_window = 7, out[n].value_dim = 8;
+    out[n].attention_sinks = true, out[n++].full = (struct model_full){.n_kv_heads = 4, .no_sinks = true};
+    out[n] = small_moe; /* Gemma 4 */
+    out[n].post_norms = out[n].qk_norm = out[n].value_norm = out[n].gelu_gate = out[n].scaled_embedding = true;
+    out[n].moe.shared_gate = false, out[n].moe.shared_d_ff = out[n].moe.dense_layers = 0, out[n].moe.beside = true;
+    out[n].sliding_window = 7, out[n].full_attention_every = 2, out[n].logit_softcap = 30;
+    out[n++].full = (struct model_full){.d_kv = 32, .n_kv_heads = 2, .rotary_share = 0.25, .keys_are_values = true};
+    out[n] = small_moe; /* DeepSeek-V4 */
+    out[n].n_kv_heads = 1, out[n].rotary_share = 0.5, out[n].hyper = 4, out[n].sliding_window = 3;
+    out[n].moe.router = ROUTER_SIGMOID, out[n].moe.shared_gate = false, out[n].moe.dense_layers = 0;
+    out[n].attention_sinks = true, out[n].moe.hash_layers = 1;
+    out[n++].compressed = (struct model_compressed){"wch", 24, 2, 8, 4, 8, 2, 6, 2};
+    out[n] = small_llama; /* Llama-3.3-Nemotron-Super */
+    out[n++].blocks = "2x160 0x96 4x0";
     out[n] = small_llama; /* Jamba without experts */
-    out[n].rotary_share = 0, out[n++].mixer = (struct model_mixer){MIXER_MAMBA, 1, 32, 1, 4, 4, 3, 2, 1};
+    out[n].rotary_share = 0, out[n++].mixer = (struct model_mixer){MIXER_MAMBA, 1, 32, 1, 4, 4, 3, 2, 1, false};
     out[n] = small_llama; /* Mamba 2 */
-    out[n].d_ff = 0, out[n++].mixer = (struct model_mixer){MIXER_MAMBA2, 4, 8, 2, 6, 4, 0, 0, 0};
+    out[n].d_ff = 0, out[n++].mixer = (struct model_mixer){MIXER_MAMBA2, 4, 8, 2, 6, 4, 0, 0, 0, false};
     out[n] = small_llama; /* Nemotron-H */
     out[n].gated_ffn = false, out[n].squared_relu = true, out[n].rotary_share = 0, out[n].pattern = "M*-";
-    out[n++].mixer = (struct model_mixer){MIXER_MAMBA2, 4, 8, 2, 6, 4, 0, 0, 0};
+    out[n++].mixer = (struct model_mixer){MIXER_MAMBA2, 4, 8, 2, 6, 4, 0, 0, 0, false};
     out[n] = small_moe; /* Nemotron 3 */
     out[n].gated_ffn = false, out[n].squared_relu = true, out[n].rotary_share = 0, out[n].pattern = "ME*";
     out[n].moe.shared_gate = false, out[n].moe.dense_layers = 0, out[n].moe.router = ROUTER_SIGMOID;
-    out[n++].mixer = (struct model_mixer){MIXER_MAMBA2, 4, 8, 2, 6, 4, 0, 0, 0};
+    out[n++].mixer = (struct model_mixer){MIXER_MAMBA2, 4, 8, 2, 6, 4, 0, 0, 0, false};
     out[n] = small_moe; /* its experts, with biases, behind attention in each block */
     out[n].gated_ffn = false, out[n].squared_relu = true, out[n++].moe.biases = true;
     out[n] = small_moe; /* Nemotron 3 Super: experts of a latent */

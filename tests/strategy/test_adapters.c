@@ -214,11 +214,11 @@ static void a_frozen_matrix_lies_in_fp8_once(void **state)
 }
 
 /* Three stages of a block keep together what one GPU keeps, what is frozen and what is trained; as many FLOP are done,
- * and as many messages go as in full training. */
-static void stages_share_base_and_adapters(void **state)
+ * and as many messages go as in full training. FSDP keeps no gradients between steps. */
+static void check_stages(enum strategy_kind kind)
 {
-    (void)state;
-    struct strategy_options options = adapting(STRATEGY_MEGATRON, false);
+    struct strategy_options options = adapting(kind, false);
+    options.fsdp.version = 2;
     options.train.attention = ATTENTION_FLASH;
     options.train.grad_accum = BLOCKS;
     double sums[2][3] = {{0}}, flop[2] = {0};
@@ -240,14 +240,16 @@ static void stages_share_base_and_adapters(void **state)
         drop(&compiled);
     }
     for (int c = 0; c < 3; c++)
-        assert_true(sums[0][c] > 0 && sums[0][c] == sums[1][c]);
+        assert_true((sums[0][c] > 0 || (kind == STRATEGY_FSDP && c == 1)) && sums[0][c] == sums[1][c]);
     assert_near(flop[1] / flop[0], 1, 1e-12);
     assert_true(messages[0] > 0 && messages[0] == messages[1]);
-    options.kind = STRATEGY_FSDP;
-    options.fsdp.version = 2;
-    options.parallelism.pipeline = 2;
-    options.train.lora_rank = RANK;
-    refuse_model(&small_llama, test_hw(), &options, "adapters in a pipeline are simulated with strategy: megatron");
+}
+
+static void stages_share_base_and_adapters(void **state)
+{
+    (void)state;
+    check_stages(STRATEGY_MEGATRON);
+    check_stages(STRATEGY_FSDP);
 }
 
 /* Over two tensor ranks as over two parts of the sequence. Tensor: of q, k, v, gate and up lora_B is cut as the matrix
