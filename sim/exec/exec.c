@@ -399,7 +399,7 @@ struct sim *sim_open(struct exec_result *out, const struct plan *plan, const str
     set_kinds(sim, hw);
     sim->result = out;
     sim->n_queues = plan->queues.n;
-    sim->fold.host_factor = sim->fold.simulated_share = 1;
+    sim->fold.simulated_share = 1;
     BUG_IF(sim->n_queues > EXEC_MAX_QUEUES, "%d queues", sim->n_queues);
     sim->total_steps = (int32_t)(options->steps + options->warmup_steps);
     sim->place = place;

@@ -240,7 +240,7 @@ struct representatives {
     bool uneven;   /* at some time some GPU is slower than another */
     /* FOLD_SLOWEST: */
     int *numbers, *index_of; /* those that are simulated; place there of each rank, -1: none. NULL: all */
-    double host_factor;      /* of host bursts, as hosts of others may be slower; else 1 */
+    double hosts_behind;     /* standard deviations of host bursts, as hosts of others may be slower; else 0 */
     double simulated_share;  /* of the ranks; else 1 */
     bool hosts_matter;       /* a step waits for hosts, so every rank of a set in lockstep is simulated */
     bool *watched; /* on: nodes of the programs' first ranks, by whose links the rates are decided; FOLD_SLOWEST: of

@@ -20,6 +20,7 @@ struct layout {
     enum strategy_kind kind;
     int64_t tensor, pipeline, grad_accum;
     int simulated, simulated_beside_slow; /* ranks by the slowest; where a host is slow */
+    const char *seq_len;
 };
 
 /* Of H100 with all noise of their cluster; returns the hardware. */
@@ -29,7 +30,7 @@ static const struct hw *compile(
     struct diag diag = DIAG_INIT;
     struct scenario_set set = {0};
     const struct scenario_override overrides[] = {
-        {"cluster.gpus", gpus}, {"train.seq_len", "4096"}, {"train.micro_batch", "1"}};
+        {"cluster.gpus", gpus}, {"train.seq_len", layout->seq_len}, {"train.micro_batch", "1"}};
     if (scenario_load(&set, FLOPCAST_SOURCE_DIR "/scenarios/llama2_7b_h100_fsdp.yaml", OVERRIDES(overrides), arena,
             &diag) != STATUS_OK)
         fail_msg("%s", diag.text);
@@ -75,8 +76,8 @@ static void as_every_rank(void **state)
     /* 4 nodes of 8; 4 nodes of 4 pairs; 4 times two nodes of 4 pairs. Where a host is slow its unit,
      * and one more of pipelines
      */
-    static const struct layout cases[] = {
-        {STRATEGY_FSDP, 1, 1, 1, 32, 8}, {STRATEGY_DDP, 2, 1, 1, 16, 4}, {STRATEGY_MEGATRON, 2, 2, 4, 32, 16}};
+    static const struct layout cases[] = {{STRATEGY_FSDP, 1, 1, 1, 32, 8, "4096"},
+        {STRATEGY_DDP, 2, 1, 1, 16, 4, "4096"}, {STRATEGY_MEGATRON, 2, 2, 4, 32, 16, "4096"}};
     for (int c = 0; c < 6; c++) {
         const struct layout *layout = &cases[c / 2];
         int slow_hosts = c % 2;
@@ -91,11 +92,50 @@ static void as_every_rank(void **state)
     }
 }
 
+enum { SEEDS = 8 };
+
+/* A step of GPT-2 on 256 GPUs, in the mean over seeds. */
+static double of_many_hosts_s(const char *strategy, const char *tokens, const char *fold, int simulated)
+{
+    double sum_s = 0;
+    for (int seed = 1; seed <= SEEDS; seed++) {
+        struct arena arena = ARENA_INIT;
+        const struct scenario_override overrides[] = {{"cluster.gpus", "256"}, {"cluster.topology", "h100"},
+            {"train.seq_len", tokens}, {"train.micro_batch", "1"}, {"noise.straggler_share", "0"},
+            {"strategy", strategy}, {"run.fold", fold}, {"run.seed", arena_printf(&arena, "%d", seed)}};
+        struct scenario_result result =
+            simulate_point(FLOPCAST_SOURCE_DIR "/scenarios/gpt2_ddp_v100.yaml", OVERRIDES(overrides), &arena);
+        assert_int_equal(result.exec.ranks_simulated, simulated);
+        sum_s += result.exec.step_time_s;
+        arena_release(&arena);
+    }
+    return sum_s / SEEDS;
+}
+
+/* Hosts that a step waits for: 32 or 128 of 256 are simulated, as late as the slowest of all are. */
+static void as_every_host(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *strategy, *tokens;
+        int simulated;
+        double most;
+    } cases[] = {{"ddp", "512", 32, 0.01}, {"zero3", "512", 128, 0.005}};
+    for (int c = 0; c < 2; c++) {
+        double all_s = of_many_hosts_s(cases[c].strategy, cases[c].tokens, "off", 256),
+               slowest_s = of_many_hosts_s(cases[c].strategy, cases[c].tokens, "slowest", cases[c].simulated);
+        double error = slowest_s / all_s - 1;
+        print_message("%s, %s tokens: %d of 256 ranks, %+.3f %% of %.5f s\n", cases[c].strategy, cases[c].tokens,
+            cases[c].simulated, 100 * error, all_s);
+        assert_true(fabs(error) < cases[c].most);
+    }
+}
+
 /* By itself a job is by the slowest where a step of all ranks is more than 20 million ops. */
 static void large_jobs_are(void **state)
 {
     (void)state;
-    static const struct layout layout = {STRATEGY_FSDP, 1, 1, 32, 32, 8};
+    static const struct layout layout = {STRATEGY_FSDP, 1, 1, 32, 32, 8, "4096"};
     struct exec_result large = simulate(&layout, "4096", FOLD_AUTO, 0),
                        asked = simulate(&layout, "4096", FOLD_SLOWEST, 0),
                        small = simulate(&layout, "128", FOLD_AUTO, 0);
@@ -113,7 +153,8 @@ static void shared_reference(void **state)
     struct exec_options exec;
     struct exec_reference shared = {0};
     struct exec_result without, with, alone;
-    const struct hw *hw = compile(&plan, &exec, &(struct layout){STRATEGY_MEGATRON, 2, 2, 4, 0, 0}, "128", &arena);
+    const struct hw *hw =
+        compile(&plan, &exec, &(struct layout){STRATEGY_MEGATRON, 2, 2, 4, 0, 0, "4096"}, "128", &arena);
     exec.fold = FOLD_SLOWEST;
     exec.reference = &shared;
     exec_run(&without, &plan, hw, &exec, &arena);
@@ -131,7 +172,7 @@ static void shared_reference(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_every_rank), cmocka_unit_test(large_jobs_are), cmocka_unit_test(shared_reference)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(as_every_rank), cmocka_unit_test(as_every_host),
+        cmocka_unit_test(large_jobs_are), cmocka_unit_test(shared_reference)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
