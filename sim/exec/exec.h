@@ -26,7 +26,7 @@
  * they share (not of data parallelism alone) are in lockstep; nodes that such sets or messages join are a unit. The
  * four units with the slowest GPUs are there, 32 ranks at least, and data parallelism waits for these alone; of slow
  * hosts, which others are far ahead of, theirs alone. One rank stands for a set, with the speed of its slowest GPU.
- * Where a quiet run waits for hosts for more than 2 %, units are there up to 128 ranks at least, and all ranks of their
+ * Where a quiet run waits for hosts for more than 2 %, units are there up to 512 ranks at least, and all ranks of their
  * sets. By what the slowest of all hosts is behind the slowest of these, in the mean (normal order statistics by Blom),
  * each burst is longer, by its own standard deviation. Pauses of all ranks fall on those that are there. Ignored:
  * jitter of kernels and messages in the other units and within a set. Peaks of memory are those of a run without noise
