@@ -32,6 +32,15 @@
         (vec)->n++;                                                                                                    \
     } while (0)
 
+/* No more room than for what is there; it may grow again. */
+#define vec_fit(vec)                                                                                                   \
+    do {                                                                                                               \
+        if ((vec)->capacity > (vec)->n) {                                                                              \
+            (vec)->capacity = (vec)->n;                                                                                \
+            (vec)->at = xrealloc((vec)->at, sizeof *(vec)->at * (size_t)(vec)->n);                                     \
+        }                                                                                                              \
+    } while (0)
+
 #define vec_free(vec) (free((vec)->at), (vec)->at = NULL, (vec)->n = (vec)->capacity = 0)
 
 #endif

@@ -273,12 +273,24 @@ static void check_ended(const struct sim *sim)
         sim->ranks[0].host_step, sim->ranks[0].host_state);
 }
 
+/* Ops a step of all ranks together, beyond which FOLD_AUTO is by the slowest: some seconds for a step. T5-11B on 512
+ * GPUs has 15 million. */
+static const int64_t MOST_OPS_OF_ALL = 20000000;
+
+static bool is_large(const struct plan *plan)
+{
+    int64_t ops = 0;
+    for (int p = 0; p < plan->n_programs; p++)
+        ops += (int64_t)plan->programs[p].ops.n * plan_program_ranks(plan, p);
+    return ops > MOST_OPS_OF_ALL;
+}
+
 /* Other ranks would meet links as theirs, and are never waited for. */
 static bool by_slowest(const struct sim *sim, const struct gpu_speeds *speeds)
 {
-    return sim->options->fold == FOLD_SLOWEST && !sim->fold.on && !sim->place && speeds && !sim->fold.uneven &&
-           !documents_vary(sim) && sim->costs.n_kinds == 1 && fabric_is_uniform(&sim->fabric) &&
-           sim->fabric.leaves == 0;
+    bool wanted = sim->options->fold == FOLD_SLOWEST || (sim->options->fold == FOLD_AUTO && is_large(sim->plan));
+    return wanted && !sim->fold.on && !sim->place && speeds && !sim->fold.uneven && !documents_vary(sim) &&
+           sim->costs.n_kinds == 1 && fabric_is_uniform(&sim->fabric) && sim->fabric.leaves == 0;
 }
 
 void sim_begin(struct sim *sim, bool keeps_ledgers)
@@ -387,7 +399,7 @@ struct sim *sim_open(struct exec_result *out, const struct plan *plan, const str
     set_kinds(sim, hw);
     sim->result = out;
     sim->n_queues = plan->queues.n;
-    sim->fold.host_factor = sim->fold.simulated_share = 1;
+    sim->fold.simulated_share = 1;
     BUG_IF(sim->n_queues > EXEC_MAX_QUEUES, "%d queues", sim->n_queues);
     sim->total_steps = (int32_t)(options->steps + options->warmup_steps);
     sim->place = place;

@@ -24,15 +24,16 @@
  *
  * With noise FOLD_SLOWEST simulates the nodes that all others wait for. Ranks that meet in collectives of a model that
  * they share (not of data parallelism alone) are in lockstep; nodes that such sets or messages join are a unit. The
- * four units with the slowest GPUs are there, 32 ranks at least, and data parallelism waits for these alone. One rank
- * stands for a set, with the speed of its slowest GPU. Where a quiet run waits for hosts for more than 2 %, units are
- * there up to 512 ranks at least, and all ranks of their sets; beyond, that the slowest of all hosts is behind the
- * slowest of these is in their bursts, in the mean (normal order statistics by Blom, of what they do between two
- * meetings of data parallelism). Pauses of all ranks fall on those that are there. Ignored: jitter of
- * kernels and messages in the other units and within a set. Peaks of memory are those of a run without noise or of
- * these ranks, the breakdown is of ranks that wait less than others. It needs gpu_speed_spread, no slow GPU, and no
- * link that nodes share; else every rank is simulated. Step times are within 1 % of those of every rank, most within
- * 0.1 % (results/NOTES.md; tests/law/test_slowest.c).
+ * four units with the slowest GPUs are there, 32 ranks at least, and data parallelism waits for these alone; of slow
+ * hosts, which others are far ahead of, theirs alone. One rank stands for a set, with the speed of its slowest GPU.
+ * Where a quiet run waits for hosts for more than 2 %, units are there up to 512 ranks at least, and all ranks of their
+ * sets. By what the slowest of all hosts is behind the slowest of these, in the mean (normal order statistics by Blom),
+ * each burst is longer, by its own standard deviation. Pauses of all ranks fall on those that are there. Ignored:
+ * jitter of kernels and messages in the other units and within a set. Peaks of memory are those of a run without noise
+ * or of these ranks, the breakdown is of ranks that wait less than others. It needs gpu_speed_spread, no slow GPU, and
+ * no link that nodes share; else every rank is simulated. Step times are within 1 % of those of every rank, most within
+ * 0.1 % (results/NOTES.md; tests/law/test_slowest.c). FOLD_AUTO does the same where a step of all ranks together has
+ * more than 20 million ops.
  *
  * Packed sequences (struct plan_packing): of each sequence the documents are drawn (kernel/documents.h), from a stream
  * of the seed, the rank's place in data parallelism, the step and the micro-batch; ranks of tensor, context and
@@ -128,7 +129,7 @@ struct exec_options {
     int64_t steps;        /* measured */
     int64_t warmup_steps; /* run before, not measured: at least this number (above); default 2 */
     int64_t seed;
-    int fold;                         /* enum exec_fold: auto folds when there is no noise; slowest: with it, too */
+    int fold; /* enum exec_fold: auto folds when there is no noise, and as slowest of large jobs with it */
     struct exec_reference *reference; /* borrowed; NULL: the run has its own */
     struct exec_progress *progress;   /* borrowed; NULL: nobody asks */
     struct hbm_options allocator;

@@ -94,7 +94,9 @@ static void begin_segment(struct sim *sim, int rank_index, int32_t first, int32_
     struct rank *rank = &sim->ranks[rank_index];
     const double *prefix_s = rank->tables->host_prefix_s;
     double sigma = host_jitter(sim, prefix_s[rank->tables->next_block[from]] - prefix_s[first]);
-    rank->host_factor = (sigma > 0 ? rng_lognormal_mean1(&rank->host_noise, sigma) : 1) * sim->fold.host_factor;
+    rank->host_factor = sigma > 0 ? rng_lognormal_mean1(&rank->host_noise, sigma) : 1;
+    if (sim->fold.hosts_behind > 0)
+        rank->host_factor *= exp(sim->fold.hosts_behind * sigma);
     rank->host_state = HOST_RUNNING;
     rank->host_base = after_pause(sim, rank);
     rank->host_first = first;

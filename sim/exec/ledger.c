@@ -28,18 +28,52 @@ static void fail(struct sim *sim, int rank, const struct plan_buffer *buffer)
     engine_stop(&sim->machine->engine);
 }
 
-/* Over the last step, of the first rank of each program. */
+static bool is_first_of_program(const struct sim *sim, int rank)
+{
+    return sim->ranks[rank].number == plan_first_rank(sim->plan, sim->ranks[rank].program);
+}
+
+/* Where the stretch after this one begins, counted in samples. */
+static int stretch_end(const struct ledger *ledger, int row)
+{
+    return (int)((int64_t)(row + 1) * ledger->n_samples / ledger->n_rows);
+}
+
+/* Over the last step, of the first rank of each program; the steps of a long pipeline have millions of samples, so the
+ * stretches are found as these come. */
 static void sample(struct sim *sim, int rank)
 {
-    const struct rank *at = &sim->ranks[rank];
-    if (at->number != plan_first_rank(sim->plan, at->program) || at->host_step + 1 != sim->total_steps)
-        return;
     struct ledger *ledger = &sim->memory.ledgers[rank];
-    struct exec_memory_sample row = {
-        .time_s = s_from_ps(sim->machine->engine.now), .reserved_bytes = (double)ledger->hbm.reserved};
+    if (ledger->n_rows == 0 || sim->ranks[rank].host_step + 1 != sim->total_steps)
+        return;
+    BUG_IF(ledger->samples == ledger->n_samples, "more than %d samples", ledger->n_samples);
+    bool first = ledger->samples == 0;
+    if (ledger->samples++ == stretch_end(ledger, ledger->row)) {
+        ledger->row++;
+        first = true;
+    }
+    double bytes = 0;
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
-        row.category_bytes[c] = (double)ledger->hbm.by_category[c];
-    vec_push(&ledger->timeline, row);
+        bytes += (double)ledger->hbm.by_category[c];
+    if (!first && bytes <= ledger->highest_bytes)
+        return;
+    ledger->highest_bytes = bytes;
+    struct exec_memory_sample *row = &ledger->timeline[ledger->row];
+    row->time_s = s_from_ps(sim->machine->engine.now);
+    row->reserved_bytes = (double)ledger->hbm.reserved;
+    for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
+        row->category_bytes[c] = (double)ledger->hbm.by_category[c];
+}
+
+/* Each op that touches memory leaves a sample. */
+static void setup_timeline(struct sim *sim, int rank)
+{
+    struct ledger *ledger = &sim->memory.ledgers[rank];
+    const struct plan_program *program = program_of(sim, rank);
+    for (int i = 0; i < program->ops.n; i++)
+        ledger->n_samples += plan_op_is_memory(&program->ops.at[i]);
+    ledger->n_rows = ledger->n_samples < LEDGER_ROWS ? ledger->n_samples : LEDGER_ROWS;
+    ledger->timeline = ARENA_ARRAY(sim->arena, struct exec_memory_sample, ledger->n_rows);
 }
 
 /* Blocks whose last use on another stream has passed come back. */
@@ -92,6 +126,8 @@ static void setup_one(struct sim *sim, int rank)
     hbm_init(&ledger->hbm, (int64_t)program_hw(sim, sim->ranks[rank].program)->gpu.hbm_capacity.value,
         fixed_bytes(sim, sim->ranks[rank].program), &sim->options->allocator);
     ledger->blocks = ARENA_ARRAY(sim->arena, int32_t, program->buffers.n);
+    if (is_first_of_program(sim, rank))
+        setup_timeline(sim, rank);
     for (int i = 0; i < program->setup.n; i++)
         setup_buffer(sim, rank, program->setup.at[i]);
     for (int i = 0; i < program->ops.n && !makes_in_first_step(sim); i++)
@@ -113,7 +149,6 @@ void ledger_release(struct sim *sim)
         hbm_release(&sim->memory.ledgers[r].hbm);
         vec_free(&sim->memory.ledgers[r].pending);
         vec_free(&sim->memory.ledgers[r].stops);
-        vec_free(&sim->memory.ledgers[r].timeline);
     }
 }
 
@@ -195,29 +230,13 @@ bool ledger_drains_from(const struct sim *sim, int32_t step)
     return false;
 }
 
-/* Rows for a plot: of many samples, the highest of each of a few hundred equal stretches of the list. */
 static void timeline_result(const struct sim *sim, const struct ledger *ledger, struct exec_program *program)
 {
-    enum { MOST_ROWS = 400 };
-    int n = ledger->timeline.n, rows = n < MOST_ROWS ? n : MOST_ROWS;
     double began = sim->total_steps > 1 ? s_from_ps(sim->measure.step_end[sim->total_steps - 2]) : 0;
-    program->timeline = ARENA_ARRAY(sim->arena, struct exec_memory_sample, rows);
-    program->n_timeline = rows;
-    for (int row = 0; row < rows; row++) {
-        int best = -1;
-        double most = -1;
-        for (int i = (int)((int64_t)row * n / rows); i < (int)((int64_t)(row + 1) * n / rows); i++) {
-            double total = 0;
-            for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
-                total += ledger->timeline.at[i].category_bytes[c];
-            if (total > most) {
-                most = total;
-                best = i;
-            }
-        }
-        program->timeline[row] = ledger->timeline.at[best];
+    program->timeline = ledger->timeline;
+    program->n_timeline = ledger->samples > 0 ? ledger->row + 1 : 0; /* beside other jobs the end may not have come */
+    for (int row = 0; row < program->n_timeline; row++)
         program->timeline[row].time_s -= began;
-    }
 }
 
 /* Of the ranks of a program the first of those whose host stood longest for its allocator; the others wait for it. */

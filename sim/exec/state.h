@@ -206,13 +206,18 @@ enum entity {
     ENTITY_DOCUMENTS
 };
 
+enum { LEDGER_ROWS = 400 };
+
 /* The HBM of a rank. */
 struct ledger {
     struct hbm hbm;
     int32_t *blocks; /* of each buffer, -1 */
     VEC(struct pending_free) pending;
-    VEC(struct ledger_stop) stops;           /* in the order of steps and ops */
-    VEC(struct exec_memory_sample) timeline; /* of the last step */
+    VEC(struct ledger_stop) stops; /* in the order of steps and ops */
+    /* The last step in at most LEDGER_ROWS equal stretches of its samples, of each the highest, in the arena: */
+    struct exec_memory_sample *timeline;
+    int n_samples, n_rows, samples, row; /* they will be; how many there are of them, the stretch that grows */
+    double highest_bytes;                /* of that, up to now */
     ps_t stall; /* in measured steps: the host drained the GPU, or was in cudaMalloc or cudaFree */
     int64_t measured_retries;
 };
@@ -235,7 +240,7 @@ struct representatives {
     bool uneven;   /* at some time some GPU is slower than another */
     /* FOLD_SLOWEST: */
     int *numbers, *index_of; /* those that are simulated; place there of each rank, -1: none. NULL: all */
-    double host_factor;      /* of host bursts, as hosts of others may be slower; else 1 */
+    double hosts_behind;     /* standard deviations of host bursts, as hosts of others may be slower; else 0 */
     double simulated_share;  /* of the ranks; else 1 */
     bool hosts_matter;       /* a step waits for hosts, so every rank of a set in lockstep is simulated */
     bool *watched; /* on: nodes of the programs' first ranks, by whose links the rates are decided; FOLD_SLOWEST: of

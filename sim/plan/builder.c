@@ -86,8 +86,18 @@ void plan_begin(struct plan_builder *builder, struct plan *plan, int ranks)
     plan_begin_programs(builder, plan, &mesh, AXIS_PP);
 }
 
+/* Arrays that grew by doubling give back what they do not need: a pipeline has millions of ops. */
+static void end_program(struct plan_builder *builder)
+{
+    struct plan_program *program = builder->program;
+    vec_fit(&program->ops);
+    vec_fit(&program->waits);
+    vec_fit(&program->buffers);
+}
+
 void plan_next_program(struct plan_builder *builder)
 {
+    end_program(builder);
     builder->program++;
     BUG_IF(builder->program == builder->plan->programs + builder->plan->n_programs, "one program more than %d",
         builder->plan->n_programs);
@@ -331,6 +341,8 @@ static void place_ops(const struct plan *plan, struct plan_program *program)
         op->position = program->queue_ops.at[op->stream].n;
         vec_push(&program->queue_ops.at[op->stream], i);
     }
+    for (int q = 0; q < plan->queues.n; q++)
+        vec_fit(&program->queue_ops.at[q]);
 }
 
 void plan_end(struct plan_builder *builder)
@@ -338,6 +350,7 @@ void plan_end(struct plan_builder *builder)
     struct plan *plan = builder->plan;
     BUG_IF(builder->program + 1 != plan->programs + plan->n_programs, "program %d of %d is the last",
         (int)(builder->program - plan->programs), plan->n_programs);
+    end_program(builder);
     for (int p = 0; p < plan->n_programs; p++)
         place_ops(plan, &plan->programs[p]);
     for (int q = 0; q < builder->tails.n; q++)

@@ -290,7 +290,8 @@ static const struct config_field run_fields[] = {
         .max = EXEC_MAX_STEPS},
     {FIELD("seed", FIELD_INT, struct exec_options, seed, "of all random streams"), .min = 0, .max = 0x1p62},
     {FIELD("fold", FIELD_ENUM, struct exec_options, fold,
-         "simulate one rank for all where they are alike; slowest: with noise the nodes of the slowest GPUs"),
+         "simulate one rank for all where they are alike, and of a large job with noise the nodes of the slowest GPUs; "
+         "slowest: those of any with noise"),
         .names = exec_fold_names},
     {FIELD("expandable_segments", FIELD_BOOL, struct exec_options, allocator.expandable_segments,
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True")},

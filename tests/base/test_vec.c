@@ -39,6 +39,27 @@ static void reserve_keeps_the_count(void **state)
     vec_free(&numbers);
 }
 
+static void fits_and_grows_again(void **state)
+{
+    (void)state;
+    VEC(int) numbers = {0};
+    vec_fit(&numbers);
+    assert_null(numbers.at);
+    for (int i = 0; i < 100; i++)
+        vec_push(&numbers, i);
+    assert_true(numbers.capacity > 100);
+    vec_fit(&numbers);
+    assert_int_equal(numbers.capacity, 100);
+    vec_push(&numbers, 100);
+    for (int i = 0; i <= 100; i++)
+        assert_int_equal(numbers.at[i], i);
+    numbers.n = 0;
+    vec_fit(&numbers);
+    vec_push(&numbers, 7);
+    assert_int_equal(numbers.at[0], 7);
+    vec_free(&numbers);
+}
+
 struct op {
     int kind, count;
 };
@@ -81,6 +102,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(grows_and_keeps),
         cmocka_unit_test(reserve_keeps_the_count),
+        cmocka_unit_test(fits_and_grows_again),
         cmocka_unit_test(takes_a_literal_and_its_own_items),
         cmocka_unit_test(the_largest_does_not_grow),
     };

@@ -202,6 +202,31 @@ static void the_timeline_is_of_one_step(void **state)
     end(&f);
 }
 
+/* 1,000 times a buffer of 1 to 7 MiB comes and goes: 2,000 samples, of which each row has five, and the fullest. */
+static void long_timelines_have_the_highest_of_each_stretch(void **state)
+{
+    (void)state;
+    enum { PAIRS = 1000, ROWS = 400, EACH = 2 * PAIRS / ROWS };
+    struct fixture f;
+    begin(&f, 1);
+    for (int i = 0; i < PAIRS; i++) {
+        int64_t bytes = (int64_t)(i * 5 % 7 + 1) << 20;
+        int one = plan_alloc(&f.builder, STREAM_COMPUTE, "one", bytes, HBM_ACTIVATIONS);
+        plan_free(&f.builder, one, PLAN_NO_OP);
+    }
+    mover(&f, STREAM_COMPUTE, 0.1, 1e-3);
+    run(&f);
+    assert_int_equal(f.result.n_timeline, ROWS);
+    for (int row = 0; row < ROWS; row++) {
+        int64_t most = 0;
+        for (int i = row * EACH; i < (row + 1) * EACH; i++)
+            if (i % 2 == 0 && i / 2 * 5 % 7 + 1 > most)
+                most = i / 2 * 5 % 7 + 1;
+        assert_int_equal((int64_t)f.result.timeline[row].category_bytes[HBM_ACTIVATIONS], most << 20);
+    }
+    end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +237,7 @@ int main(void)
         cmocka_unit_test(the_rank_that_stands_longest_is_the_result),
         cmocka_unit_test(malloc_asks_for_events),
         cmocka_unit_test(the_timeline_is_of_one_step),
+        cmocka_unit_test(long_timelines_have_the_highest_of_each_stretch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
