@@ -23,7 +23,7 @@ for short in --no-noise "--fold slowest"; do
     if grep -q sooner err; then fail "$short: $(<err)"; fi
 done
 # Of several jobs how many are done; other commands, too.
-expect 0 "$FLOPCAST" run one.yaml --samples 10
+expect 0 "$FLOPCAST" run one.yaml --samples 100
 grep -qE '^run one: [0-9]+ s, ' err || fail "samples: $(<err)"
 expect 0 "$FLOPCAST" sensitivity one.yaml
 grep -qE '^sensitivity one: [0-9]+ s, ' err || fail "sensitivity: $(<err)"
@@ -31,7 +31,7 @@ expect 0 "$FLOPCAST" whatif one.yaml --base run.steps=40 --set host.kernel_issue
 grep -qE '^whatif [^:]*: [0-9]+ s' err || fail "whatif: $(<err)"
 expect 0 "$FLOPCAST" goodput one.yaml --set run.steps=40
 grep -qE '^goodput one: [0-9]+ s' err || fail "goodput: $(<err)"
-expect 0 "$FLOPCAST" waterfall one.yaml --from 8 --to 64
+expect 0 "$FLOPCAST" waterfall one.yaml --from 8 --to 64 --set run.steps=100
 grep -qE '^waterfall one: [0-9]+ s, under way$' err || fail "waterfall: $(<err)"
 if command -v gnuplot >/dev/null; then
     expect 0 "$FLOPCAST" run one.yaml --db a.db --quiet

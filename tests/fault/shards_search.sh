@@ -75,7 +75,7 @@ $(for gpus in 8 16 32 64; do for batch in 1 2 4; do
     echo "r$gpus-$batch,me,tiny.json,$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml,$gpus,$batch,128,fp16_mixed,ddp,$((10000 * batch))"
 done; done)
 CSV
-same validate "$FLOPCAST" validate --measurements runs.csv --samples 3 --format csv
+same validate "$FLOPCAST" validate --measurements runs.csv --format csv
 
 expect 2 "$FLOPCAST" tune a.yaml --shard 1/2
 says err "--shard is for --db PATH"
