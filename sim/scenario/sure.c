@@ -237,17 +237,17 @@ void sure_given(struct sure_range *range, const struct sure_numbers *numbers, in
         for (size_t j = 0; j < size; j++)
             gsl_matrix_set(covariance, i, j, i == j ? 1 : among[i * size + j]);
     }
-    gsl_linalg_cholesky_decomp1(covariance);
-    gsl_linalg_cholesky_svx(covariance, weights);
+    /* not positive definite where a file's numbers are no correlations: then nothing is learnt */
+    bool good = gsl_linalg_cholesky_decomp1(covariance) == 0 && gsl_linalg_cholesky_svx(covariance, weights) == 0;
     double mean = 0, explained = 0;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n && good; i++) {
         mean += gsl_vector_get(weights, (size_t)i) * scaled[i];
         explained += gsl_vector_get(weights, (size_t)i) * with[i];
     }
     gsl_matrix_free(covariance);
     gsl_vector_free(weights);
     double slower = -log(range->low), faster = log(range->high), shift = mean * (mean < 0 ? slower : faster),
-           spread = fmin(1, numbers->given_wider * sqrt(fmax(0, 1 - explained)));
+           spread = good ? fmin(1, numbers->given_wider * sqrt(fmax(0, 1 - explained))) : 1;
     *range = range_of(slower * spread - shift, faster * spread + shift);
     range->middle = exp(shift);
 }

@@ -4,6 +4,7 @@
 #include "../near.h"
 #include "scenario/sure.h"
 
+#include <gsl/gsl_errno.h>
 #include <math.h>
 
 static const struct sure_numbers made = {.runs = 100,
@@ -119,6 +120,11 @@ static void measurements_by_closed_form(void **state)
     sure_given(&two, &numbers, 2, scaled, with, among); /* the second says nothing of this job */
     assert_near(two.middle, range.middle, 1e-12);
     assert_near(two.high, range.high, 1e-12);
+    two = before; /* no correlations: nothing is learnt */
+    gsl_set_error_handler_off();
+    sure_given(&two, &numbers, 2, scaled, (const double[]){0.8, 0.8}, (const double[]){1, 2, 2, 1});
+    assert_near(two.middle, 1, 1e-12);
+    assert_near(two.high, before.high, 1e-12);
     numbers.given_wider = 10; /* no measurement makes an interval wider */
     range = before;
     sure_given(&range, &numbers, 1, scaled, with, among);
