@@ -74,6 +74,7 @@ static const struct command_option options[] = {
     {"tokens", "N", "Days, dollars and energy of a training on this number of tokens (images, samples), as in 15T",
         OPTION_TAKE, AT(tokens), .take = argument_tokens},
     PRICE_OPTION(struct goodput_command),
+    MEASURED_OPTION(struct goodput_command),
     {"db", "PATH", "Store the points in this database, for `flopcast plot goodput`", OPTION_TEXT, AT(db)},
     {"sources", NULL, "Print the numbers that a scenario need not set, with kind and source", OPTION_FLAG, AT(sources)},
     RECORDS_OPTION(struct goodput_command),
@@ -255,6 +256,22 @@ static void simulate_point(struct goodput_point *out, const struct goodput_comma
     out->kwh_per_day = kwh_per_day(out, &energy, gpus, spares);
 }
 
+/* How sure a step is. Where something was measured the result becomes what that makes of it, and its interval is around
+ * it. */
+static const struct sure_range *take_range(
+    struct sure *sure, const struct scenario_point *point, struct scenario_result *result, struct arena *arena)
+{
+    const struct sure_range *range = sure_of_speed(sure, point, result->mfu);
+    if (!range->known || result->exec.status != EXEC_OK)
+        return range;
+    result->exec.step_time_s /= range->middle;
+    result->tflops_per_gpu *= range->middle;
+    result->tokens_per_s_per_gpu *= range->middle;
+    struct sure_range *around = ARENA_NEW(arena, struct sure_range);
+    *around = (struct sure_range){true, range->low / range->middle, range->high / range->middle, 1};
+    return around;
+}
+
 /* The steps, then point by point the histories, which are on all cores themselves. */
 static void run_all(
     const struct goodput_command *command, struct scenario_set *set, struct arena *arena, struct diag *diag)
@@ -264,22 +281,29 @@ static void run_all(
     struct arena *arenas = xcalloc(n, sizeof *arenas);
     struct goodput_point *points = ARENA_ARRAY(arena, struct goodput_point, n);
     struct sure sure = {0};
+    struct own_runs own = {0};
     struct waiting *waiting = waiting_begin("goodput", set->points[0].options.name, "points", set, false);
-    enum status status = scenario_simulate_all(results, arenas, set, waiting_count, waiting, diag);
-    for (int i = 0; i < set->n_points && status == STATUS_OK; i++)
+    enum status status =
+        own_runs_simulate(&own, &sure, &command->measured, command->file, &command->overrides, arena, diag);
+    if (status == STATUS_OK)
+        status = scenario_simulate_all(results, arenas, set, waiting_count, waiting, diag);
+    for (int i = 0; i < set->n_points && status == STATUS_OK; i++) {
+        const struct sure_range *range = take_range(&sure, &set->points[i], &results[i], arena);
         simulate_point(&points[i], command, &set->points[i], &results[i], arena, diag);
-    waiting_end(waiting);
-    for (int i = 0; i < set->n_points; i++) {
-        points[i].range = sure_of_speed(&sure, &set->points[i], results[i].mfu);
+        points[i].range = range;
         set_totals(&points[i], command->tokens.n);
     }
+    waiting_end(waiting);
     if (diag->worst == STATUS_OK)
         goodput_print(stdout, command, set, points, arena);
     if (diag->worst == STATUS_OK && command->format == RECORDS_TABLE)
         sure_print(stdout, &sure);
+    if (diag->worst == STATUS_OK && command->format == RECORDS_TABLE)
+        own_runs_print(stdout, &own);
     if (diag->worst == STATUS_OK && command->db)
         goodput_keep(command, set, points, arena, diag);
     sure_end(&sure);
+    vec_free(&own.list);
     for (int i = 0; i < set->n_points; i++)
         arena_release(&arenas[i]);
     free(arenas);
@@ -328,6 +352,7 @@ int cmd_goodput(int argc, char **argv)
             run_all(&command, &set, &command.arena, &diag);
     }
     overrides_free(&command.overrides);
+    own_runs_free(&command.measured);
     prices_free(&command.prices);
     arena_release(&command.arena);
     return cli_report(&diag);

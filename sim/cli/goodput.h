@@ -3,6 +3,7 @@
 #define FLOPCAST_CLI_GOODPUT_H
 
 #include "cli/arguments.h"
+#include "cli/own_runs.h"
 #include "cli/price.h"
 #include "cli/records.h"
 #include "cli/sure.h"
@@ -19,6 +20,7 @@ struct goodput_command {
     bool sources;
     struct overrides overrides;
     struct prices prices;
+    struct own_texts measured;
     struct arena arena;
 };
 

@@ -37,6 +37,15 @@ says err "of all GPUs it is tokens/s/job"
 expect 0 "$FLOPCAST" tune a.yaml --max-batch 2 --set cluster.gpus=8 --measured "cluster.gpus=8: $slow tokens/s"
 says out "given what was measured" "measured: cluster.gpus=8: $slow tokens/s; "
 
+# Months of a step that is as much slower.
+expect 0 "$FLOPCAST" goodput a.yaml --set cluster.gpus=8 --days 1 --format csv
+read -r step < <(column out step_time_s)
+expect 0 "$FLOPCAST" goodput a.yaml --set cluster.gpus=8 --days 1 --format csv --measured "cluster.gpus=8: $slow tokens/s"
+read -r given < <(column out step_time_s)
+awk "BEGIN { exit !($given > 1.08 * $step && $given < 1.12 * $step) }" || fail "months of $step s given 10 % less speed: $given"
+expect 0 "$FLOPCAST" goodput a.yaml --set cluster.gpus=8 --days 1 --measured "cluster.gpus=8: $slow tokens/s"
+says out "given what was measured" "measured: cluster.gpus=8: $slow tokens/s; -10.0 % of what is simulated"
+
 expect 2 "$FLOPCAST" run a.yaml --measured "7000 tokens/s"
 says err "settings, a colon, and a number with its unit are wanted"
 expect 2 "$FLOPCAST" run a.yaml --measured "cluster.gpus=8: fast tokens/s"
