@@ -261,8 +261,11 @@ static void simulate_point(struct goodput_point *out, const struct goodput_comma
 static const struct sure_range *take_range(
     struct sure *sure, const struct scenario_point *point, struct scenario_result *result, struct arena *arena)
 {
+    static const struct sure_range none = {0};
+    if (result->exec.status != EXEC_OK)
+        return &none;
     const struct sure_range *range = sure_of_speed(sure, point, result->mfu);
-    if (!range->known || result->exec.status != EXEC_OK)
+    if (!range->known)
         return range;
     result->exec.step_time_s /= range->middle;
     result->tflops_per_gpu *= range->middle;
@@ -281,10 +284,10 @@ static void run_all(
     struct arena *arenas = xcalloc(n, sizeof *arenas);
     struct goodput_point *points = ARENA_ARRAY(arena, struct goodput_point, n);
     struct sure sure = {0};
-    struct own_runs own = {0};
-    struct waiting *waiting = waiting_begin("goodput", set->points[0].options.name, "points", set, false);
+    struct own_runs own = {.command = "goodput"};
     enum status status =
         own_runs_simulate(&own, &sure, &command->measured, command->file, &command->overrides, arena, diag);
+    struct waiting *waiting = waiting_begin("goodput", set->points[0].options.name, "points", set, false);
     if (status == STATUS_OK)
         status = scenario_simulate_all(results, arenas, set, waiting_count, waiting, diag);
     for (int i = 0; i < set->n_points && status == STATUS_OK; i++) {

@@ -2,6 +2,7 @@
  * of tokens of all GPUs looks like one of a GPU, so what is off by the number of GPUs is refused. */
 #include "cli/own_runs.h"
 
+#include "cli/waiting.h"
 #include "cli/words.h"
 
 #include <math.h>
@@ -13,9 +14,12 @@ static const struct unit {
     const char *name;
     enum of_speed of;
     double scale;
-} units[] = {{"tokens/s", OF_GPU, 1}, {"tokens/s/GPU", OF_GPU, 1}, {"tokens/s/job", OF_JOB, 1}, {"images/s", OF_GPU, 1},
-    {"images/s/GPU", OF_GPU, 1}, {"images/s/job", OF_JOB, 1}, {"s", OF_STEP, 1}, {"ms", OF_STEP, 1e-3},
-    {"TFLOPS", OF_TFLOPS, 1}, {"TFLOPS/GPU", OF_TFLOPS, 1}};
+    const char *counted; /* what the model must count; NULL: anything */
+} units[] = {{"tokens/s", OF_GPU, 1, "tokens"}, {"tokens/s/GPU", OF_GPU, 1, "tokens"},
+    {"tokens/s/job", OF_JOB, 1, "tokens"}, {"images/s", OF_GPU, 1, "images"}, {"images/s/GPU", OF_GPU, 1, "images"},
+    {"images/s/job", OF_JOB, 1, "images"}, {"samples/s", OF_GPU, 1, "samples"}, {"samples/s/GPU", OF_GPU, 1, "samples"},
+    {"samples/s/job", OF_JOB, 1, "samples"}, {"s", OF_STEP, 1, NULL}, {"ms", OF_STEP, 1e-3, NULL},
+    {"TFLOPS", OF_TFLOPS, 1, NULL}, {"TFLOPS/GPU", OF_TFLOPS, 1, NULL}};
 enum { UNITS = sizeof units / sizeof *units };
 
 /* Behind the last colon; NULL: it is no such value. Commas may part thousands. */
@@ -23,16 +27,14 @@ static const struct unit *read_value(double *out, const char *text)
 {
     char digits[64];
     size_t n = 0;
-    while (*text == ' ')
-        text++;
+    text += strspn(text, " ");
     for (; n + 1 < sizeof digits && (strchr("0123456789.eE+-,", *text) && *text); text++)
         if (*text != ',')
             digits[n++] = *text;
     digits[n] = '\0';
     char *end = NULL;
     *out = strtod(digits, &end);
-    while (*text == ' ')
-        text++;
+    text += strspn(text, " ");
     for (size_t i = 0; i < UNITS && n > 0 && *end == '\0' && *out > 0 && isfinite(*out); i++)
         if (strcmp(text, units[i].name) == 0)
             return &units[i];
@@ -95,6 +97,12 @@ static double ratio_of(
             "--measured %s: simulated, this is out of memory, so there is no speed to compare", text);
         return 0;
     }
+    const char *counted = words_counted(&point->model.shape);
+    if (unit->counted && strcmp(unit->counted, counted) != 0) {
+        diag_input(diag, (struct source_pos){0}, "--measured %s: this model counts %s; write %s/s, s, ms or TFLOPS",
+            text, counted, counted);
+        return 0;
+    }
     double simulated = speed_of(point, result, unit->of), ratio = value * unit->scale / simulated;
     if (unit->of == OF_STEP)
         ratio = 1 / ratio;
@@ -126,11 +134,12 @@ static enum status simulate_one(struct own_runs *out, struct sure *sure, const c
         return status;
     struct scenario_result result = {0};
     struct arena of_result = ARENA_INIT;
-    status = scenario_simulate_all(&result, &of_result, &set, NULL, NULL, diag);
+    struct waiting *waiting = waiting_begin(out->command, "what was measured", "points", &set, out->quiet);
+    status = scenario_simulate_all(&result, &of_result, &set, waiting_count, waiting, diag);
+    waiting_end(waiting);
     double ratio = status == STATUS_OK ? ratio_of(&set.points[0], &result, text, diag) : 0;
     if (ratio > 0)
-        vec_push(&out->list, (struct own_run){text, set.points[0].options.cluster.gpus, ratio - 1,
-                                 sure_measure(sure, &set.points[0], &result, ratio)});
+        vec_push(&out->list, (struct own_run){text, ratio - 1, sure_measure(sure, &set.points[0], &result, ratio)});
     arena_release(&of_result);
     return diag->worst;
 }

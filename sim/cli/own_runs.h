@@ -19,7 +19,8 @@ void own_runs_take(void *measured, const struct argument *argument);
         "measured", "SETTINGS: VALUE UNIT",                                                                            \
             "What was measured of this job, as in \"cluster.gpus=8 train.micro_batch=2: 9250 tokens/s\": predictions " \
             "are shifted by what the simulation is off there, and their intervals are narrower. Units: tokens/s (of "  \
-            "a GPU, as it is printed; of all GPUs: tokens/s/job), s or ms (a step), TFLOPS (of a GPU); may be "        \
+            "a GPU, as it is printed; of all GPUs: tokens/s/job; images, samples), s or ms (a step), TFLOPS (of a "    \
+            "GPU); may be "                                                                                            \
             "repeated",                                                                                                \
             OPTION_TAKE, .member = offsetof(type, measured), .take = own_runs_take, .flags = OPTION_LIST               \
     }
@@ -27,11 +28,12 @@ void own_runs_take(void *measured, const struct argument *argument);
 /* A measurement beside its simulation. */
 struct own_run {
     const char *text;
-    int64_t gpus;
     double off;              /* measured / simulated - 1, of the speed */
     struct sure_range range; /* of the prediction without it */
 };
 struct own_runs {
+    const char *command; /* on whose behalf it says how far it is; quiet: it does not */
+    bool quiet;
     VEC(struct own_run) list;
 };
 

@@ -404,6 +404,8 @@ static void simulate(const struct run *run, struct scenario_set *set, struct sto
         .other_samples = xcalloc(n * (size_t)run->samples + 1, sizeof *work.other_samples)};
     if (run->shard.shards > 0)
         leave_to_others(&work);
+    work.measured.command = "run";
+    work.measured.quiet = run->quiet || !crew_is_owner(run->crew);
     enum status status =
         own_runs_simulate(&work.measured, &work.sure, &run->measured, set->file, &run->overrides, &work.texts, diag);
     if (status == STATUS_OK)

@@ -552,6 +552,10 @@ static struct tune_watch *load_and_watch(
     if (shows)
         stop_watch(STOP_WITHOUT_ANSWER);
     load(tune, command, set, diag);
+    command->own = (struct own_runs){.command = "tune", .quiet = !crew_is_owner(command->crew)};
+    if (diag->worst == STATUS_OK)
+        own_runs_simulate(&command->own, command->sure, &command->measured, command->file, &command->overrides,
+            &command->arena, diag);
     if (!shows || diag->worst != STATUS_OK)
         return NULL;
     stop_watch(STOP_NOW);
@@ -598,9 +602,6 @@ int cmd_tune(int argc, char **argv)
     if (crew_begin(&command.crew, &diag) != STATUS_OK)
         return cli_report(&diag);
     struct tune_watch *watch = load_and_watch(&tune, &command, &set, &diag);
-    if (diag.worst == STATUS_OK)
-        own_runs_simulate(
-            &command.own, command.sure, &command.measured, command.file, &command.overrides, &command.arena, &diag);
     bool whole = diag.worst == STATUS_OK && search(&tune, &command, &diag) == STATUS_OK && tune.left == 0;
     tune_watch_end(watch);
     if (diag.worst == STATUS_OK && tune.left > 0)
