@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double WANTED = 0.9, MOST_WANTED = 0.995; /* of measurements inside */
+static const double WANTED = SURE_WANTED;
 static const double CLIP = 1, SMOOTH = 0.01, RIDGE = 1e-4, FIRST_SCALE = 0.18, PENALTY = 20;
 enum { GENERATION_LEAST = 3, MOST_STEPS = 200 };
 
@@ -251,7 +251,7 @@ static struct sure_numbers fit(const struct sure_rows *rows, const double *weigh
         *(faster ? &out.faster : &out.slower) = exp(b[0]);
         memcpy(out.of + side.first, b + 1, (size_t)side.n * sizeof *b);
     }
-    double within = fmin(WANTED * (1 + 1.0 / makers), MOST_WANTED), share = 1 - (1 - within) / 2;
+    double share = 1 - (1 - sure_within(makers)) / 2;
     double wider[2];
     for (int faster = 0; faster <= 1; faster++)
         wider[faster] = times_wider(&out, rows, weights, faster, share);
@@ -348,12 +348,6 @@ bool sure_fit(struct sure_numbers *out, const struct validate_table *table, stru
 }
 
 /* ---- how well it holds ---- */
-
-struct sure_sums {
-    double *covered, *score; /* of a maker, by its first row */
-    int *rows;
-    double *widths;
-};
 
 static double score_of(const struct sure_range *range, double ratio)
 {

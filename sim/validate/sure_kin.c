@@ -10,7 +10,13 @@
 #include <string.h>
 
 enum { MOST_PAIRS = 2000 }; /* of a maker and kin, about */
-static const double LEAST_ERROR = 1e-6, HELD = 0.9;
+static const double LEAST_ERROR = 1e-6, MOST_ALIKE = 0.97;
+
+double sure_within(int makers)
+{
+    static const double MOST = 0.995;
+    return fmin(SURE_WANTED * (1 + 1.0 / makers), MOST);
+}
 
 static enum sure_kin kin_of(const struct validate_row *a, const struct validate_row *b)
 {
@@ -65,6 +71,7 @@ static void find_pairs(
 static void find_sizes(
     struct sure_kins *kins, const struct validate_table *table, const struct sure_rows *rows, const int *own, int n)
 {
+    int first = kins->sizes.n;
     for (int i = 0; i < n; i++) {
         const struct validate_row *row = &table->rows.at[rows->list[own[i]].at];
         int smallest = -1;
@@ -79,6 +86,8 @@ static void find_sizes(
                                        .smallest = smallest,
                                        .doublings = doublings_of(row, &table->rows.at[rows->list[smallest].at])});
     }
+    for (int i = first; i < kins->sizes.n; i++)
+        kins->sizes.at[i].of_maker = kins->sizes.n - first;
 }
 
 void sure_kins_find(struct sure_kins *kins, const struct validate_table *table, const struct sure_rows *rows)
@@ -130,39 +139,25 @@ static struct sure_range range_given(
     return range;
 }
 
-/* How many times as wide intervals of given sizes must be to hold 90 % of the makers' weight. */
+/* How many times as wide intervals of given sizes must be to hold what is wanted of the makers' weight. */
 static double wider(
     const struct sure_numbers *numbers, const struct sure_kins *kins, const struct sure_rows *rows, int left_out)
 {
     size_t room = (size_t)kins->sizes.n + 1;
     int n = 0;
-    double *needs = xcalloc(room, sizeof *needs), *weights = xcalloc(room, sizeof *weights);
-    int *count = xcalloc((size_t)rows->n + 1, sizeof *count);
-    for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < kins->sizes.n; i++) {
-            const struct sure_size *size = &kins->sizes.at[i];
-            const struct sure_row *row = &rows->list[size->row];
-            int first = 0; /* row of the maker in the list */
-            while (rows->list[first].maker != row->maker)
-                first++;
-            if (row->maker == left_out)
-                continue;
-            if (pass == 0) {
-                count[first]++;
-                continue;
-            }
-            struct sure_range range = range_given(numbers, rows, size);
-            double beyond = row->error - log(range.middle);
-            needs[n] = beyond / (beyond < 0 ? log(range.low / range.middle) : log(range.high / range.middle));
-            weights[n++] = 1.0 / count[first];
-        }
-    int makers = 0;
-    for (int i = 0; i < rows->n; i++)
-        makers += count[i] > 0;
-    double found = n > 0 ? sure_quantile(needs, weights, n, fmin(HELD * (1 + 1.0 / makers), 0.995)) : 1;
+    double *needs = xcalloc(room, sizeof *needs), *weights = xcalloc(room, sizeof *weights), makers = 0;
+    for (int i = 0; i < kins->sizes.n; i++) {
+        const struct sure_size *size = &kins->sizes.at[i];
+        if (rows->list[size->row].maker == left_out)
+            continue;
+        struct sure_range range = range_given(numbers, rows, size);
+        double beyond = rows->list[size->row].error - log(range.middle);
+        needs[n] = beyond / log((beyond < 0 ? range.low : range.high) / range.middle);
+        makers += weights[n++] = 1.0 / size->of_maker;
+    }
+    double found = n > 0 ? sure_quantile(needs, weights, n, sure_within((int)lround(makers))) : 1;
     free(needs);
     free(weights);
-    free(count);
     return found;
 }
 
@@ -171,7 +166,7 @@ void sure_kins_fit(
 {
     double least = 0;
     for (int kin = 0; kin < SURE_KINS; kin++)
-        numbers->alike[kin] = least = fmin(fmax(slope(kins, (enum sure_kin)kin, left_out), least), 0.97);
+        numbers->alike[kin] = least = fmin(fmax(slope(kins, (enum sure_kin)kin, left_out), least), MOST_ALIKE);
     numbers->given_wider = 1;
     numbers->given_wider = wider(numbers, kins, rows, left_out);
 }
@@ -191,31 +186,27 @@ struct sure_given_score sure_kins_score(const struct sure_kins *kins, const stru
     if (n == 0)
         return out;
     double *before = xcalloc(n, sizeof *before), *after = xcalloc(n, sizeof *after),
-           *widths = xcalloc(n, sizeof *widths);
+           *widths = xcalloc(n, sizeof *widths), makers = 0;
     for (size_t i = 0; i < n; i++) {
         const struct sure_size *size = &kins->sizes.at[i];
         double error = rows->list[size->row].error, ratio = exp(error);
         before[i] = fabs(expm1(-error));
         after[i] = fabs(size->range.middle / ratio - 1);
         widths[i] = size->range.high - size->range.low;
-        bool in = ratio >= size->range.low && ratio <= size->range.high, first = true;
+        bool in = ratio >= size->range.low && ratio <= size->range.high;
         out.covered += (double)in / (double)n;
-        for (size_t j = 0; j < i && first; j++)
-            first = rows->list[kins->sizes.at[j].row].maker != rows->list[size->row].maker;
-        out.makers += first;
-        int of_maker = 0;
-        for (size_t j = 0; j < n; j++)
-            of_maker += rows->list[kins->sizes.at[j].row].maker == rows->list[size->row].maker;
-        out.covered_makers += (double)in / of_maker;
+        out.covered_makers += (double)in / size->of_maker;
+        makers += 1.0 / size->of_maker;
     }
-    out.covered_makers /= out.makers;
+    out.makers = (int)lround(makers);
+    out.covered_makers /= makers;
     gsl_sort(before, 1, n);
     gsl_sort(after, 1, n);
     gsl_sort(widths, 1, n);
     out.before_median = gsl_stats_median_from_sorted_data(before, 1, n);
-    out.before_p90 = gsl_stats_quantile_from_sorted_data(before, 1, n, HELD);
+    out.before_p90 = gsl_stats_quantile_from_sorted_data(before, 1, n, SURE_WANTED);
     out.median = gsl_stats_median_from_sorted_data(after, 1, n);
-    out.p90 = gsl_stats_quantile_from_sorted_data(after, 1, n, HELD);
+    out.p90 = gsl_stats_quantile_from_sorted_data(after, 1, n, SURE_WANTED);
     out.width = gsl_stats_median_from_sorted_data(widths, 1, n);
     free(before);
     free(after);

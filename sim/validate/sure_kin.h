@@ -15,6 +15,10 @@ struct sure_rows {
     int n;
 };
 
+#define SURE_WANTED 0.9 /* of measurements inside */
+/* With room for one more maker, as of a user. */
+double sure_within(int makers);
+
 /* The smallest value with at least this share of the weight at or below it. */
 double sure_quantile(const double *values, const double *weights, int n, double share);
 
@@ -23,7 +27,7 @@ struct sure_pair { /* of rows of one maker */
     int maker;
 };
 struct sure_size { /* a row that is not the smallest of its curve; range: of apply(), error: what is left then */
-    int row, smallest;
+    int row, smallest, of_maker; /* of_maker: how many sizes its maker has */
     double doublings;
     struct sure_range range;
 };
