@@ -1,9 +1,21 @@
 /* How sure predictions are (validate/sure_fit.h), below the tables of `validate` and on a page. */
 #include "cli/validate_parts.h"
+#include "cli/words.h"
 #include "validate/sure_fit.h"
 
 #include <inttypes.h>
 #include <math.h>
+
+/* What a measurement of one's own is worth. */
+static const char *given_sentence(struct arena *arena, const struct sure_given_score *given)
+{
+    return arena_printf(arena,
+        "With the smallest row of a curve as a measurement of one's own (run --measured) %d others of %d makers are "
+        "off by %.1f %% in the median, 9 of 10 by at most %.1f %% (%.1f and %.1f without); %.0f %% of the rows lie in "
+        "their intervals, %.0f %% by makers; median width %.0f %%",
+        given->rows, given->makers, 100 * given->median, 100 * given->p90, 100 * given->before_median,
+        100 * given->before_p90, 100 * given->covered, 100 * given->covered_makers, 100 * given->width);
+}
 
 static void put_score(FILE *out, const char *what, const struct sure_score *score)
 {
@@ -24,14 +36,8 @@ void validate_sure_print(FILE *out, const struct validate_table *rows)
             left.rows, left.makers, "", "");
         put_score(out, "as printed", &left.by_terms);
         put_score(out, "one for all jobs", &left.by_constant);
-        const struct sure_given_score *given = &left.given;
-        fprintf(out,
-            "\nwith the smallest row of a curve measured: %d others of %d makers are off by %.1f %% in the median, 9 "
-            "of 10 "
-            "by at\nmost %.1f (%.1f and %.1f without); %.0f %% lie in their intervals, %.0f %% of makers', whose "
-            "median\nwidth is %.0f %%\n",
-            given->rows, given->makers, 100 * given->median, 100 * given->p90, 100 * given->before_median,
-            100 * given->before_p90, 100 * given->covered, 100 * given->covered_makers, 100 * given->width);
+        fputc('\n', out);
+        words_paragraph(out, given_sentence(&arena, &left.given));
     }
     arena_release(&arena);
 }
@@ -42,8 +48,7 @@ void validate_loss_print(FILE *out, const struct validate_table *rows)
     if (loss.n > 0)
         fprintf(out,
             "\ncurves of DDP and FSDP alone lose %.2f %% of the speed on their smallest cluster, and %.2f are "
-            "predicted: "
-            "%.2f +- %.2f\nare not explained (%d ratios of %d makers, too small in %d)\n",
+            "predicted: %.2f +- %.2f\nare not explained (%d ratios of %d makers, too small in %d)\n",
             100 * loss.measured, 100 * loss.predicted, 100 * (loss.measured - loss.predicted), 100 * loss.std_error,
             loss.n, loss.sources, loss.too_small);
 }
@@ -72,20 +77,11 @@ void validate_sure_page(FILE *out, const struct validate_table *rows)
             "\n### How sure\n\nIntervals of 90 %% of %d speeds of %d makers, each maker's by the runs of the others "
             "(`sim/validate/sure_fit.h`). *score*: the width and\n20 times what a measurement lies outside, of the "
             "prediction (Winkler's); less is better.\n\n| interval | inside: rows, %% | makers, %% | width, %%: median "
-            "| "
-            "score: rows | makers |\n|---|--:|--:|--:|--:|--:|\n",
+            "| score: rows | makers |\n|---|--:|--:|--:|--:|--:|\n",
             left.rows, left.makers);
         put_page_score(out, "as printed", &left.by_terms);
         put_page_score(out, "one for all jobs", &left.by_constant);
-        const struct sure_given_score *given = &left.given;
-        fprintf(out,
-            "\nWith the smallest row of a curve as a measurement of one's own (`run --measured`) %d others of %d "
-            "makers are "
-            "off by %.1f %% in the\nmedian, nine of ten by at most %.1f %% (%.1f and %.1f without); %.0f %% of the "
-            "rows lie in "
-            "their intervals, %.0f %% by makers; median width %.0f %%.\n",
-            given->rows, given->makers, 100 * given->median, 100 * given->p90, 100 * given->before_median,
-            100 * given->before_p90, 100 * given->covered, 100 * given->covered_makers, 100 * given->width);
+        fprintf(out, "\n%s.\n", given_sentence(&arena, &left.given));
     }
     if (sure_fit(&numbers, rows, &arena)) {
         struct sure_range peak = sure_peak(&numbers);

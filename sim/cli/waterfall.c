@@ -210,9 +210,7 @@ static void print_comm(
 static void print_unexplained(FILE *out, const struct scenario *job, double small_tflops, struct arena *arena)
 {
     struct sure_numbers filed;
-    struct diag unread = DIAG_INIT; /* then there is nothing to say */
-    if (!sure_is_data_parallel(job) ||
-        sure_load(&filed, files_own(arena, "topologies/fitted/sure.yaml"), arena, &unread) != STATUS_OK)
+    if (!sure_is_data_parallel(job) || !sure_load_own(&filed, arena))
         return;
     const struct sure_loss *loss = &filed.loss;
     fputc('\n', out);

@@ -32,9 +32,7 @@ enum status page_evidence(const struct page_run *run, struct diag *diag)
 {
     struct html_rows rows;
     struct sure_numbers numbers;
-    struct diag unread = DIAG_INIT; /* then the page has no word of it, as no point has an interval */
-    bool known =
-        sure_load(&numbers, files_own(run->arena, "topologies/fitted/sure.yaml"), run->arena, &unread) == STATUS_OK;
+    bool known = sure_load_own(&numbers, run->arena); /* else no point has an interval */
     enum status status = page_ask(&rows, run->store, page_job_sql, diag);
     if (status == STATUS_OK && known && rows.n > 0)
         fputs("<h3>How sure it is</h3>\n", run->out);

@@ -190,6 +190,12 @@ enum status sure_load(struct sure_numbers *out, const char *path, struct arena *
     return status;
 }
 
+bool sure_load_own(struct sure_numbers *out, struct arena *arena)
+{
+    struct diag unread = DIAG_INIT;
+    return sure_load(out, files_own(arena, "topologies/fitted/sure.yaml"), arena, &unread) == STATUS_OK;
+}
+
 /* ---- ranges ---- */
 
 static struct sure_range range_of(double low, double high)
@@ -208,7 +214,7 @@ struct sure_range sure_speed(const struct sure_numbers *numbers, const struct su
 
 /* ---- with a measurement ---- */
 
-/* What errors of the same job on the same GPUs have in common: all but what a run itself varies by. */
+/* What errors of the same job on the same GPUs have in common, assumed: all but what a run itself varies by. */
 static const double SAME_JOB = 0.98;
 
 double sure_alike(const struct sure_numbers *numbers, enum sure_kin kin, double doublings)
@@ -292,11 +298,9 @@ static void read_file(struct sure *sure)
 {
     if (sure->read)
         return;
-    struct diag unread = DIAG_INIT; /* then nothing is known */
     sure->read = true;
     sure->arena = ARENA_INIT;
-    sure->known = sure_load(&sure->numbers, files_own(&sure->arena, "topologies/fitted/sure.yaml"), &sure->arena,
-                      &unread) == STATUS_OK;
+    sure->known = sure_load_own(&sure->numbers, &sure->arena);
 }
 
 static struct sure_asked *asked_of(struct sure *sure, const char *arch)
@@ -335,7 +339,9 @@ static bool same_axes(const struct strategy_options *a, const struct strategy_op
 
 static double alike(const struct sure *sure, const struct scenario_point *a, const struct scenario_point *b)
 {
-    bool model = strcmp(a->model.shape.name, b->model.shape.name) == 0 && strcmp(a->hw.gpu.name, b->hw.gpu.name) == 0,
+    const char *stacks[] = {a->options.stack_path, b->options.stack_path};
+    bool model = strcmp(a->model.shape.name, b->model.shape.name) == 0 && strcmp(a->hw.gpu.name, b->hw.gpu.name) == 0 &&
+                 strcmp(stacks[0] ? stacks[0] : "", stacks[1] ? stacks[1] : "") == 0,
          layout = model && same_axes(&a->options.strategy, &b->options.strategy),
          job = layout && scenario_curve(&a->options) == scenario_curve(&b->options);
     return sure_alike(&sure->numbers,

@@ -81,6 +81,8 @@ struct sure_numbers {
 };
 extern const struct config_table sure_table;
 enum status sure_load(struct sure_numbers *out, const char *path, struct arena *arena, struct diag *diag);
+/* flopcast's own file. False: it cannot be read, and nothing is known. */
+bool sure_load_own(struct sure_numbers *out, struct arena *arena);
 
 /* Factors of a prediction: between low and high are nine of ten measurements, half of them above middle, which is 1
  * unless something was measured. */
