@@ -13,7 +13,6 @@
 #include "store/validation.h"
 #include "validate/first_sight.h"
 #include "validate/stored.h"
-#include "validate/sure_fit.h"
 
 #include <argp.h>
 #include <stdio.h>
@@ -138,7 +137,8 @@ static void print_data(FILE *out, const struct validate_table *rows, bool json)
         fputs(rows->rows.n ? "]\n" : "[]\n", out);
 }
 
-static void print(const struct validate_command *command, const struct validate_table *rows)
+static void print(
+    const struct validate_command *command, const struct validate_table *rows, const struct sure_left_out *left)
 {
     bool several = rows->files.n > 1;
     if (command->format != RECORDS_TABLE) {
@@ -170,7 +170,7 @@ static void print(const struct validate_command *command, const struct validate_
         validate_verdicts_print(stdout, rows);
     validate_loss_print(stdout, rows);
     if (several)
-        validate_sure_print(stdout, rows);
+        validate_sure_print(stdout, left);
     validate_not_simulated_print(stdout, rows);
     validate_made_print(stdout, rows);
 }
@@ -347,7 +347,7 @@ static void warn_missing(const struct validate_table *table, const char *from, s
 
 /* Where the results go that are not printed. */
 static void keep_results(const struct validate_command *command, const struct validate_table *table,
-    struct store *store, struct arena *arena, struct diag *diag)
+    const struct sure_left_out *left, struct store *store, struct arena *arena, struct diag *diag)
 {
     if (command->results)
         validate_stored_write(table, command->base, command->results, diag);
@@ -361,7 +361,7 @@ static void keep_results(const struct validate_command *command, const struct va
         warn_missing(table, command->from, arena, diag);
     if (command->page)
         validate_page_write(command->page,
-            &(struct validate_page){table, files_own(arena, "results/claims.csv"),
+            &(struct validate_page){table, left, files_own(arena, "results/claims.csv"),
                 files_own(arena, "results/groups.csv"), files_own(arena, "results/peers.csv")},
             diag);
     if (store)
@@ -404,16 +404,17 @@ static void validate(const struct validate_command *command, struct arena *arena
             return;
         }
         validate_first_sight(&table, diag);
-        sure_set_intervals(&table);
+        struct sure_left_out left = sure_leave_out(&table, arena);
+        sure_set_intervals(&table, &left);
         if (command->predict && validate_predict(&table, command->predict, command->uncommitted, diag) == STATUS_OK)
             printf("%d prediction%s in '%s'\n", table.rows.n, plural(table.rows.n), command->predict);
         if (table.rows.n == 0 && command->source)
             refuse_source(command, arena, diag);
         else if (!command->predict && !command->page)
-            print(command, &table);
+            print(command, &table, &left);
         if (command->open && command->format == RECORDS_TABLE && !command->where && is_default(command))
             validate_open_print_nccl(stdout, files_own(arena, "results/measured/nccl_tables.csv"), diag);
-        keep_results(command, &table, store, arena, diag);
+        keep_results(command, &table, &left, store, arena, diag);
     }
     store_close(store);
     validate_release(&table);

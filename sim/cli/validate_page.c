@@ -585,7 +585,7 @@ static void put_evidence(FILE *out, const struct validate_page *page, struct dia
 {
     const struct validate_table *rows = page->rows;
     put_sources(out, rows);
-    validate_sure_page(out, rows);
+    validate_sure_page(out, rows, page->left);
     put_predictions(out, rows);
     validate_made_print(out, rows);
     put_apart(out, rows);

@@ -3,6 +3,7 @@
 #define FLOPCAST_CLI_VALIDATE_PARTS_H
 
 #include "validate/classes.h"
+#include "validate/sure_fit.h"
 
 #include <stdio.h>
 
@@ -17,9 +18,9 @@ void validate_not_simulated_print(FILE *out, const struct validate_table *rows);
 /* What curves of data parallelism lose beyond what is predicted (validate_loss()). */
 void validate_loss_print(FILE *out, const struct validate_table *rows);
 /* How well intervals of speeds hold for a maker without runs in them (validate/sure_fit.h). */
-void validate_sure_print(FILE *out, const struct validate_table *rows);
+void validate_sure_print(FILE *out, const struct sure_left_out *left);
 /* The same in Markdown, with ratios and peaks. */
-void validate_sure_page(FILE *out, const struct validate_table *rows);
+void validate_sure_page(FILE *out, const struct validate_table *rows, const struct sure_left_out *left);
 
 /* Errors, ratios, peaks, verdicts and intervals class by class (validate/classes.h). Rows that fits rest on stand in
  * lines of their class beside those of the others. */
@@ -33,6 +34,7 @@ void validate_made_print(FILE *out, const struct validate_table *rows);
 /* What a page shows. The files are those of flopcast's results/. */
 struct validate_page {
     const struct validate_table *rows;
+    const struct sure_left_out *left;
     const char *claims, *groups, *peers;
 };
 

@@ -1,7 +1,6 @@
 /* How sure predictions are (validate/sure_fit.h), below the tables of `validate` and on a page. */
 #include "cli/validate_parts.h"
 #include "cli/words.h"
-#include "validate/sure_fit.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -23,21 +22,20 @@ static void put_score(FILE *out, const char *what, const struct sure_score *scor
         100 * score->covered_makers, 100 * score->width, score->score_rows, score->score_makers);
 }
 
-void validate_sure_print(FILE *out, const struct validate_table *rows)
+void validate_sure_print(FILE *out, const struct sure_left_out *left)
 {
     struct arena arena = ARENA_INIT;
-    struct sure_left_out left = sure_leave_out(rows, &arena);
-    if (left.makers > 1) {
+    if (left->makers > 1) {
         fprintf(out,
             "\nhow sure: 90 %% intervals of %d speeds of %d makers, each maker's by the runs of the others. The score "
             "of an\ninterval is its width and 20 times what a measurement lies outside, of the prediction; less is "
             "better:\n\n  %-22s inside, %%           width, %%  score\n  %-22s  rows    makers   median      rows    "
             "makers\n",
-            left.rows, left.makers, "", "");
-        put_score(out, "as printed", &left.by_terms);
-        put_score(out, "one for all jobs", &left.by_constant);
+            left->rows, left->makers, "", "");
+        put_score(out, "as printed", &left->by_terms);
+        put_score(out, "one for all jobs", &left->by_constant);
         fputc('\n', out);
-        words_paragraph(out, given_sentence(&arena, &left.given));
+        words_paragraph(out, given_sentence(&arena, &left->given));
     }
     arena_release(&arena);
 }
@@ -67,21 +65,20 @@ static void put_ratios(FILE *out, const char *what, const struct sure_ratios *ra
         what, ratios->runs, ratios->makers, 100 * -expm1(-ratios->slower), 100 * expm1(ratios->faster));
 }
 
-void validate_sure_page(FILE *out, const struct validate_table *rows)
+void validate_sure_page(FILE *out, const struct validate_table *rows, const struct sure_left_out *left)
 {
     struct arena arena = ARENA_INIT;
-    struct sure_left_out left = sure_leave_out(rows, &arena);
     struct sure_numbers numbers;
-    if (left.makers > 1) {
+    if (left->makers > 1) {
         fprintf(out,
             "\n### How sure\n\nIntervals of 90 %% of %d speeds of %d makers, each maker's by the runs of the others "
             "(`sim/validate/sure_fit.h`). *score*: the width and\n20 times what a measurement lies outside, of the "
             "prediction (Winkler's); less is better.\n\n| interval | inside: rows, %% | makers, %% | width, %%: median "
             "| score: rows | makers |\n|---|--:|--:|--:|--:|--:|\n",
-            left.rows, left.makers);
-        put_page_score(out, "as printed", &left.by_terms);
-        put_page_score(out, "one for all jobs", &left.by_constant);
-        fprintf(out, "\n%s.\n", given_sentence(&arena, &left.given));
+            left->rows, left->makers);
+        put_page_score(out, "as printed", &left->by_terms);
+        put_page_score(out, "one for all jobs", &left->by_constant);
+        fprintf(out, "\n%s.\n", given_sentence(&arena, &left->given));
     }
     if (sure_fit(&numbers, rows, &arena)) {
         struct sure_range peak = sure_peak(&numbers);

@@ -439,19 +439,16 @@ struct sure_left_out sure_leave_out(const struct validate_table *table, struct a
     return out;
 }
 
-void sure_set_intervals(struct validate_table *table)
+void sure_set_intervals(struct validate_table *table, const struct sure_left_out *left)
 {
-    struct arena arena = ARENA_INIT;
-    struct sure_left_out left = sure_leave_out(table, &arena);
     for (int r = 0; r < table->rows.n; r++) {
         struct validate_row *row = &table->rows.at[r];
         double speed = row->predicted.tokens_per_s_per_gpu;
         row->interval = (struct validate_interval){0};
-        if (left.makers > 1 && left.ranges[r].known)
+        if (left->makers > 1 && left->ranges[r].known)
             row->interval = (struct validate_interval){
-                true, left.covers[r], speed * left.ranges[r].low, speed * left.ranges[r].high};
+                true, left->covers[r], speed * left->ranges[r].low, speed * left->ranges[r].high};
     }
-    arena_release(&arena);
 }
 
 /* ---- the file ---- */

@@ -52,7 +52,7 @@ struct sure_left_out { /* each maker's rows by the file that the others make */
 struct sure_left_out sure_leave_out(const struct validate_table *table, struct arena *arena);
 
 /* Every row's own interval, by the file that the other makers give. */
-void sure_set_intervals(struct validate_table *table);
+void sure_set_intervals(struct validate_table *table, const struct sure_left_out *left);
 
 /* The file, whole (base/file_write.h). */
 enum status sure_write(const char *path, const struct sure_numbers *numbers, struct diag *diag);
