@@ -26,12 +26,14 @@ void validate_sure_print(FILE *out, const struct sure_left_out *left)
 {
     struct arena arena = ARENA_INIT;
     if (left->makers > 1) {
+        fputc('\n', out);
+        words_paragraph_of(out,
+            "how sure: 90 %% intervals of %d speeds of %d makers, each maker's by the runs of the others. The score of "
+            "an interval is its width and 20 times what a measurement lies outside, of the prediction; less is better:",
+            left->rows, left->makers);
         fprintf(out,
-            "\nhow sure: 90 %% intervals of %d speeds of %d makers, each maker's by the runs of the others. The score "
-            "of an\ninterval is its width and 20 times what a measurement lies outside, of the prediction; less is "
-            "better:\n\n  %-22s inside, %%           width, %%  score\n  %-22s  rows    makers   median      rows    "
-            "makers\n",
-            left->rows, left->makers, "", "");
+            "\n  %-22s inside, %%           width, %%  score\n  %-22s  rows    makers   median      rows    makers\n",
+            "", "");
         put_score(out, "as printed", &left->by_terms);
         put_score(out, "one for all jobs", &left->by_constant);
         fputc('\n', out);
@@ -44,9 +46,9 @@ void validate_loss_print(FILE *out, const struct validate_table *rows)
 {
     struct validate_loss loss = validate_loss(rows);
     if (loss.n > 0)
-        fprintf(out,
+        words_paragraph_of(out,
             "\ncurves of DDP and FSDP alone lose %.2f %% of the speed on their smallest cluster, and %.2f are "
-            "predicted: %.2f +- %.2f\nare not explained (%d ratios of %d makers, too small in %d)\n",
+            "predicted: %.2f +- %.2f are not explained (%d ratios of %d makers, too small in %d)",
             100 * loss.measured, 100 * loss.predicted, 100 * (loss.measured - loss.predicted), 100 * loss.std_error,
             loss.n, loss.sources, loss.too_small);
 }
