@@ -316,6 +316,8 @@ static void run_all(
 static void check_arguments(void *self, struct argp_state *state)
 {
     struct goodput_command *command = self;
+    if (command->db && command->measured.texts.n > 0)
+        argp_error(state, OWN_RUNS_NOT_KEPT);
     if (!command->file && !command->sources)
         argp_error(state, "a scenario file is missing");
 }

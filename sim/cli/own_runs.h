@@ -25,6 +25,9 @@ void own_runs_take(void *measured, const struct argument *argument);
             OPTION_TAKE, .member = offsetof(type, measured), .take = own_runs_take, .flags = OPTION_LIST               \
     }
 
+/* Databases have no room for what was measured: intervals in them would be of such jobs no more. */
+#define OWN_RUNS_NOT_KEPT "--measured shifts what is printed, and --db keeps what is simulated; leave out one of them"
+
 /* A measurement beside its simulation. */
 struct own_run {
     const char *text;

@@ -71,6 +71,8 @@ static void check(void *self, struct argp_state *state)
         argp_error(state, "--plan simulates nothing that --db could store; leave out one of them");
     if (run->plan && run->trace)
         argp_error(state, "--plan simulates nothing that --trace could show; leave out one of them");
+    if (run->db && run->measured.texts.n > 0)
+        argp_error(state, OWN_RUNS_NOT_KEPT);
     if (run->plan && run->measured.texts.n > 0)
         argp_error(state, "--plan simulates nothing that --measured could correct; leave out one of them");
     if (run->plan && run->samples > 0)

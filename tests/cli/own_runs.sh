@@ -60,4 +60,9 @@ expect 2 "$FLOPCAST" run a.yaml --measured "eight: 7000 tokens/s"
 says err "'eight' is no setting; KEY=VALUE is wanted"
 expect 2 "$FLOPCAST" run a.yaml --measured "cluster.gpus=8 train.micro_batch=1000000: 7000 tokens/s"
 says err "simulated, this is out of memory, so there is no speed to compare"
+for command in run goodput; do
+    expect 2 "$FLOPCAST" "$command" a.yaml --db a.db --measured "cluster.gpus=8: 7000 tokens/s"
+    says err "--db keeps what is simulated"
+    [[ ! -e a.db ]] || fail "$command made a database"
+done
 expect 2 "$FLOPCAST" run a.yaml --plan --measured "cluster.gpus=8: 7000 tokens/s"
