@@ -1,4 +1,5 @@
 # One line a curve over a setting, in one panel or several. Filled: simulated. Hollow: published. Cross on the axis: out of memory.
+# Dashed: given what was measured (`given`, where it is there: columns of points `given` and `measured`), which are triangles.
 # Included by figures with the series points, legend, panels, ticks and axis; `what` is on the y axis, `over` the title, `setting` stands
 # below it, `source` says where what is published is from, `changes` whether the legend has the change over a
 # curve. `closer`, where it is there: the y axis need not begin at 0, and says so; `banding`: what bands are, if not of samples.
@@ -63,12 +64,16 @@ eval terminal(height)
 pixels(n) = n / (1.0 * height)
 
 # What there is to draw, and in which panel: the colors of curves, and of those with the other columns, as lists of numbers. The columns of
-# points are 1 panel, 2 curve, 3 color, 4 x, 5 y, 6 oom, 7 published, 8 capacity, 9 low, 10 high.
+# points are 1 panel, 2 curve, 3 color, 4 x, 5 y, 6 oom, 7 published, 8 capacity, 9 low, 10 high, 11 given, 12 measured.
 array drawn[panels]
 array crossed[panels]
 array hollow[panels]
 array banded[panels]
 array limited[panels]
+array shifted[panels]
+array measured[panels]
+if (!exists('given')) { given = 0 }
+do for [p = 1 : panels] { shifted[p] = ' '; measured[p] = ' ' }
 do for [p = 1 : panels] { drawn[p] = ' '; crossed[p] = ' '; hollow[p] = ' '; banded[p] = ' '; limited[p] = ' ' }
 has(i, k) = word($points[i], k) ne 'NaN'
 with(list, i) = strstrt(list, ' '.word($points[i], 3).' ') > 0 ? list : list.word($points[i], 3).' '
@@ -80,7 +85,9 @@ do for [i = 2 : |$points|] {
   if (has(i, 6)) { crossed[p] = with(crossed[p], i) }
   if (has(i, 7)) { hollow[p] = with(hollow[p], i) }
   if (has(i, 9) && !(plain && exists('banding'))) { banded[p] = with(banded[p], i) } # in characters it would hide curves
-  do for [k in "5 6 7 9 10"] { top = number_of(i, int(k)) > top ? number_of(i, int(k)) : top }
+  if (given && has(i, 11)) { shifted[p] = with(shifted[p], i) }
+  if (given && has(i, 12)) { measured[p] = with(measured[p], i) }
+  do for [k in given ? "5 6 7 9 10 11 12" : "5 6 7 9 10"] { top = number_of(i, int(k)) > top ? number_of(i, int(k)) : top }
   most = number_of(i, 8) > most ? number_of(i, 8) : most
 }
 capacity = most > 0 && most < 4 * top # not far above all
@@ -111,7 +118,7 @@ set for [t = 2 : |$ticks|] xtics add (word($ticks[t], 2) real(word($ticks[t], 1)
 if (slanted) { set xtics rotate by -30 }
 
 notes = (ooms ? 'Cross: out of memory. ' : '').(capacity ? 'Dashed: capacity. ' : '').(published ? 'Hollow: published, '.source.'. ' : '') \
-  .(sampled ? (exists('banding') ? banding : 'Bands: 90 % of the samples (errors of numbers and noise alone). ') : '') \
+  .(given ? 'Triangle: measured. Dashed: what that makes of the curve. ' : '').(sampled ? (exists('banding') ? banding : 'Bands: 90 % of the samples (errors of numbers and noise alone). ') : '') \
   .(panels == 1 && number && values > 1 && changes ? (direct ? 'Behind the names: ' : 'Legend: ').'change over the curve.' : '')
 set label 1 over at screen 0.5,1 - pixels(40) center font ',18'
 set label 2 wrap(setting, plain ? 76 : 130) at screen 0.5,1 - pixels(strlen(setting) > 130 ? 66 : 76) center textcolor rgb grey
@@ -151,6 +158,13 @@ do for [p = 1 : panels] {
   }
   do for [c in crossed[p]] {
     what_there_is = what_there_is.sprintf(' $points using "x":(of(%d, %s, "oom")) with points linecolor %s pointtype 2 pointsize 1.4 linewidth 2 notitle,', p, c, c)
+  }
+  do for [c in shifted[p]] {
+    what_there_is = what_there_is.sprintf(' $points using "x":(of(%d, %s, "given")) with lines linetype %s linewidth 2 dashtype 2 notitle,', p, c, c)
+  }
+  do for [c in measured[p]] {
+    what_there_is = what_there_is.sprintf(' $points using "x":(of(%d, %s, "measured")) with points linecolor %s pointtype 9 pointsize %g notitle,', \
+      p, c, c, columns < 3 ? 2.2 : 1.6)
   }
   do for [c in hollow[p]] {
     what_there_is = what_there_is.sprintf(' $points using "x":(of(%d, %s, "published")) with points linecolor %s pointtype 6 pointsize %g linewidth 2 notitle,', \

@@ -6,5 +6,6 @@ setting = word($heading[2], 1)
 source = word($heading[2], 2)
 changes = 1
 closer = 1
-if (int(word($heading[2], 3)) == 0) { banding = 'Band: where 90 % of measured runs of such jobs are'.(|$legend| > 2 ? ', of the first curve. ' : '. ') }
+given = int(word($heading[2], 4)) > 0
+if (int(word($heading[2], 3)) == 0) { banding = 'Band: where 90 % of measured runs of such jobs are'.(given ? ', given that' : '').(|$legend| > 2 ? ', of the first curve. ' : '. ') }
 #include "curves.gp"

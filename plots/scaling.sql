@@ -3,9 +3,11 @@
 -- name: points
 SELECT
   panel, shown.curve, color, x, tflops_per_gpu AS y, iif(status = 'oom', 0, NULL) AS oom, published_tflops_per_gpu AS published, NULL AS capacity,
-  -- of a few curves without samples: where 90 % of measured runs are, of the first
-  coalesce(tflops_per_gpu_p05, iif(few AND color = 1, tflops_per_gpu_low, NULL)) AS low, coalesce(tflops_per_gpu_p95, iif(few AND color = 1, tflops_per_gpu_high, NULL)) AS high
-FROM shown JOIN point ON point.id = point_id LEFT JOIN band USING (point_id),
+  -- of a few curves without samples: where 90 % of measured runs are, of the first; with one's own measurements given these
+  coalesce(tflops_per_gpu_p05, iif(few AND color = 1, coalesce(tflops_per_gpu * given.low, tflops_per_gpu_low), NULL)) AS low,
+  coalesce(tflops_per_gpu_p95, iif(few AND color = 1, coalesce(tflops_per_gpu * given.high, tflops_per_gpu_high), NULL)) AS high,
+  tflops_per_gpu * given.middle AS given, tflops_per_gpu * given.measured AS measured
+FROM shown JOIN point ON point.id = point_id LEFT JOIN band USING (point_id) LEFT JOIN given USING (point_id),
   (SELECT max(color) <= 2 AND NOT EXISTS (SELECT * FROM band WHERE point_id IN (SELECT point_id FROM shown)) AS few FROM shown)
 WHERE figure_room((SELECT max(panel) FROM shown), 36, 'panels of curves', ', or another axis with --x')
 ORDER BY panel, shown.curve, x, place
@@ -36,6 +38,7 @@ SELECT title, low, high, logarithmic, number, n FROM shown_axis
 SELECT (SELECT group_concat(scenario, ', ') FROM (SELECT DISTINCT scenario FROM shown JOIN point ON point.id = point_id JOIN run ON run.id = point.run_id)) || ': ' || iif(count(DISTINCT cluster) > 1, 'several clusters', min(cluster)) || coalesce(', ' || common, '')
     || coalesce('; where ' || condition, '') AS setting,
   coalesce(max(published_source), '') AS source,
-  (SELECT count(*) FROM band WHERE point_id IN (SELECT point_id FROM shown)) AS sampled
+  (SELECT count(*) FROM band WHERE point_id IN (SELECT point_id FROM shown)) AS sampled,
+  (SELECT count(*) FROM given WHERE point_id IN (SELECT point_id FROM shown)) AS given
 FROM shown JOIN point ON point.id = point_id JOIN run ON run.id = point.run_id, shown_axis
 HAVING count(*) > 0

@@ -374,6 +374,8 @@ static enum status compare(struct check_command *command, struct trace_check *ch
     if (status == STATUS_OK)
         status = vary_refuse_several(&check->set, "a trace is of one", arena, diag);
     if (status == STATUS_OK)
+        scenario_warn_measured(&check->set, "flopcast calibrate check trace", diag);
+    if (status == STATUS_OK)
         status = trace_check_simulate(check, command->file, diag);
     return status;
 }

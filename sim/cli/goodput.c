@@ -285,8 +285,7 @@ static void run_all(
     struct goodput_point *points = ARENA_ARRAY(arena, struct goodput_point, n);
     struct sure sure = {0};
     struct own_runs own = {.command = "goodput"};
-    enum status status =
-        own_runs_simulate(&own, &sure, &command->measured, command->file, &command->overrides, arena, diag);
+    enum status status = own_runs_simulate(&own, &sure, &command->measured, set, &command->overrides, arena, diag);
     struct waiting *waiting = waiting_begin("goodput", set->points[0].options.name, "points", set, false);
     if (status == STATUS_OK)
         status = scenario_simulate_all(results, arenas, set, waiting_count, waiting, diag);
@@ -316,8 +315,6 @@ static void run_all(
 static void check_arguments(void *self, struct argp_state *state)
 {
     struct goodput_command *command = self;
-    if (command->db && command->measured.texts.n > 0)
-        argp_error(state, OWN_RUNS_NOT_KEPT);
     if (!command->file && !command->sources)
         argp_error(state, "a scenario file is missing");
 }
@@ -353,6 +350,10 @@ int cmd_goodput(int argc, char **argv)
     if (command.file) {
         command.file = files_find(&command.arena, FILES_SCENARIOS, command.file);
         scenario_load(&set, command.file, command.overrides.list.at, command.overrides.list.n, &command.arena, &diag);
+        if (diag.worst == STATUS_OK && command.db && (command.measured.texts.n > 0 || set.n_measured > 0))
+            diag_input(&diag, set.n_measured > 0 ? set.measured[0].at : (struct source_pos){0},
+                "what was measured shifts the months that are printed, and --db keeps what is simulated; leave out one "
+                "of them");
         if (diag.worst == STATUS_OK && prices_set(&command.prices, &set, &command.arena, &diag) == STATUS_OK)
             run_all(&command, &set, &command.arena, &diag);
     }

@@ -1,6 +1,7 @@
-/* --measured "SETTINGS: VALUE UNIT": what was measured of the same job, on another number of GPUs or with other
- * settings. It is simulated, too, and what is printed afterwards is shifted by how far off that was, and surer
- * (scenario/sure.h, sure_given()). */
+/* --measured "SETTINGS: VALUE UNIT", and a scenario's list `measured`: what was measured of the same job, on another
+ * number of GPUs or with other settings. It is simulated, too, and what is printed afterwards is shifted by how far off
+ * that was, and surer (scenario/sure.h, sure_given()). The command line's settings hold for what stands beside them, so
+ * for --measured; what the file lists was measured of the job as the file has it. */
 #ifndef FLOPCAST_CLI_OWN_RUNS_H
 #define FLOPCAST_CLI_OWN_RUNS_H
 
@@ -25,12 +26,10 @@ void own_runs_take(void *measured, const struct argument *argument);
             OPTION_TAKE, .member = offsetof(type, measured), .take = own_runs_take, .flags = OPTION_LIST               \
     }
 
-/* Databases have no room for what was measured: intervals in them would be of such jobs no more. */
-#define OWN_RUNS_NOT_KEPT "--measured shifts what is printed, and --db keeps what is simulated; leave out one of them"
-
 /* A measurement beside its simulation. */
 struct own_run {
     const char *text;
+    const struct scenario_point *point;
     double off;              /* measured / simulated - 1, of the speed */
     struct sure_range range; /* of the prediction without it */
 };
@@ -40,9 +39,9 @@ struct own_runs {
     VEC(struct own_run) list;
 };
 
-/* Simulates each, of the scenario file with the command line's overrides, and tells sure. Points are in the arena. */
+/* Simulates each, of the set's file, and tells sure. Points are in the arena. */
 enum status own_runs_simulate(struct own_runs *out, struct sure *sure, const struct own_texts *measured,
-    const char *file, const struct overrides *overrides, struct arena *arena, struct diag *diag);
+    const struct scenario_set *set, const struct overrides *overrides, struct arena *arena, struct diag *diag);
 
 /* A line each; where one lies outside its interval, what that may be. */
 void own_runs_print(FILE *out, const struct own_runs *runs);

@@ -12,6 +12,7 @@
 #include "cli/words.h"
 #include "crew/crew.h"
 #include "exchange/chakra.h"
+#include "scenario/identity.h"
 #include "scenario/sample.h"
 #include "store/run.h"
 #include "scenario/sure.h"
@@ -71,8 +72,6 @@ static void check(void *self, struct argp_state *state)
         argp_error(state, "--plan simulates nothing that --db could store; leave out one of them");
     if (run->plan && run->trace)
         argp_error(state, "--plan simulates nothing that --trace could show; leave out one of them");
-    if (run->db && run->measured.texts.n > 0)
-        argp_error(state, OWN_RUNS_NOT_KEPT);
     if (run->plan && run->measured.texts.n > 0)
         argp_error(state, "--plan simulates nothing that --measured could correct; leave out one of them");
     if (run->plan && run->samples > 0)
@@ -217,7 +216,7 @@ struct work {
     bool *others, *other_samples; /* of other shards; none without --shard */
     int own_points;
     struct store_run *stored; /* NULL: no database */
-    struct sure sure;
+    struct sure sure, plain;  /* with what was measured, and without: points are stored as simulated */
     struct own_runs measured;
     struct waiting *waiting;
     struct diag diag;   /* of storing, on whatever thread */
@@ -257,7 +256,7 @@ static void show_progress(void *self, int done, int total)
 static bool keep_point(void *self, int point)
 {
     struct work *work = self;
-    sure_set(&work->sure, &work->set->points[point], &work->results[point], 1);
+    sure_set(&work->plain, &work->set->points[point], &work->results[point], 1);
     return store_run_point(work->stored, point, &work->results[point], &work->diag) == STATUS_OK && !stop_asked();
 }
 
@@ -346,6 +345,32 @@ static void count_own(const struct work *work, const bool *known, const bool *ot
     waiting_count(work->waiting, done, total);
 }
 
+/* measured / simulated of the very point; 0: it was not measured. */
+static double measured_of(const struct own_runs *measured, const struct scenario_point *point)
+{
+    struct scenario_identity own, other;
+    scenario_identify(&own, point);
+    for (int i = 0; i < measured->list.n; i++) {
+        scenario_identify(&other, measured->list.at[i].point);
+        if (strcmp(own.text, other.text) == 0)
+            return 1 + measured->list.at[i].off;
+    }
+    return 0;
+}
+
+static enum status keep_given(struct work *work, struct diag *diag)
+{
+    int n = work->measured.list.n > 0 ? work->set->n_points : 0;
+    struct store_given *given = n > 0 ? xcalloc((size_t)n, sizeof *given) : NULL;
+    for (int i = 0; i < n; i++)
+        if (work->results[i].exec.status == EXEC_OK && work->results[i].exec.step_time_s > 0)
+            given[i] = (struct store_given){*sure_of_speed(&work->sure, &work->set->points[i], work->results[i].mfu),
+                measured_of(&work->measured, &work->set->points[i])};
+    enum status status = store_run_given(work->stored, given, diag);
+    free(given);
+    return status;
+}
+
 static enum status simulate_all(struct work *work, struct store *store, struct diag *diag)
 {
     const struct run *run = work->run;
@@ -362,6 +387,8 @@ static enum status simulate_all(struct work *work, struct store *store, struct d
     if (status == STATUS_OK && run->samples > 0 && !stop_asked())
         status = simulate_samples(work, diag);
     waiting_end(work->waiting);
+    if (status == STATUS_OK && work->stored && !stop_asked())
+        status = keep_given(work, diag);
     if (status == STATUS_OK && work->stored && !stop_asked())
         status = store_run_shard_done(work->stored, diag);
     store_run_end(work->stored);
@@ -409,7 +436,7 @@ static void simulate(const struct run *run, struct scenario_set *set, struct sto
     work.measured.command = "run";
     work.measured.quiet = run->quiet || !crew_is_owner(run->crew);
     enum status status =
-        own_runs_simulate(&work.measured, &work.sure, &run->measured, set->file, &run->overrides, &work.texts, diag);
+        own_runs_simulate(&work.measured, &work.sure, &run->measured, set, &run->overrides, &work.texts, diag);
     if (status == STATUS_OK)
         status = simulate_all(&work, store, diag);
     bool whole = status == STATUS_OK && !stop_asked() && crew_is_owner(run->crew);
@@ -424,6 +451,7 @@ static void simulate(const struct run *run, struct scenario_set *set, struct sto
     for (int i = 0; i < set->n_points; i++)
         arena_release(&work.arenas[i]);
     sure_end(&work.sure);
+    sure_end(&work.plain);
     vec_free(&work.measured.list);
     arena_release(&work.texts);
     free(work.arenas);

@@ -153,8 +153,10 @@ int cmd_sensitivity(int argc, char **argv)
     scenario_load(&set, command.file, command.overrides.list.at, command.overrides.list.n, &command.arena, &diag);
     if (diag.worst == STATUS_OK)
         vary_refuse_several(&set, "`flopcast sensitivity` is of one", &command.arena, &diag);
-    if (diag.worst == STATUS_OK)
+    if (diag.worst == STATUS_OK) {
+        scenario_warn_measured(&set, "flopcast sensitivity", &diag);
         run(&command, &set, &diag);
+    }
     overrides_free(&command.overrides);
     arena_release(&command.arena);
     return cli_report(&diag);

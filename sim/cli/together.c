@@ -106,6 +106,7 @@ static void load(struct together_command *command, int j, struct diag *diag)
     struct scenario_set set;
     if (scenario_load(&set, file, all.list.at, all.list.n, &command->arena, diag) == STATUS_OK) {
         command->jobs[j].point = &set.points[0];
+        scenario_warn_measured(&set, "flopcast together", diag);
         vary_refuse_several(&set, "a job is one", &command->arena, diag);
     }
     vec_free(&all.list);

@@ -554,8 +554,8 @@ static struct tune_watch *load_and_watch(
     load(tune, command, set, diag);
     command->own = (struct own_runs){.command = "tune", .quiet = !crew_is_owner(command->crew)};
     if (diag->worst == STATUS_OK)
-        own_runs_simulate(&command->own, command->sure, &command->measured, command->file, &command->overrides,
-            &command->arena, diag);
+        own_runs_simulate(&command->own, command->sure, &command->measured, set, &command->overrides, &command->arena,
+            diag);
     if (!shows || diag->worst != STATUS_OK)
         return NULL;
     stop_watch(STOP_NOW);

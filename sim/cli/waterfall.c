@@ -366,7 +366,9 @@ static void load(struct scenario_set *set, struct explain *explain, struct diag 
     const char **names = ARENA_ARRAY(arena, const char *, n); /* NULL: --set KEY */
     if (explain->from)
         names[n - 1] = "--from, --to";
-    scenario_load_from(set, explain->file, explain->overrides.list.at, names, ORIGIN_COMMAND_LINE, n, arena, diag);
+    if (scenario_load_from(
+            set, explain->file, explain->overrides.list.at, names, ORIGIN_COMMAND_LINE, n, arena, diag) == STATUS_OK)
+        scenario_warn_measured(set, "flopcast waterfall", diag);
 }
 
 int cmd_waterfall(int argc, char **argv)

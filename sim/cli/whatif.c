@@ -3,7 +3,9 @@
 #include "base/files.h"
 #include "cli/arguments.h"
 #include "cli/comm.h"
+#include "cli/own_runs.h"
 #include "cli/records.h"
+#include "cli/sure.h"
 #include "cli/table.h"
 #include "cli/vary.h"
 #include "cli/waiting.h"
@@ -25,13 +27,17 @@ struct variant {
     struct scenario_set set;
     struct scenario_result *results;
     struct arena *arenas;
-    struct scenario_comm *comms; /* a point each; in the arena */
+    struct scenario_comm *comms;     /* a point each; in the arena */
+    const struct sure_range **given; /* a point each, given what was measured; NULL: nothing was */
 };
 
 struct whatif {
     const char *file;
     enum records_format format;
-    struct overrides overrides;   /* of all */
+    struct overrides overrides; /* of all */
+    struct own_texts measured;
+    struct own_runs own;
+    struct sure sure;
     VEC(struct variant) variants; /* the first is the scenario as it is */
     struct arena arena;
 };
@@ -77,6 +83,7 @@ static const struct command_option options[] = {
     {"base", "KEY=VALUE",
         "Set it in the scenario and in all changed ones, as in cluster.gpus=64; so do the options below", OPTION_SET,
         .member = offsetof(struct whatif, overrides)},
+    MEASURED_OPTION(struct whatif),
     JOB_OPTIONS(struct whatif),
     RECORDS_OPTION(struct whatif),
     {0},
@@ -146,6 +153,14 @@ static void simulate(struct variant *variant, struct arena *arena, struct diag *
         scenario_comm(&variant->comms[i], &variant->results[i].exec, arena);
 }
 
+/* Speeds of a variant's points, given what was measured. */
+static void take_given(struct whatif *whatif, struct variant *variant)
+{
+    variant->given = ARENA_ARRAY(&whatif->arena, const struct sure_range *, variant->set.n_points);
+    for (int i = 0; i < variant->set.n_points; i++)
+        variant->given[i] = sure_of_speed(&whatif->sure, &variant->set.points[i], variant->results[i].mfu);
+}
+
 /* All points are what they are as it is. */
 static bool is_same(const struct variant *base, const struct variant *changed)
 {
@@ -179,6 +194,9 @@ static void release(struct whatif *whatif)
         vec_free(&variant->overrides);
     }
     vec_free(&whatif->variants);
+    vec_free(&whatif->own.list);
+    own_runs_free(&whatif->measured);
+    sure_end(&whatif->sure);
     overrides_free(&whatif->overrides);
     arena_release(&whatif->arena);
 }
@@ -190,6 +208,7 @@ struct quantity_row {
     double scale;
     int digits;
     size_t offset; /* of a time in struct scenario_comm; 0: a cell of record.h */
+    bool given;    /* speed given what was measured */
 };
 static const double MS = 1e3, PERCENT = 100, GIB = 1 / 0x1p30;
 
@@ -210,23 +229,24 @@ static void add_comm_row(struct quantity_rows *rows, const struct whatif *whatif
     for (int v = 0; v < whatif->variants.n; v++)
         any = any || comm_value(&whatif->variants.at[v], point, offset) > 0;
     if (any)
-        vec_push(&rows->list, (struct quantity_row){cell, NULL, name, "ms", MS, 1, offset});
+        vec_push(&rows->list, (struct quantity_row){cell, NULL, name, "ms", MS, 1, offset, false});
 }
 
 /* What is compared of a point; free the list. */
 static struct quantity_rows quantities(struct whatif *whatif, int point)
 {
     static const struct quantity_row records[] = {
-        {"step_time_s", NULL, "step", "s", 1, 4, 0},
-        {"tflops_per_gpu", NULL, "TFLOPS/GPU", "", 1, 2, 0},
-        {"tokens_per_s_per_gpu", NULL, NULL, "", 1, 0, 0}, /* or images, samples */
-        {"mfu", NULL, "MFU", "%", PERCENT, 2, 0},
-        {"exposed_comm_s", NULL, "exposed comm", "ms", MS, 1, 0},
-        {"bubble_s", NULL, "bubble", "ms", MS, 1, 0},
-        {"contention_s", NULL, "slower by comm", "ms", MS, 1, 0},
-        {"host_bound_s", NULL, "host-bound", "ms", MS, 1, 0},
-        {"peak_allocated_bytes", "required_bytes", "HBM peak", "GiB", GIB, 2, 0},
-        {"peak_reserved_bytes", NULL, "reserved", "GiB", GIB, 2, 0},
+        {"step_time_s", NULL, "step", "s", 1, 4, 0, false},
+        {"tflops_per_gpu", NULL, "TFLOPS/GPU", "", 1, 2, 0, false},
+        {"tokens_per_s_per_gpu", NULL, NULL, "", 1, 0, 0, false}, /* or images, samples */
+        {"tokens_per_s_per_gpu_given", NULL, "  given what was measured", "", 1, 0, 0, true},
+        {"mfu", NULL, "MFU", "%", PERCENT, 2, 0, false},
+        {"exposed_comm_s", NULL, "exposed comm", "ms", MS, 1, 0, false},
+        {"bubble_s", NULL, "bubble", "ms", MS, 1, 0, false},
+        {"contention_s", NULL, "slower by comm", "ms", MS, 1, 0, false},
+        {"host_bound_s", NULL, "host-bound", "ms", MS, 1, 0, false},
+        {"peak_allocated_bytes", "required_bytes", "HBM peak", "GiB", GIB, 2, 0, false},
+        {"peak_reserved_bytes", NULL, "reserved", "GiB", GIB, 2, 0, false},
     };
     struct arena *arena = &whatif->arena;
     struct quantity_rows rows = {0};
@@ -234,7 +254,7 @@ static struct quantity_rows quantities(struct whatif *whatif, int point)
     for (int v = 0; v < whatif->variants.n; v++)
         stages = stages || exec_has_stages(&whatif->variants.at[v].results[point].exec);
     for (size_t i = 0; i < sizeof records / sizeof *records; i++)
-        if (stages || strcmp(records[i].cell, "bubble_s") != 0)
+        if ((stages || strcmp(records[i].cell, "bubble_s") != 0) && (!records[i].given || whatif->variants.at[0].given))
             vec_push(&rows.list, records[i]);
     add_comm_row(&rows, whatif, point, "collectives_s", "collectives", offsetof(struct scenario_comm, moving_s));
     for (int b = 0; b < COLL_BOUND_COUNT; b++)
@@ -255,6 +275,11 @@ static const struct record_cell *find_cell(const struct record *record, const ch
 /* False where the point has no such value. */
 static bool value_of(double *value, const struct variant *variant, int point, const struct quantity_row *row)
 {
+    if (row->given) {
+        const struct scenario_result *result = &variant->results[point];
+        *value = result->tokens_per_s_per_gpu * variant->given[point]->middle;
+        return result->exec.status == EXEC_OK && variant->given[point]->known;
+    }
     if (row->offset > 0) {
         *value = comm_value(variant, point, row->offset) * row->scale;
         return variant->results[point].exec.status == EXEC_OK;
@@ -269,6 +294,15 @@ static bool value_of(double *value, const struct variant *variant, int point, co
     return cell != NULL;
 }
 
+/* "397", or given what was measured "397 (350-463)"; "OOM". */
+static const char *said(const struct variant *variant, int point, const struct quantity_row *row, bool has,
+    double value, struct arena *arena)
+{
+    if (has && row->given)
+        return sure_with_range(arena, variant->given[point], variant->results[point].tokens_per_s_per_gpu, row->digits);
+    return has ? arena_printf(arena, "%.*f", row->digits, value) : "OOM";
+}
+
 static void print_cells(struct table *table, struct whatif *whatif, int point, const struct quantity_row *row)
 {
     struct arena *arena = &whatif->arena;
@@ -280,11 +314,11 @@ static void print_cells(struct table *table, struct whatif *whatif, int point, c
         name = arena_printf(arena, "%s/s/GPU", words_counted(&base->set.points[point].model.shape));
     table_row(table);
     table_text(table, "", "", *row->unit ? arena_printf(arena, "%s, %s", name, row->unit) : name);
-    table_number_as(table, "as it is", "", had ? arena_printf(arena, "%.*f", row->digits, before) : "OOM");
+    table_number_as(table, "as it is", "", said(base, point, row, had, before, arena));
     for (int v = 1; v < whatif->variants.n; v++) {
-        bool has = value_of(&after, &whatif->variants.at[v], point, row);
-        table_number_as(
-            table, arena_printf(arena, "(%d)", v), "", has ? arena_printf(arena, "%.*f", row->digits, after) : "OOM");
+        const struct variant *changed = &whatif->variants.at[v];
+        bool has = value_of(&after, changed, point, row);
+        table_number_as(table, arena_printf(arena, "(%d)", v), "", said(changed, point, row, has, after, arena));
         table_number_as(
             table, "difference", "", had && has ? words_number(arena, after - before, row->digits, true) : "-");
         table_number(table, "ratio", "", 3, had && has && before != 0 ? after / before : TABLE_UNKNOWN);
@@ -429,6 +463,9 @@ static void print_table(FILE *out, struct whatif *whatif)
         print_comm(out, whatif, i);
         print_ooms(out, whatif, i);
     }
+    if (whatif->own.list.n > 0)
+        sure_print(out, &whatif->sure);
+    own_runs_print(out, &whatif->own);
 }
 
 /* In base SI, empty where a point is out of memory. */
@@ -473,7 +510,7 @@ int cmd_whatif(int argc, char **argv)
                "channels, NVLink, PCIe, NIC, network, host memory, or shared links: other traffic on them). Points of "
                "a sweep are compared one by one, in order. If a point is out of memory, its HBM peak is what it would "
                "need, CUDA context and NCCL included."};
-    struct whatif whatif = {0};
+    struct whatif whatif = {.own = {.command = "whatif"}};
     begin_variant(&whatif, "");
     command_line_parse(&line, argc, argv, &whatif);
     struct diag diag = DIAG_INIT;
@@ -483,8 +520,14 @@ int cmd_whatif(int argc, char **argv)
     bool nothing = diag.worst == STATUS_OK && whatif.format == RECORDS_TABLE && is_all_the_same(&whatif);
     if (nothing)
         puts("nothing changed: the scenario has that already");
-    for (int v = 0; v < whatif.variants.n && diag.worst == STATUS_OK && !nothing; v++)
+    if (diag.worst == STATUS_OK && !nothing)
+        own_runs_simulate(&whatif.own, &whatif.sure, &whatif.measured, &whatif.variants.at[0].set, &whatif.overrides,
+            &whatif.arena, &diag);
+    for (int v = 0; v < whatif.variants.n && diag.worst == STATUS_OK && !nothing; v++) {
         simulate(&whatif.variants.at[v], &whatif.arena, &diag);
+        if (diag.worst == STATUS_OK && whatif.own.list.n > 0)
+            take_given(&whatif, &whatif.variants.at[v]);
+    }
     if (nothing)
         ;
     else if (diag.worst == STATUS_OK && whatif.format != RECORDS_TABLE)

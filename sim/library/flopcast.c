@@ -98,7 +98,9 @@ enum flopcast_status flopcast_open(struct flopcast *self, const char *scenario)
     const char *path = files_find(&self->loaded, FILES_SCENARIOS, arena_strdup(&self->loaded, scenario));
     enum status status =
         scenario_load(&self->set, path, self->overrides.at, self->overrides.n, &self->loaded, &self->diag);
-    if (status != STATUS_OK)
+    if (status == STATUS_OK)
+        scenario_warn_measured(&self->set, "libflopcast", &self->diag);
+    else
         self->set = (struct scenario_set){0};
     return status_of(self);
 }

@@ -9,7 +9,7 @@
 
 struct scenario_file {
     struct scenario options;
-    struct config_node sweep, assumptions;
+    struct config_node sweep, assumptions, measured;
 };
 extern const struct config_table scenario_file_table;
 /* The sections that a framework decides: train, fsdp ... host, and of run what its launcher sets. */

@@ -56,6 +56,49 @@ static const char *join_assumptions(struct config_node list, struct arena *arena
     return text;
 }
 
+/* The document goes, the file's name stays. */
+static struct source_pos place_of(struct config_node node, const char *file)
+{
+    struct source_pos at = config_pos(node);
+    at.file = file;
+    return at;
+}
+
+/* A list of texts, or of pairs: in YAML "- cluster.gpus=8: 9250 tokens/s" is one. */
+static void take_measured(struct loader *loader, struct scenario_set *set)
+{
+    struct config_node list = loader->read.measured;
+    if (config_kind(list) != CONFIG_SEQUENCE) {
+        diag_input(&loader->diag, config_pos(list),
+            "'measured' is a list: lines of '- SETTINGS: VALUE UNIT', as in '- cluster.gpus=8: 9250 tokens/s'");
+        return;
+    }
+    set->n_measured = config_count(list);
+    set->measured = ARENA_ARRAY(loader->arena, struct scenario_measured, set->n_measured);
+    for (int i = 0; i < set->n_measured; i++) {
+        struct config_node item = config_item(list, i), value = item;
+        const char *settings = NULL;
+        if (config_kind(item) == CONFIG_MAPPING && config_count(item) == 1) {
+            settings = config_text(config_key(item, 0));
+            value = config_item(item, 0);
+        }
+        if (config_kind(value) != CONFIG_SCALAR)
+            diag_input(&loader->diag, config_pos(item), "one measurement is '- SETTINGS: VALUE UNIT'");
+        else
+            set->measured[i] = (struct scenario_measured){
+                settings ? arena_printf(loader->arena, "%s: %s", settings, config_text(value))
+                         : arena_strdup(loader->arena, config_text(value)),
+                place_of(item, loader->file)};
+    }
+}
+
+void scenario_warn_measured(const struct scenario_set *set, const char *who, struct diag *diag)
+{
+    if (set->n_measured > 0)
+        diag_warn(diag, set->measured[0].at,
+            "'measured' shifts what flopcast run, tune, whatif and goodput say; %s says what is simulated", who);
+}
+
 /* Each is swept in the file. */
 static void check_readings(struct loader *loader)
 {
@@ -374,6 +417,8 @@ enum status scenario_load_from(struct scenario_set *out, const char *path, const
     sweep_check(&loader->sweep, arena, &loader->diag);
     struct scenario_set set = {.file = loader->file};
     say_changed(loader);
+    if (loader->read.measured.doc)
+        take_measured(loader, &set);
     if (loader->diag.n_errors == 0) /* what follows would only repeat what is wrong with the text */
         load_points(loader, &set);
     enum status status = loader->diag.worst;

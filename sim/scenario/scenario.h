@@ -13,6 +13,7 @@
  *     - model: [a.yaml, b.yaml]
  *       train.precision: [tf32, bf16_mixed]
  *   published: {file: ../results/measured/fsdp_paper.csv, figure: 7c}
+ *   measured: ["cluster.gpus=8 train.micro_batch=16: 1.92 s"]   # of one's own
  *
  * Any field can be swept and set from outside (--set train.seq_len=1024), by its dotted path; every number of the
  * cluster's, node's and GPU's files, too (--set cluster.node.nic_bandwidth=800Gb/s, hw/override.h). Every value knows
@@ -118,10 +119,17 @@ struct scenario_point {
     struct scenario_published published;
 };
 
+/* What the file says was measured of its job: "cluster.gpus=8: 9250 tokens/s" (cli/own_runs.h). No point depends on it.
+ */
+struct scenario_measured {
+    const char *text;
+    struct source_pos at;
+};
 struct scenario_set {
     const char *file;
     struct scenario_point *points;
-    int n_points;
+    struct scenario_measured *measured;
+    int n_points, n_measured;
 };
 
 struct scenario_override { /* one --set key=value */
@@ -144,6 +152,10 @@ enum status scenario_load(struct scenario_set *out, const char *path, const stru
 enum status scenario_load_from(struct scenario_set *out, const char *path, const struct scenario_override *overrides,
     const char *const *names, enum origin_kind kind, int n_overrides, struct arena *arena, struct diag *diag);
 
+/* By who says nothing that a measurement would shift: a warning where the file lists some. who: "flopcast sensitivity".
+ */
+void scenario_warn_measured(const struct scenario_set *set, const char *who, struct diag *diag);
+
 struct scenario_sample;
 
 /* What a point gives. */
@@ -156,6 +168,7 @@ struct scenario_slow {
 /* Between these 90 % of measured runs of such jobs are (sure.h); 0: not asked, or not known. */
 struct scenario_sure {
     double tflops_low, tflops_high, tokens_low, tokens_high; /* of a GPU */
+    double middle; /* over what is simulated: 1 unless something was measured of the job */
 };
 
 struct scenario_result {

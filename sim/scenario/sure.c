@@ -450,9 +450,9 @@ void sure_set(struct sure *sure, const struct scenario_point *points, struct sce
             continue;
         const struct sure_range *range = sure_of_speed(sure, &points[i], result->mfu);
         if (range->known)
-            result->sure =
-                (struct scenario_sure){result->tflops_per_gpu * range->low, result->tflops_per_gpu * range->high,
-                    result->tokens_per_s_per_gpu * range->low, result->tokens_per_s_per_gpu * range->high};
+            result->sure = (struct scenario_sure){result->tflops_per_gpu * range->low,
+                result->tflops_per_gpu * range->high, result->tokens_per_s_per_gpu * range->low,
+                result->tokens_per_s_per_gpu * range->high, range->middle};
     }
 }
 

@@ -348,10 +348,12 @@ static TABLE(published_table, "'published'", published_fields);
         STRATEGY_SECTIONS(STRATEGY_SECTION) /* of all strategies */                                                    \
         SECTION("host", strategy.host, scenario_host_table, "costs of the host thread")
 
-/* One array, two windows on it. A file holds 'sweep' and the list 'assumptions' as nodes; a point has put the sweep's
- * values in and keeps the assumptions as one text. */
+/* One array, two windows on it. A file holds 'sweep' and the lists 'measured' and 'assumptions' as nodes; a point has
+ * put the sweep's values in and keeps the assumptions as one text; what was measured is the set's. */
 static const struct config_field fields[] = {
     {FIELD("sweep", FIELD_NODE, struct scenario_file, sweep, "axes, crossed; keys of one axis go together")},
+    {FIELD("measured", FIELD_NODE, struct scenario_file, measured,
+        "what you measured of this job, as in - cluster.gpus=8: 9250 tokens/s (--measured of 'flopcast run')")},
     {FIELD("assumptions", FIELD_NODE, struct scenario_file, assumptions, "what the source leaves open, in words")},
     {FIELD("name", FIELD_STRING, struct scenario, name, "of the scenario"), .required = true},
     {FIELD("description", FIELD_STRING, struct scenario, description, "what it is for")},
@@ -378,7 +380,7 @@ static const struct config_field fields[] = {
     SECTION("published", published, published_table, "figures to compare with"),
     {FIELD("assumptions", FIELD_STRING, struct scenario, assumptions, "what the source leaves open, in words")},
 };
-enum { N_FIELDS = sizeof fields / sizeof *fields, FILE_ONLY = 2, POINT_ONLY = 1 };
+enum { N_FIELDS = sizeof fields / sizeof *fields, FILE_ONLY = 3, POINT_ONLY = 1 };
 _Static_assert(
     offsetof(struct scenario_file, options) == 0, "both tables use offsets from the start of struct scenario");
 _Static_assert(offsetof(struct scenario, name) == 0, "'report' has its field in struct scenario itself");

@@ -18,7 +18,7 @@ struct copy {
 struct merge {
     struct store *into, *from;
     const char *path; /* of the source */
-    struct copy run, point, children[5], sample, outcome;
+    struct copy run, point, children[6], sample, outcome;
     sqlite3_stmt *find_run, *find_document, *find_point, *known, *note, *noted, *shards, *add_shard;
     struct store_merged *out;
     struct diag *diag;
@@ -342,7 +342,8 @@ static void warn_left_out(struct merge *merge)
 {
     static const char sql[] =
         "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name NOT IN "
-        "('run', 'point', 'document', 'memory', 'timeline', 'program', 'band', 'span', 'shard', 'sample', 'outcome')";
+        "('run', 'point', 'document', 'memory', 'timeline', 'program', 'band', 'given', 'span', 'shard', 'sample', "
+        "'outcome')";
     sqlite3_stmt *tables = NULL;
     sqlite3_str *names = sqlite3_str_new(merge->from->db);
     int code = sqlite3_prepare_v2(merge->from->db, sql, -1, &tables, NULL);
@@ -387,7 +388,7 @@ enum status store_merge(struct store *into, const char *path, struct store_merge
         .run = {.table = "run"},
         .point = {.table = "point"},
         .children = {{.table = "memory"}, {.table = "timeline"}, {.table = "program"}, {.table = "band"},
-            {.table = "span"}},
+            {.table = "given"}, {.table = "span"}},
         .sample = {.table = "sample"},
         .outcome = {.table = "outcome"},
         .out = out,

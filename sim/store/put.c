@@ -19,6 +19,7 @@ void put_begin(struct put *put, struct store *store)
         .program = {.table = "program"},
         .timeline = {.table = "timeline"},
         .band = {.table = "band"},
+        .given = {.table = "given"},
         .span = {.table = "span"},
         .sample = {.table = "sample", .replace = true}};
 }
@@ -31,6 +32,7 @@ void put_end(struct put *put)
     sqlite3_finalize(put->program.statement);
     sqlite3_finalize(put->timeline.statement);
     sqlite3_finalize(put->band.statement);
+    sqlite3_finalize(put->given.statement);
     sqlite3_finalize(put->span.statement);
     sqlite3_finalize(put->sample.statement);
     sqlite3_finalize(put->document);

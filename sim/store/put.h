@@ -15,7 +15,7 @@ struct put_document {
 /* Statements and documents, kept from one point to the next. */
 struct put {
     struct store *store;
-    struct insert run, point, memory, program, timeline, band, span, sample;
+    struct insert run, point, memory, program, timeline, band, given, span, sample;
     sqlite3_stmt *document, *copy;
     VEC(struct put_document) documents;
 };

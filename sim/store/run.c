@@ -319,6 +319,44 @@ enum status store_run_sample(
     return status;
 }
 
+/* ---- what was measured ---- */
+
+static enum status add_given(struct store_run *run, int64_t id, const struct store_given *given, struct diag *diag)
+{
+    const struct record_cell cells[] = {cell_int("point_id", id),
+        cell_real("measured", given->measured > 0, given->measured), cell_real("middle", true, given->range.middle),
+        cell_real("low", true, given->range.low), cell_real("high", true, given->range.high)};
+    return insert_row(run->store, &run->put.given, cells, sizeof cells / sizeof *cells, put_what, diag);
+}
+
+static bool has_given(struct store_run *run, struct diag *diag)
+{
+    sqlite3_stmt *statement = NULL;
+    int code = first_row(run, &statement,
+        "SELECT 1 FROM given JOIN point ON point.id = point_id WHERE run_id = ? LIMIT 1", NULL, run->id, 0);
+    bool has = code == SQLITE_ROW;
+    read_end(run, statement, code, diag);
+    sqlite3_finalize(statement);
+    return has;
+}
+
+enum status store_run_given(struct store_run *run, const struct store_given *given, struct diag *diag)
+{
+    char sql[128];
+    if (!given && !has_given(run, diag))
+        return diag->worst;
+    int64_t had = run->id;
+    enum status status = begin(run, diag);
+    snprintf(sql, sizeof sql, "DELETE FROM given WHERE point_id IN (SELECT id FROM point WHERE run_id = %lld)",
+        (long long)run->id);
+    if (status == STATUS_OK)
+        status = database_exec(run->store, sql, put_what, diag);
+    for (int i = 0; given && i < run->options.set->n_points && status == STATUS_OK; i++)
+        if (run->points[i].id > 0 && given[i].range.known)
+            status = add_given(run, run->points[i].id, &given[i], diag);
+    return end(run, had, status, diag);
+}
+
 enum status store_run_shard_done(struct store_run *run, struct diag *diag)
 {
     return note_shard(run, true, diag);

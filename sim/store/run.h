@@ -5,6 +5,7 @@
  *       store_run_samples    the same of samples, when they are asked for
  *       store_run_point      each point that was simulated
  *       store_run_sample     each sample
+ *     store_run_given        what one's own measurements make of them
  *     store_run_end
  *
  * What is known: results of points with the same identity (scenario/identity.h), of whatever run, are taken from the
@@ -21,6 +22,7 @@
 #define FLOPCAST_STORE_RUN_H
 
 #include "scenario/sample.h"
+#include "scenario/sure.h"
 #include "store/store.h"
 
 struct store_run;
@@ -49,6 +51,15 @@ enum status store_run_point(struct store_run *run, int point, const struct scena
 /* Sample number `sample` of a point that is stored, in one transaction; with the last one of the point its band. */
 enum status store_run_sample(
     struct store_run *run, int point, int sample, const struct scenario_result *result, struct diag *diag);
+
+/* One's own measurements beside points that are stored, in place of what the run had; in the order of the points, NULL:
+ * nothing was measured. range.known false: not of this point. measured: of the point itself, over what is simulated; 0:
+ * it was not. */
+struct store_given {
+    struct sure_range range;
+    double measured;
+};
+enum status store_run_given(struct store_run *run, const struct store_given *given, struct diag *diag);
 
 /* All points of this shard, and their samples, are stored. */
 enum status store_run_shard_done(struct store_run *run, struct diag *diag);

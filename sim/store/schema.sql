@@ -128,6 +128,15 @@ CREATE TABLE band (
   tokens_per_s_per_gpu_p05 REAL, tokens_per_s_per_gpu_p50 REAL, tokens_per_s_per_gpu_p95 REAL
 ) STRICT;
 
+-- What the newest `flopcast run --measured` (or a scenario's list `measured`) makes of a point: the speed as shifted by what was measured of the
+-- job, and its interval (sim/scenario/sure.h, sure_given()). A point of a run without any has no row; the point itself is as simulated.
+CREATE TABLE given (
+  point_id INTEGER PRIMARY KEY REFERENCES point ON DELETE CASCADE,
+  measured REAL,             -- of this very point, over what is simulated; NULL: another one was measured
+  middle REAL NOT NULL,      -- over what is simulated, as the next: half of such jobs are faster
+  low REAL NOT NULL, high REAL NOT NULL -- 90 % of such jobs are between
+) STRICT;
+
 -- What came out of a simulation of `flopcast validate` or `flopcast tune`: what these need of it. 0: out of memory.
 CREATE TABLE outcome (
   identity TEXT NOT NULL,         -- as point.identity
