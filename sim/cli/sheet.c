@@ -27,10 +27,13 @@ struct sheet {
     const char *of;    /* the text that the table stands below, or NULL */
 };
 
-/* The lines "-- text" of a script up to the first other one. */
+/* The lines "-- text" that a statement begins with, behind what is said in other comments. */
 static void put_above(FILE *out, const char *script)
 {
-    for (const char *at = script + strspn(script, "\n"); strncmp(at, "--", 2) == 0;) {
+    const char *at = script + strspn(script, "\n"), *end;
+    while (strncmp(at, "/*", 2) == 0 && (end = strstr(at, "*/")))
+        at = end + 2 + strspn(end + 2, "\n");
+    while (strncmp(at, "--", 2) == 0) {
         const char *text = at + 2 + (at[2] == ' ');
         int n = (int)strcspn(text, "\n");
         fprintf(out, "%.*s\n", n, text);

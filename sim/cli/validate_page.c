@@ -3,6 +3,7 @@
 #include "cli/validate_parts.h"
 #include "cli/words.h"
 #include "config/csv.h"
+#include "validate/classes.h"
 #include "validate/first_sight.h"
 
 #include <errno.h>
@@ -587,7 +588,7 @@ static void put_evidence(FILE *out, const struct validate_page *page, struct dia
     put_sources(out, rows);
     validate_sure_page(out, rows, page->left);
     put_predictions(out, rows);
-    validate_made_print(out, rows);
+    evidence_print(out, page->evidence, "made", diag);
     put_apart(out, rows);
     put_classes(out, rows, BY_FRAMEWORK, "framework");
     put_classes(out, rows, BY_LAYOUT, "layout");
