@@ -357,6 +357,18 @@ static void warn_missing(const struct validate_table *table, const char *from, s
     }
 }
 
+static void write_page(const char *path, const struct validate_page *page, struct arena *arena, struct diag *diag)
+{
+    static const char *const files[] = {"claims", "groups", "peers"};
+    bool good = true;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        good = evidence_put_csv(page->evidence, files[i],
+                   files_own(arena, arena_printf(arena, "results/%s.csv", files[i])), diag) == STATUS_OK &&
+               good;
+    if (good)
+        validate_page_write(path, page, diag);
+}
+
 /* Where the results go that are not printed. */
 static void keep_results(const struct validate_command *command, const struct validate_table *table,
     const struct sure_left_out *left, struct store *evidence, struct store *store, struct arena *arena,
@@ -373,10 +385,7 @@ static void keep_results(const struct validate_command *command, const struct va
     if (command->page && command->from && is_same_file(command->from, files_own(arena, "results/validated.csv")))
         warn_missing(table, command->from, arena, diag);
     if (command->page)
-        validate_page_write(command->page,
-            &(struct validate_page){table, left, evidence, files_own(arena, "results/claims.csv"),
-                files_own(arena, "results/groups.csv"), files_own(arena, "results/peers.csv")},
-            diag);
+        write_page(command->page, &(struct validate_page){table, left, evidence}, arena, diag);
     if (store)
         store_put_validation(
             store, table, table->files.n == 1 ? table->rows.n ? table->rows.at[0].file : "" : "results/measured", diag);

@@ -30,12 +30,11 @@ void validate_sure_print(FILE *out, const struct sure_left_out *left);
 /* The same in Markdown, with ratios and peaks. */
 void validate_sure_page(FILE *out, const struct validate_table *rows, const struct sure_left_out *left);
 
-/* What a page shows. The files are those of flopcast's results/. */
+/* What a page shows. */
 struct validate_page {
     const struct validate_table *rows;
     const struct sure_left_out *left;
     struct store *evidence;
-    const char *claims, *groups, *peers;
 };
 
 /* The page: each part of it, as Markdown, in place of what stands between the markers of the file. */

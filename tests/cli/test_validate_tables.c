@@ -194,6 +194,9 @@ static void classes_come_in_their_order(void **state)
     struct store *evidence = opened(&table);
     for (size_t i = 0; i < sizeof questions / sizeof *questions; i++)
         assert_string_equal(asked(evidence, questions[i].sql).text, questions[i].wanted);
+    char *page = printed(evidence, "page_gpus");
+    assert_non_null(strstr(page, "| 65 to 512 | 2 | 0 | 0 |  |  |  |  | 0 |  | | 0 | 0 |\n| more than 512 | 1 |"));
+    free(page);
     store_close(evidence);
     vec_free(&table.rows);
 }
@@ -230,18 +233,46 @@ static void skill_is_what_a_rule_of_thumb_lacks(void **state)
     vec_free(&table.rows);
 }
 
+/* First sights of a day and of an older one: of the newest hundred are all of the first day that has them, and none of
+ * an older day. */
+static void newest_first_sights_are_of_whole_days(void **state)
+{
+    (void)state;
+    struct validate_table table = {0};
+    for (int i = 0; i < 150; i++) {
+        struct validate_row row = blank;
+        row.has_first_sight = true;
+        row.first_sight_error = i < 20 ? 0.5 : i < 140 ? -0.1 : 0.2;
+        row.first_sight_file = i < 20    ? "predictions/2026_11_22_a.csv"
+                               : i < 140 ? "predictions/2026_11_23_b.csv"
+                                         : "predictions/2026_11_26_c.csv";
+        vec_push(&table.rows, row);
+    }
+    struct store *evidence = opened(&table);
+    char *text = printed(evidence, "page_summary");
+    assert_non_null(
+        strstr(text, "150 published runs were predicted blind: median error 10.0 %, of the newest 130 10.0 %."));
+    assert_non_null(strstr(text, "Today 0 that no fit rests on are at 0.0 %"));
+    free(text);
+    store_close(evidence);
+    vec_free(&table.rows);
+}
+
 /* Each script runs, also without a row. */
 static void every_table_can_be_asked(void **state)
 {
     (void)state;
     struct validate_table table = {0};
     struct store *evidence = opened(&table);
-    run_sql(evidence, "CREATE TABLE nccl_tables (status, collective, nodes, gpu, source, suspected_cause);");
+    run_sql(evidence, "CREATE TABLE claims (simulator, what, error, source, kind); CREATE TABLE groups (\"group\", "
+                      "sources, gpus, in_fits);"
+                      "CREATE TABLE peers (sample, tool, version, id, step_time_s);"
+                      "CREATE TABLE nccl_tables (status, collective, nodes, gpu, source, suspected_cause);");
     int n = 0;
     for (const struct text *script = validate_tables; script->name; script++, n++)
         if (strcmp(script->name, "views") != 0)
             free(printed(evidence, script->name));
-    assert_true(n > 10);
+    assert_true(n > 20);
     store_close(evidence);
 }
 
@@ -251,6 +282,7 @@ int main(void)
         cmocka_unit_test(a_summary_by_hand),
         cmocka_unit_test(classes_come_in_their_order),
         cmocka_unit_test(skill_is_what_a_rule_of_thumb_lacks),
+        cmocka_unit_test(newest_first_sights_are_of_whole_days),
         cmocka_unit_test(every_table_can_be_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,3 +72,11 @@ SELECT iif(part = '', '(no source)', part) AS "@|", iif(fitted, 'yes', 'no') AS 
   fits_right AS fits, oom_right AS OOM, false_fits AS "false fits", false_oom AS "false OOM",
   100 * covered AS "in 90 %|%|1", 100 * width AS "width|%|1"
 FROM summary ORDER BY place, part, fitted DESC;
+
+CREATE VIEW page_class AS
+SELECT part AS "@|", n AS rows, not_simulated AS "not run",
+  speeds, 100 * bias AS "bias||+1", 100 * median AS "median||1", 100 * p90 AS "p90||1", 100 * mad AS "MAD||1",
+  runs, 100 * runs_median AS "median||1",
+  iif(intervals, fixed(100 * covered, 0) || '; ' || fixed(100 * width, 0), '') AS "90 %",
+  false_fits AS "false fits", false_oom AS "false OOM"
+FROM summary WHERE NOT fitted ORDER BY place, part;
