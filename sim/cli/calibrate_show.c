@@ -4,27 +4,13 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/sheet.h"
-#include "cli/table.h"
 #include "hw/draw.h"
-#include "store/store.h"
 
 #include <argp.h>
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* Assumed: below the first a pair is no news; at the second either error is three times (1 / sqrt(1 - r^2) = 3.2) what
- * it would be if the other number were known. */
-static const double SHOWN = 0.5, NEARLY_ONE = 0.95;
-
-struct pair {
-    const struct hw_fit *fit;
-    int a, b;
-    double correlation;
-};
-typedef VEC(struct pair) pairs;
 
 /* b before a, of the rows of a Cholesky factor of correlations. */
 static double correlation(const struct hw_fit *fit, int a, int b)
@@ -35,64 +21,59 @@ static double correlation(const struct hw_fit *fit, int a, int b)
     return sum;
 }
 
-static int closest_first(const void *left, const void *right)
-{
-    const struct pair *a = left, *b = right;
-    double by = fabs(b->correlation) - fabs(a->correlation);
-    if (by != 0)
-        return by > 0 ? 1 : -1;
-    return a->a != b->a ? a->a - b->a : a->b - b->b;
-}
-
-static void print_pair(struct table *table, struct arena *arena, const struct pair *pair)
-{
-    const int at[] = {pair->a, pair->b};
-    for (int i = 0; i < 2; i++) {
-        table_cell(table, pair->fit->keys[at[i]]);
-        table_cell(table, pair->fit->ids[at[i]]);
-    }
-    table_cell(table, arena_printf(arena, "%.2f", pair->correlation));
-}
-
-/* The pairs of a file as topologies/fitted/correlations.yaml that go together by half or more, the closest first. Above
- * 0.95 one sum or product of the two is measured, and neither of them: a warning each. */
-static enum status print_file(FILE *out, const char *path, struct diag *diag)
+/* All pairs of a file as topologies/fitted/correlations.yaml, as table pair. */
+static enum status put_pairs(struct store *store, const char *path, struct diag *diag)
 {
     struct arena arena = ARENA_INIT;
     struct hw_fits fits = {0};
-    struct table table = {0};
-    pairs found = {0};
+    VEC(struct record_cell) cells = {0};
+    int n_pairs = 0;
+    enum { CELLS = 7 };
     enum status status = hw_fits_load(&fits, path, &arena, diag);
-    for (int f = 0; f < fits.n && status == STATUS_OK; f++)
+    for (int f = 0; f < fits.n; f++)
         for (int a = 0; a < fits.list[f].n; a++)
-            for (int b = 0; b < a; b++) {
-                struct pair pair = {&fits.list[f], b, a, correlation(&fits.list[f], a, b)};
-                if (fabs(pair.correlation) >= SHOWN)
-                    vec_push(&found, pair);
+            for (int b = 0; b < a; b++, n_pairs++) {
+                const struct hw_fit *fit = &fits.list[f];
+                const struct record_cell pair[CELLS] = {cell_text("number", fit->keys[b]),
+                    cell_text("fit", fit->ids[b]), cell_text("other", fit->keys[a]),
+                    cell_text("other_fit", fit->ids[a]), cell_real("correlation", true, correlation(fit, a, b)),
+                    cell_int("place", b), cell_int("other_place", a)};
+                for (int c = 0; c < CELLS; c++)
+                    vec_push(&cells, pair[c]);
             }
-    if (found.n > 0)
-        qsort(found.at, (size_t)found.n, sizeof *found.at, closest_first);
-    static const struct table_column columns[] = {{"number", "", true}, {"fit", "", true}, {"goes with", "", true},
-        {"fit", "", true}, {"correlation", "", false}};
-    table_columns(&table, columns, NULL, sizeof columns / sizeof *columns);
-    for (int i = 0; i < found.n; i++) {
-        const struct pair *pair = &found.at[i];
-        print_pair(&table, &arena, pair);
-        if (fabs(pair->correlation) > NEARLY_ONE)
-            diag_warn(diag, (struct source_pos){.file = path},
-                "%s (%s) and %s (%s) have a correlation of %.2f: the data determine one number of the two; measure one "
-                "of them, or give it a prior",
-                pair->fit->keys[pair->a], pair->fit->ids[pair->a], pair->fit->keys[pair->b], pair->fit->ids[pair->b],
-                pair->correlation);
-    }
-    if (status == STATUS_OK && found.n > 0) {
-        fprintf(out, "\ncorrelations of filed numbers, of %.1f or more:\n", SHOWN);
-        table_print(out, &table);
-    }
-    vec_free(&found);
-    table_free(&table);
+    if (status == STATUS_OK && n_pairs > 0)
+        status = store_put_rows(store, "pair", cells.at, CELLS, n_pairs, diag);
+    vec_free(&cells);
     arena_release(&arena);
-    return status;
+    return n_pairs > 0 ? status : STATUS_INPUT;
+}
+
+struct warned {
+    const char *path;
+    struct diag *diag;
+    int rows;
+};
+
+static void warn_near(void *self, int n, const struct store_value *values)
+{
+    struct warned *warned = self;
+    (void)n;
+    if (warned->rows++ > 0) /* the first has the names */
+        diag_warn(warned->diag, (struct source_pos){.file = warned->path}, "%s", values[0].text);
+}
+
+/* How the filed numbers go together, the closest first. Of those that are nearly one, a sum or product of the two is
+ * measured, and neither of them: a warning each. */
+static void print_correlations(const char *path, struct diag *diag)
+{
+    struct store *store = NULL;
+    struct warned warned = {path, diag, 0};
+    if (store_open_memory(&store, diag) == STATUS_OK && put_pairs(store, path, diag) == STATUS_OK &&
+        sheet_print(stdout, store, texts_find(calibrate_tables, "correlations"), RECORDS_TABLE, NULL, diag) ==
+            STATUS_OK)
+        store_query(store, texts_find(calibrate_tables, "correlations_near")->text, (struct source_pos){.file = path},
+            warn_near, &warned, diag);
+    store_close(store);
 }
 
 struct show {
@@ -144,7 +125,7 @@ int calibrate_show(int argc, char **argv)
         status = diag_input(&diag, (struct source_pos){0},
             "the database holds no fit; make one with: flopcast calibrate fit nccl --db FILE");
     if (status == STATUS_OK && table)
-        print_file(stdout, files_own(&arena, "topologies/fitted/correlations.yaml"), &diag);
+        print_correlations(files_own(&arena, "topologies/fitted/correlations.yaml"), &diag);
     store_close(store);
     arena_release(&arena);
     return cli_report(&diag);
