@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct column {
+struct sheet_heading {
     const char *heading, *unit;
     int digits, spare; /* digits < 0: as it is */
     bool sign, doubtful, right;
@@ -22,13 +22,13 @@ struct sheet {
     struct arena arena;
     struct table table;
     struct records records;
-    struct column columns[RECORD_MAX_CELLS];
+    struct sheet_heading columns[RECORD_MAX_CELLS];
     int n, word, rows; /* word: the column "@", or -1; rows: of the statement */
     const char *of;    /* the text that the table stands below, or NULL */
 };
 
 /* The lines "-- text" that a statement begins with, behind what is said in other comments. */
-static void put_above(FILE *out, const char *script)
+static void sheet_put_above(FILE *out, const char *script)
 {
     const char *at = script + strspn(script, "\n"), *end;
     while (strncmp(at, "/*", 2) == 0 && (end = strstr(at, "*/")))
@@ -42,7 +42,7 @@ static void put_above(FILE *out, const char *script)
 }
 
 /* "mean|%|+1!|3" */
-static struct column column_of(struct sheet *sheet, const char *name)
+static struct sheet_heading sheet_column(struct sheet *sheet, const char *name)
 {
     char *rest = arena_strdup(&sheet->arena, name), *parts[4] = {""};
     for (int i = 0; i < 4; i++) {
@@ -50,7 +50,7 @@ static struct column column_of(struct sheet *sheet, const char *name)
         parts[i] = part ? part : "";
     }
     bool right = *parts[0] == '>', sign = *parts[2] == '+', digits = *parts[2] != '\0';
-    return (struct column){.heading = parts[0] + right,
+    return (struct sheet_heading){.heading = parts[0] + right,
         .unit = parts[1],
         .digits = digits ? atoi(parts[2]) : -1,
         .spare = atoi(parts[3]),
@@ -59,18 +59,18 @@ static struct column column_of(struct sheet *sheet, const char *name)
         .right = right};
 }
 
-static bool is_lines(const struct sheet *sheet)
+static bool sheet_is_lines(const struct sheet *sheet)
 {
     return sheet->n == 1 && !*sheet->columns[0].heading;
 }
 
-static bool has_groups(const struct sheet *sheet)
+static bool sheet_has_groups(const struct sheet *sheet)
 {
     return sheet->n > 1 && !*sheet->columns[0].heading;
 }
 
 /* A heading or unit with the word in it. */
-static const char *worded(struct sheet *sheet, const char *text, const struct store_value *values)
+static const char *sheet_worded(struct sheet *sheet, const char *text, const struct store_value *values)
 {
     const char *at = sheet->word >= 0 ? strchr(text, '@') : NULL;
     if (!at)
@@ -78,34 +78,34 @@ static const char *worded(struct sheet *sheet, const char *text, const struct st
     return arena_printf(&sheet->arena, "%.*s%s%s", (int)(at - text), text, values[sheet->word].text, at + 1);
 }
 
-static const char *cell_of(struct sheet *sheet, const struct column *column, const struct store_value *value)
+static const char *sheet_cell(struct sheet *sheet, const struct sheet_heading *column, const struct store_value *value)
 {
     if (value->kind == STORE_NUMBER && column->digits >= 0)
         return words_number(&sheet->arena, value->number, column->digits, column->sign);
     return value->text ? arena_strdup(&sheet->arena, value->text) : sheet->form == FORM_TERMINAL ? "-" : "";
 }
 
-static void end_table(struct sheet *sheet)
+static void sheet_end_table(struct sheet *sheet)
 {
     table_finish(sheet->out, &sheet->table);
     sheet->table = (struct table){0};
 }
 
-static void table_take(struct sheet *sheet, const struct store_value *values)
+static void sheet_take_table(struct sheet *sheet, const struct store_value *values)
 {
     struct table *table = &sheet->table;
-    if (has_groups(sheet) && (!sheet->of || strcmp(sheet->of, values[0].text) != 0)) {
-        end_table(sheet);
+    if (sheet_has_groups(sheet) && (!sheet->of || strcmp(sheet->of, values[0].text) != 0)) {
+        sheet_end_table(sheet);
         sheet->of = arena_strdup(&sheet->arena, values[0].text);
         fprintf(sheet->out, "\n%s\n", sheet->of);
     }
     table_row(table);
-    for (int i = has_groups(sheet); i < sheet->n; i++) {
-        const struct column *column = &sheet->columns[i];
+    for (int i = sheet_has_groups(sheet); i < sheet->n; i++) {
+        const struct sheet_heading *column = &sheet->columns[i];
         if (i == sheet->word)
             continue;
-        const char *heading = worded(sheet, column->heading, values), *unit = worded(sheet, column->unit, values),
-                   *cell = cell_of(sheet, column, &values[i]);
+        const char *heading = sheet_worded(sheet, column->heading, values),
+                   *unit = sheet_worded(sheet, column->unit, values), *cell = sheet_cell(sheet, column, &values[i]);
         bool is_text = values[i].kind == STORE_TEXT && !column->right && column->digits < 0;
         (is_text ? table_text : table_number_as)(table, heading, unit, cell);
         table_spare(table, column->spare);
@@ -114,18 +114,18 @@ static void table_take(struct sheet *sheet, const struct store_value *values)
     }
 }
 
-static void markdown_cell(FILE *out, const char *text)
+static void sheet_put_markdown(FILE *out, const char *text)
 {
     fputs("| ", out);
     for (; *text; text++)
         fprintf(out, *text == '|' ? "\\%c" : "%c", *text);
 }
 
-static void markdown_take(struct sheet *sheet, const struct store_value *values)
+static void sheet_take_markdown(struct sheet *sheet, const struct store_value *values)
 {
     for (int i = 0; i < sheet->n && sheet->rows == 0; i++)
         if (i != sheet->word)
-            fprintf(sheet->out, "| %s ", worded(sheet, sheet->columns[i].heading, values));
+            fprintf(sheet->out, "| %s ", sheet_worded(sheet, sheet->columns[i].heading, values));
     fputs(sheet->rows == 0 ? "|\n" : "", sheet->out);
     for (int i = 0; i < sheet->n && sheet->rows == 0; i++)
         if (i != sheet->word)
@@ -134,14 +134,14 @@ static void markdown_take(struct sheet *sheet, const struct store_value *values)
     for (int i = 0; i < sheet->n; i++) {
         if (i == sheet->word)
             continue;
-        const char *cell = cell_of(sheet, &sheet->columns[i], &values[i]);
-        markdown_cell(sheet->out, cell);
+        const char *cell = sheet_cell(sheet, &sheet->columns[i], &values[i]);
+        sheet_put_markdown(sheet->out, cell);
         fputs(*cell || values[i].kind == STORE_NULL ? " " : "", sheet->out);
     }
     fputs("|\n", sheet->out);
 }
 
-static void record_take(struct sheet *sheet, const struct store_value *values)
+static void sheet_take_record(struct sheet *sheet, const struct store_value *values)
 {
     struct record_cell cells[RECORD_MAX_CELLS];
     for (int i = 0; i < sheet->n; i++) {
@@ -152,7 +152,7 @@ static void record_take(struct sheet *sheet, const struct store_value *values)
     records_row(&sheet->records, cells, sheet->n);
 }
 
-static void take(void *self, int n, const struct store_value *values)
+static void sheet_take(void *self, int n, const struct store_value *values)
 {
     struct sheet *sheet = self;
     if (sheet->n == 0) {
@@ -161,23 +161,23 @@ static void take(void *self, int n, const struct store_value *values)
         for (sheet->n = 0; sheet->n < n; sheet->n++) {
             if (strcmp(values[sheet->n].text, "@") == 0)
                 sheet->word = sheet->n;
-            sheet->columns[sheet->n] = column_of(sheet, values[sheet->n].text);
+            sheet->columns[sheet->n] = sheet_column(sheet, values[sheet->n].text);
         }
         return;
     }
     if (sheet->rows == 0 && sheet->form != FORM_RECORDS)
-        put_above(sheet->out, sheet->above);
+        sheet_put_above(sheet->out, sheet->above);
     if (sheet->form == FORM_RECORDS)
-        record_take(sheet, values);
-    else if (is_lines(sheet))
+        sheet_take_record(sheet, values);
+    else if (sheet_is_lines(sheet))
         fprintf(sheet->out, "%s\n", values[0].text ? values[0].text : "");
     else
-        (sheet->form == FORM_MARKDOWN ? markdown_take : table_take)(sheet, values);
+        (sheet->form == FORM_MARKDOWN ? sheet_take_markdown : sheet_take_table)(sheet, values);
     sheet->rows++;
 }
 
 /* All statements; their rows are counted. */
-static enum status run(
+static enum status sheet_run(
     struct sheet *sheet, struct store *store, const struct text *script, int *rows, struct diag *diag)
 {
     const char *rest = script->text;
@@ -186,12 +186,12 @@ static enum status run(
         sheet->above = rest;
         sheet->n = sheet->rows = 0;
         sheet->of = NULL;
-        status = store_next(store, &rest, (struct source_pos){.file = script->name}, take, sheet, diag);
-        end_table(sheet);
+        status = store_next(store, &rest, (struct source_pos){.file = script->name}, sheet_take, sheet, diag);
+        sheet_end_table(sheet);
         *rows += sheet->rows;
     }
     if (sheet->form != FORM_RECORDS && status == STATUS_OK && sheet->n == 0)
-        put_above(sheet->out, sheet->above);
+        sheet_put_above(sheet->out, sheet->above);
     arena_release(&sheet->arena);
     return status;
 }
@@ -203,7 +203,7 @@ enum status sheet_print(
     int n = 0;
     if (sheet.form == FORM_RECORDS)
         sheet.records = records_begin(out, format);
-    enum status status = run(&sheet, store, script, &n, diag);
+    enum status status = sheet_run(&sheet, store, script, &n, diag);
     if (sheet.form == FORM_RECORDS)
         records_end(&sheet.records);
     if (rows)
@@ -215,5 +215,5 @@ enum status sheet_markdown(FILE *out, struct store *store, const struct text *sc
 {
     struct sheet sheet = {.out = out, .form = FORM_MARKDOWN};
     int n = 0;
-    return run(&sheet, store, script, &n, diag);
+    return sheet_run(&sheet, store, script, &n, diag);
 }
