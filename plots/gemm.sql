@@ -9,16 +9,11 @@ JOIN (
 ORDER BY panel
 
 -- name: panels
-WITH ranked AS (
-  SELECT gpu, dtype, abs(error) AS error, row_number() OVER (PARTITION BY gpu, dtype ORDER BY abs(error)) - 1 AS place,
-    count(*) OVER (PARTITION BY gpu, dtype) - 1 AS last
-  FROM v_gemm_row WHERE use = 'held out'
-) -- quantiles between the two nearest, as the report of calibrate fit has them
 SELECT printf('%s, %s', gpu, dtype) AS what,
-  printf('%d held out: off by %.1f %% in the median, 90 %% of them by at most %.1f %%', count(*),
-    100 * sum(error * max(0, 1 - abs(place - 0.5 * last))), 100 * sum(error * max(0, 1 - abs(place - 0.9 * last)))) AS error,
-  (SELECT max(2e-12 * m * n * k * batch / measured_s) FROM v_gemm_row WHERE gpu = ranked.gpu AND dtype = ranked.dtype) AS most
-FROM ranked GROUP BY gpu, dtype ORDER BY gpu, dtype
+  printf('%d held out: off by %s %% in the median, 90 %% of them by at most %s %%', count(error), -- as the report of calibrate fit has them
+    fixed(100 * quantile(abs(error), 0.5), 1), fixed(100 * quantile(abs(error), 0.9), 1)) AS error,
+  (SELECT max(2e-12 * m * n * k * batch / measured_s) FROM v_gemm_row WHERE gpu = held_out.gpu AND dtype = held_out.dtype) AS most
+FROM v_gemm_row AS held_out WHERE use = 'held out' GROUP BY gpu, dtype ORDER BY gpu, dtype
 
 -- name: heading
 SELECT printf('%d product%s, TFLOPS. Held out: every third shape. Narrow, under 64 rows or columns: outside the model', count(*), iif(count(*) = 1, '', 's')) AS setting

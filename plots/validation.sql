@@ -32,9 +32,7 @@ ORDER BY used_in_fit = '', name
 -- name: heading
 WITH unseen AS (SELECT * FROM v_validation WHERE error IS NOT NULL AND used_in_fit = '')
 SELECT (SELECT printf('%d run%s', count(*), iif(count(*) = 1, '', 's')) FROM v_validation WHERE error IS NOT NULL)
-  || (SELECT CASE count(*) WHEN 0 THEN '' ELSE printf('; median |error| of those that no fit rests on: %.1f %%', 100 * avg(e)) END
-    FROM (SELECT abs(error) AS e FROM unseen ORDER BY e   -- the middle one, or the middle two
-      LIMIT (SELECT 2 - count(*) % 2 FROM unseen) OFFSET (SELECT (count(*) - 1) / 2 FROM unseen)))
+  || coalesce((SELECT '; median |error| of those that no fit rests on: ' || fixed(100 * quantile(abs(error), 0.5), 1) || ' %' FROM unseen), '')
   || (SELECT CASE count(predicted_low) WHEN 0 THEN '' ELSE printf('; their 90 %% intervals%s cover %.0f %%',
     iif((SELECT count(*) > 12 FROM (SELECT DISTINCT used_in_fit = '', source FROM v_validation WHERE error IS NOT NULL)), '', ' (bars)'),
     100.0 * sum(measured_tokens_per_s_per_gpu BETWEEN predicted_low AND predicted_high) / count(predicted_low)) END FROM unseen) AS setting

@@ -18,12 +18,11 @@ ORDER BY place, fitted, gpus
 -- name: sources
 WITH known AS (SELECT *, iif(source = '', model, source) AS name, abs(error) AS e FROM v_validation WHERE error IS NOT NULL),
   sizes AS (SELECT name, count(*) AS n, row_number() OVER (ORDER BY count(*) DESC, name) AS rank FROM known GROUP BY name),
-  named AS (SELECT known.*, iif(rank > 39 AND (SELECT count(*) FROM sizes) > 40, 'other sources', name) AS shown, rank > 39 AND (SELECT count(*) FROM sizes) > 40 AS other FROM known JOIN sizes USING (name)),
-  ordered AS (SELECT *, row_number() OVER (PARTITION BY shown ORDER BY e) AS nth, count(*) OVER (PARTITION BY shown) AS n FROM named)
+  named AS (SELECT known.*, iif(rank > 39 AND (SELECT count(*) FROM sizes) > 40, 'other sources', name) AS shown, rank > 39 AND (SELECT count(*) FROM sizes) > 40 AS other FROM known JOIN sizes USING (name))
 SELECT
   printf('%s', iif(length(shown) > 62, substr(shown, 1, 59) || '...', shown)) AS label,
-  printf('%d run%s, median |error| %.1f %%', max(n), iif(max(n) = 1, '', 's'), 100 * avg(iif(nth IN ((n + 1) / 2, n / 2 + 1), e, NULL))) AS said
-FROM ordered
+  printf('%d run%s, median |error| %s %%', count(*), iif(count(*) = 1, '', 's'), fixed(100 * quantile(e, 0.5), 1)) AS said
+FROM named
 GROUP BY shown
 ORDER BY max(other), shown
 

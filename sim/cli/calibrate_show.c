@@ -1,29 +1,16 @@
 #include "base/files.h"
 #include "base/vec.h"
+#include "calibrate/tables.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
-#include "cli/records.h"
-#include "cli/table.h"
+#include "cli/sheet.h"
 #include "hw/draw.h"
-#include "store/store.h"
 
 #include <argp.h>
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* Assumed: below the first a pair is no news; at the second either error is three times (1 / sqrt(1 - r^2) = 3.2) what
- * it would be if the other number were known. */
-static const double SHOWN = 0.5, NEARLY_ONE = 0.95;
-
-struct pair {
-    const struct hw_fit *fit;
-    int a, b;
-    double correlation;
-};
-typedef VEC(struct pair) pairs;
 
 /* b before a, of the rows of a Cholesky factor of correlations. */
 static double correlation(const struct hw_fit *fit, int a, int b)
@@ -34,64 +21,59 @@ static double correlation(const struct hw_fit *fit, int a, int b)
     return sum;
 }
 
-static int closest_first(const void *left, const void *right)
-{
-    const struct pair *a = left, *b = right;
-    double by = fabs(b->correlation) - fabs(a->correlation);
-    if (by != 0)
-        return by > 0 ? 1 : -1;
-    return a->a != b->a ? a->a - b->a : a->b - b->b;
-}
-
-static void print_pair(struct table *table, struct arena *arena, const struct pair *pair)
-{
-    const int at[] = {pair->a, pair->b};
-    for (int i = 0; i < 2; i++) {
-        table_cell(table, pair->fit->keys[at[i]]);
-        table_cell(table, pair->fit->ids[at[i]]);
-    }
-    table_cell(table, arena_printf(arena, "%.2f", pair->correlation));
-}
-
-/* The pairs of a file as topologies/fitted/correlations.yaml that go together by half or more, the closest first. Above
- * 0.95 one sum or product of the two is measured, and neither of them: a warning each. */
-static enum status print_file(FILE *out, const char *path, struct diag *diag)
+/* All pairs of a file as topologies/fitted/correlations.yaml, as table pair. */
+static enum status put_pairs(struct store *store, const char *path, struct diag *diag)
 {
     struct arena arena = ARENA_INIT;
     struct hw_fits fits = {0};
-    struct table table = {0};
-    pairs found = {0};
+    VEC(struct record_cell) cells = {0};
+    int n_pairs = 0;
+    enum { CELLS = 7 };
     enum status status = hw_fits_load(&fits, path, &arena, diag);
-    for (int f = 0; f < fits.n && status == STATUS_OK; f++)
+    for (int f = 0; f < fits.n; f++)
         for (int a = 0; a < fits.list[f].n; a++)
-            for (int b = 0; b < a; b++) {
-                struct pair pair = {&fits.list[f], b, a, correlation(&fits.list[f], a, b)};
-                if (fabs(pair.correlation) >= SHOWN)
-                    vec_push(&found, pair);
+            for (int b = 0; b < a; b++, n_pairs++) {
+                const struct hw_fit *fit = &fits.list[f];
+                const struct record_cell pair[CELLS] = {cell_text("number", fit->keys[b]),
+                    cell_text("fit", fit->ids[b]), cell_text("other", fit->keys[a]),
+                    cell_text("other_fit", fit->ids[a]), cell_real("correlation", true, correlation(fit, a, b)),
+                    cell_int("place", b), cell_int("other_place", a)};
+                for (int c = 0; c < CELLS; c++)
+                    vec_push(&cells, pair[c]);
             }
-    if (found.n > 0)
-        qsort(found.at, (size_t)found.n, sizeof *found.at, closest_first);
-    static const struct table_column columns[] = {{"number", "", true}, {"fit", "", true}, {"goes with", "", true},
-        {"fit", "", true}, {"correlation", "", false}};
-    table_columns(&table, columns, NULL, sizeof columns / sizeof *columns);
-    for (int i = 0; i < found.n; i++) {
-        const struct pair *pair = &found.at[i];
-        print_pair(&table, &arena, pair);
-        if (fabs(pair->correlation) > NEARLY_ONE)
-            diag_warn(diag, (struct source_pos){.file = path},
-                "%s (%s) and %s (%s) have a correlation of %.2f: the data determine one number of the two; measure one "
-                "of them, or give it a prior",
-                pair->fit->keys[pair->a], pair->fit->ids[pair->a], pair->fit->keys[pair->b], pair->fit->ids[pair->b],
-                pair->correlation);
-    }
-    if (status == STATUS_OK && found.n > 0) {
-        fprintf(out, "\ncorrelations of filed numbers, of %.1f or more:\n", SHOWN);
-        table_print(out, &table);
-    }
-    vec_free(&found);
-    table_free(&table);
+    if (status == STATUS_OK && n_pairs > 0)
+        status = store_put_rows(store, "pair", cells.at, CELLS, n_pairs, diag);
+    vec_free(&cells);
     arena_release(&arena);
-    return status;
+    return n_pairs > 0 ? status : STATUS_INPUT;
+}
+
+struct warned {
+    const char *path;
+    struct diag *diag;
+    int rows;
+};
+
+static void warn_near(void *self, int n, const struct store_value *values)
+{
+    struct warned *warned = self;
+    (void)n;
+    if (warned->rows++ > 0) /* the first has the names */
+        diag_warn(warned->diag, (struct source_pos){.file = warned->path}, "%s", values[0].text);
+}
+
+/* How the filed numbers go together, the closest first. Of those that are nearly one, a sum or product of the two is
+ * measured, and neither of them: a warning each. */
+static void print_correlations(const char *path, struct diag *diag)
+{
+    struct store *store = NULL;
+    struct warned warned = {path, diag, 0};
+    if (store_open_memory(&store, diag) == STATUS_OK && put_pairs(store, path, diag) == STATUS_OK &&
+        sheet_print(stdout, store, texts_find(calibrate_tables, "correlations"), RECORDS_TABLE, NULL, diag) ==
+            STATUS_OK)
+        store_query(store, texts_find(calibrate_tables, "correlations_near")->text, (struct source_pos){.file = path},
+            warn_near, &warned, diag);
+    store_close(store);
 }
 
 struct show {
@@ -110,96 +92,6 @@ static void refuse(void *show, const struct argument *argument)
 {
     (void)show;
     argp_error(argument->state, "'%s' is one argument too many", argument->text);
-}
-
-#define NO_FIT "the database holds no fit; make one with: flopcast calibrate fit nccl --db FILE"
-
-/* Four digits, and the unit that the files use most: microseconds, GB/s. */
-#define SCALED(column) "printf('%.4g', " column " * CASE unit WHEN 's' THEN 1e6 WHEN 'B/s' THEN 1e-9 ELSE 1 END)"
-static const char parameters_sql[] = "SELECT key AS parameter, family, " SCALED("value") " AS value, " SCALED(
-    "std_error") " AS '+-', "
-                 "CASE unit WHEN 's' THEN 'us' WHEN 'B/s' THEN 'GB/s' ELSE unit END AS unit, "
-                 "printf('%.1f', 100 * std_error / value) AS '%', sizes, places AS 'rests on tables' FROM "
-                 "v_nccl_parameter";
-static const char tables_sql[] =
-    "SELECT place AS 'table', printf('%s, %d x %d', collective, nodes, ranks / nodes) AS what, topology, "
-    "iif(large_error, printf('%.1f', 100 * large_error), '') AS '>= 1 MiB %', iif(small_error, printf('%.1f', 100 * "
-    "small_error), '') AS '< 64 KiB %', source "
-    "FROM v_nccl_table WHERE use = 'fit' ORDER BY place";
-
-/* For programs: the parameters in the units that the column names. */
-static const char records_sql[] = "SELECT key AS parameter, family, value, std_error, unit, sizes, places AS "
-                                  "rests_on_tables FROM v_nccl_parameter";
-
-struct recorded {
-    struct records records;
-    struct arena arena;
-    const char *names[RECORD_MAX_CELLS];
-    bool named;
-};
-
-static void take_record(void *self, int n, const struct store_value *values)
-{
-    struct recorded *r = self;
-    struct record_cell cells[RECORD_MAX_CELLS];
-    BUG_IF(n > RECORD_MAX_CELLS, "%d columns", n);
-    for (int i = 0; i < n; i++) {
-        if (!r->named)
-            r->names[i] = arena_strdup(&r->arena, values[i].text);
-        else if (values[i].kind == STORE_NUMBER)
-            cells[i] = cell_real(r->names[i], true, strtod(values[i].text, NULL));
-        else
-            cells[i] = cell_text(r->names[i], values[i].text);
-    }
-    if (r->named)
-        records_row(&r->records, cells, n);
-    r->named = true;
-}
-
-static enum status print_records(struct store *store, enum records_format format, struct diag *diag)
-{
-    struct recorded r = {.records = records_begin(stdout, format)};
-    enum status status =
-        store_query(store, records_sql, (struct source_pos){.file = "calibrate show"}, take_record, &r, diag);
-    records_end(&r.records);
-    if (status == STATUS_OK && r.records.n == 0)
-        status = diag_input(diag, (struct source_pos){0}, NO_FIT);
-    arena_release(&r.arena);
-    return status;
-}
-
-/* Rows of a query: the first call brings the heads. */
-struct printed {
-    struct table table;
-    struct arena arena;
-    int rows;
-    unsigned numbers; /* bit i: column i is of numbers */
-};
-
-static void take_row(void *self, int n, const struct store_value *values)
-{
-    struct printed *p = self;
-    for (int i = 0; i < n; i++) {
-        const char *text = arena_strdup(&p->arena, values[i].text ? values[i].text : "");
-        if (p->rows == 0)
-            table_column(&p->table, text, "", (p->numbers >> i & 1) == 0);
-        else
-            table_cell(&p->table, text);
-    }
-    p->rows++;
-}
-
-static enum status print_query(struct store *store, const char *sql, unsigned numbers, struct diag *diag)
-{
-    struct printed p = {.numbers = numbers};
-    enum status status = store_query(store, sql, (struct source_pos){.file = "calibrate show"}, take_row, &p, diag);
-    if (status == STATUS_OK && p.rows < 2)
-        status = diag_input(diag, (struct source_pos){0}, NO_FIT);
-    if (status == STATUS_OK)
-        table_print(stdout, &p.table);
-    table_free(&p.table);
-    arena_release(&p.arena);
-    return status;
 }
 
 int calibrate_show(int argc, char **argv)
@@ -225,15 +117,15 @@ int calibrate_show(int argc, char **argv)
     else
         status = store_open(&store, db, STORE_READ, &diag);
     bool table = show.format == RECORDS_TABLE;
-    if (status == STATUS_OK && !table)
-        print_records(store, show.format, &diag);
+    int rows = 0;
+    if (status == STATUS_OK)
+        status = sheet_print(
+            stdout, store, texts_find(calibrate_tables, table ? "nccl" : "nccl_records"), show.format, &rows, &diag);
+    if (status == STATUS_OK && rows == 0)
+        status = diag_input(&diag, (struct source_pos){0},
+            "the database holds no fit; make one with: flopcast calibrate fit nccl --db FILE");
     if (status == STATUS_OK && table)
-        status = print_query(store, parameters_sql, 1u << 2 | 1u << 3 | 1u << 5 | 1u << 6, &diag);
-    if (status == STATUS_OK && table) {
-        putchar('\n');
-        print_query(store, tables_sql, 1u << 0 | 1u << 3 | 1u << 4, &diag);
-        print_file(stdout, files_own(&arena, "topologies/fitted/correlations.yaml"), &diag);
-    }
+        print_correlations(files_own(&arena, "topologies/fitted/correlations.yaml"), &diag);
     store_close(store);
     arena_release(&arena);
     return cli_report(&diag);

@@ -41,7 +41,11 @@ static void take_measurements(void *member, const struct argument *argument)
 static void take_by(void *member, const struct argument *argument)
 {
     paths *list = member;
-    vec_push(list, validate_by_names[argument_name(argument, validate_by_names)]);
+    struct breakdown breakdowns[EVIDENCE_BREAKDOWNS];
+    const char *names[EVIDENCE_BREAKDOWNS + 1] = {NULL};
+    for (int i = evidence_breakdowns(breakdowns, EVIDENCE_BREAKDOWNS); i-- > 0;)
+        names[i] = breakdowns[i].name;
+    vec_push(list, names[argument_name(argument, names)]);
 }
 
 #define AT(at) .member = offsetof(struct validate_command, at)
@@ -137,8 +141,23 @@ static void print_data(FILE *out, const struct validate_table *rows, bool json)
         fputs(rows->rows.n ? "]\n" : "[]\n", out);
 }
 
-static void print(
-    const struct validate_command *command, const struct validate_table *rows, const struct sure_left_out *left)
+/* The breakdowns that are asked for; of several tables all, where none is. */
+static void print_breakdowns(
+    const struct validate_command *command, struct store *evidence, bool all, struct diag *diag)
+{
+    struct breakdown breakdowns[EVIDENCE_BREAKDOWNS];
+    int n = evidence_breakdowns(breakdowns, EVIDENCE_BREAKDOWNS);
+    for (int by = 0; by < n; by++) {
+        bool wanted = all && command->by.n == 0;
+        for (int i = 0; i < command->by.n; i++)
+            wanted |= strcmp(command->by.at[i], breakdowns[by].name) == 0;
+        if (wanted)
+            evidence_print(stdout, evidence, breakdowns[by].table, diag);
+    }
+}
+
+static void print(const struct validate_command *command, const struct validate_table *rows,
+    const struct sure_left_out *left, struct store *evidence, struct diag *diag)
 {
     bool several = rows->files.n > 1;
     if (command->format != RECORDS_TABLE) {
@@ -150,29 +169,22 @@ static void print(
         return;
     }
     if (command->open) {
-        validate_open_print(stdout, rows);
+        evidence_print(stdout, evidence, "open", diag);
         return;
     }
     if (command->rows)
-        validate_rows_print(stdout, rows);
-    validate_groups_print(stdout, rows);
-    validate_skill_print(stdout, rows);
-    validate_first_sight_print(stdout, rows);
-    validate_node_print(stdout, rows);
-    for (int by = 0; by < BY_COUNT; by++) {
-        bool wanted = several && command->by.n == 0;
-        for (int i = 0; i < command->by.n; i++)
-            wanted |= command->by.at[i] == validate_by_names[by];
-        if (wanted)
-            validate_by_print(stdout, rows, (enum validate_by)by);
-    }
+        evidence_print(stdout, evidence, "rows", diag);
+    static const char *const first[] = {"groups", "skill", "first_sight", "node"};
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+        evidence_print(stdout, evidence, first[i], diag);
+    print_breakdowns(command, evidence, several, diag);
     if (several || command->by.n > 0)
-        validate_verdicts_print(stdout, rows);
+        evidence_print(stdout, evidence, "verdicts", diag);
     validate_loss_print(stdout, rows);
     if (several)
         validate_sure_print(stdout, left);
-    validate_not_simulated_print(stdout, rows);
-    validate_made_print(stdout, rows);
+    evidence_print(stdout, evidence, "not_simulated", diag);
+    evidence_print(stdout, evidence, "made", diag);
 }
 
 /* The sources of a table, each once, after those of tables before it. */
@@ -345,9 +357,22 @@ static void warn_missing(const struct validate_table *table, const char *from, s
     }
 }
 
+static void write_page(const char *path, const struct validate_page *page, struct arena *arena, struct diag *diag)
+{
+    static const char *const files[] = {"claims", "groups", "peers"};
+    bool good = true;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        good = evidence_put_csv(page->evidence, files[i],
+                   files_own(arena, arena_printf(arena, "results/%s.csv", files[i])), diag) == STATUS_OK &&
+               good;
+    if (good)
+        validate_page_write(path, page, diag);
+}
+
 /* Where the results go that are not printed. */
 static void keep_results(const struct validate_command *command, const struct validate_table *table,
-    const struct sure_left_out *left, struct store *store, struct arena *arena, struct diag *diag)
+    const struct sure_left_out *left, struct store *evidence, struct store *store, struct arena *arena,
+    struct diag *diag)
 {
     if (command->results)
         validate_stored_write(table, command->base, command->results, diag);
@@ -360,13 +385,18 @@ static void keep_results(const struct validate_command *command, const struct va
     if (command->page && command->from && is_same_file(command->from, files_own(arena, "results/validated.csv")))
         warn_missing(table, command->from, arena, diag);
     if (command->page)
-        validate_page_write(command->page,
-            &(struct validate_page){table, left, files_own(arena, "results/claims.csv"),
-                files_own(arena, "results/groups.csv"), files_own(arena, "results/peers.csv")},
-            diag);
+        write_page(command->page, &(struct validate_page){table, left, evidence}, arena, diag);
     if (store)
         store_put_validation(
             store, table, table->files.n == 1 ? table->rows.n ? table->rows.at[0].file : "" : "results/measured", diag);
+}
+
+/* The tables of collectives that are open or contradicted. They are not simulated here: `flopcast calibrate fit nccl`
+ * prints their errors. */
+static void print_open_collectives(struct store *evidence, const char *path, struct diag *diag)
+{
+    if (evidence_put_csv(evidence, "nccl_tables", path, diag) == STATUS_OK)
+        evidence_print(stdout, evidence, "open_nccl", diag);
 }
 
 /* Not all was simulated here. */
@@ -379,6 +409,28 @@ static void report_left(const struct validate_command *command, const struct val
             "shard %d/%d: %d of %d simulations are in %s; after all shards: flopcast merge, and this command without "
             "--shard on what it made\n",
             command->shard.shard, command->shard.shards, table->n_runs - table->left, table->n_runs, command->db);
+}
+
+/* All rows have what is predicted: what it says of them, and where it goes. */
+static void answer(const struct validate_command *command, struct validate_table *table, struct store *store,
+    struct arena *arena, struct diag *diag)
+{
+    validate_first_sight(table, diag);
+    struct sure_left_out left = sure_leave_out(table, arena);
+    sure_set_intervals(table, &left);
+    if (command->predict && validate_predict(table, command->predict, command->uncommitted, diag) == STATUS_OK)
+        printf("%d prediction%s in '%s'\n", table->rows.n, plural(table->rows.n), command->predict);
+    struct store *evidence = NULL;
+    if (evidence_open(&evidence, table, diag) == STATUS_OK) {
+        if (table->rows.n == 0 && command->source)
+            refuse_source(command, arena, diag);
+        else if (!command->predict && !command->page)
+            print(command, table, &left, evidence, diag);
+        if (command->open && command->format == RECORDS_TABLE && !command->where && is_default(command))
+            print_open_collectives(evidence, files_own(arena, "results/measured/nccl_tables.csv"), diag);
+        keep_results(command, table, &left, evidence, store, arena, diag);
+    }
+    store_close(evidence);
 }
 
 static void validate(const struct validate_command *command, struct arena *arena, struct diag *diag)
@@ -403,18 +455,7 @@ static void validate(const struct validate_command *command, struct arena *arena
             validate_release(&table);
             return;
         }
-        validate_first_sight(&table, diag);
-        struct sure_left_out left = sure_leave_out(&table, arena);
-        sure_set_intervals(&table, &left);
-        if (command->predict && validate_predict(&table, command->predict, command->uncommitted, diag) == STATUS_OK)
-            printf("%d prediction%s in '%s'\n", table.rows.n, plural(table.rows.n), command->predict);
-        if (table.rows.n == 0 && command->source)
-            refuse_source(command, arena, diag);
-        else if (!command->predict && !command->page)
-            print(command, &table, &left);
-        if (command->open && command->format == RECORDS_TABLE && !command->where && is_default(command))
-            validate_open_print_nccl(stdout, files_own(arena, "results/measured/nccl_tables.csv"), diag);
-        keep_results(command, &table, &left, store, arena, diag);
+        answer(command, &table, store, arena, diag);
     }
     store_close(store);
     validate_release(&table);

@@ -2,6 +2,7 @@
 #ifndef FLOPCAST_STORE_DATABASE_H
 #define FLOPCAST_STORE_DATABASE_H
 
+#include "config/csv.h"
 #include "store/store.h"
 
 #include <sqlite3.h>
@@ -32,6 +33,12 @@ enum status database_int(struct store *store, const char *sql, int *out, struct 
 
 /* Ends the transaction that is open: commits when status is STATUS_OK, else (or when that fails) rolls back. */
 enum status database_end(struct store *store, enum status status, const char *what, struct diag *diag);
+
+/* The functions of store/sheet.h, on this connection. */
+void database_functions(struct store *store);
+
+/* A new table with the rows of a CSV, its columns of that type, an empty cell NULL. False: as sqlite3_errmsg() says. */
+bool database_fill(sqlite3 *db, const char *table, const char *type, const struct csv_table *csv);
 
 /* While many small transactions are written: SQLite's WAL mode with synchronous = NORMAL (store/run.h), where the
  * file's system can do it. Then one file again, unless another program has it open, which does this when it ends. */

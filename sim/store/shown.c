@@ -2,6 +2,7 @@
 
 #include "base/units.h"
 #include "store/database.h"
+#include "store/sheet.h"
 #include "store/where.h"
 #include "scenario/sure.h"
 
@@ -405,7 +406,7 @@ static const char reading[] = "read the results";
 static void row_names(sqlite3_stmt *statement, int n, struct store_value *values)
 {
     for (int i = 0; i < n; i++)
-        values[i] = (struct store_value){STORE_TEXT, sqlite3_column_name(statement, i)};
+        values[i] = (struct store_value){.kind = STORE_TEXT, .text = sqlite3_column_name(statement, i)};
 }
 
 static void row_values(sqlite3_stmt *statement, int n, struct store_value *values)
@@ -415,6 +416,7 @@ static void row_values(sqlite3_stmt *statement, int n, struct store_value *value
         values[i].kind = type == SQLITE_NULL                              ? STORE_NULL
                          : type == SQLITE_INTEGER || type == SQLITE_FLOAT ? STORE_NUMBER
                                                                           : STORE_TEXT;
+        values[i].number = values[i].kind == STORE_NUMBER ? sqlite3_column_double(statement, i) : 0;
         values[i].text = (const char *)sqlite3_column_text(statement, i);
     }
 }
@@ -516,6 +518,25 @@ enum status store_query(
         status = diag_input(diag, at, "SQL: more than %d columns; select fewer", MAX_COLUMNS);
     else if ((status = bind_all(store, statement, at, diag)) == STATUS_OK)
         status = step_all(store, statement, row, self, diag);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+enum status store_next(
+    struct store *store, const char **script, struct source_pos at, store_row row, void *self, struct diag *diag)
+{
+    sqlite3_stmt *statement = NULL;
+    enum status status = STATUS_OK;
+    int code = sqlite3_prepare_v2(store->db, *script, -1, &statement, script);
+    bool gives = sqlite3_column_count(statement) > 0;
+    if (code != SQLITE_OK)
+        status = diag_input(diag, at, "SQL: %s", sqlite3_errmsg(store->db));
+    else if (sqlite3_column_count(statement) > MAX_COLUMNS)
+        status = diag_input(diag, at, "SQL: more than %d columns; select fewer", MAX_COLUMNS);
+    else if (gives)
+        status = step_all(store, statement, row, self, diag);
+    else if (statement && sqlite3_step(statement) != SQLITE_DONE)
+        status = database_fail(store, reading, diag);
     sqlite3_finalize(statement);
     return status;
 }

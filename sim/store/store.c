@@ -177,6 +177,7 @@ enum status store_open(struct store **out, const char *path, enum store_mode mod
     if (sqlite3_open_v2(path, &store->db, flags, NULL) == SQLITE_OK) {
         sqlite3_extended_result_codes(store->db, 1);
         sqlite3_busy_timeout(store->db, STORE_BUSY_MS);
+        database_functions(store);
         status = set_up(store, mode, diag);
     } else if (mode == STORE_READ) {
         status = diag_io(diag, whole_file(store),

@@ -30,6 +30,7 @@ void store_close(struct store *store); /* NULL is fine */
 /* One value of a row. text: a number as SQLite prints it (15 digits), or the text. */
 struct store_value {
     enum { STORE_NULL, STORE_NUMBER, STORE_TEXT } kind;
+    double number;    /* all of its digits; 0 of a text */
     const char *text; /* NULL for STORE_NULL; borrowed during the call */
 };
 

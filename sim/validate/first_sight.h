@@ -32,15 +32,4 @@ enum status validate_predict(const struct validate_table *table, const char *pat
  * the row or was predicted with uncommitted changes is an error, at the row. */
 void validate_first_sight(struct validate_table *table, struct diag *diag);
 
-/* As validate_summarise(), of the rows that have a first-sight error: of that one, and of today's. */
-struct validate_first_sight {
-    struct validate_summary first, today;
-};
-struct validate_first_sight validate_first_sight_summarise(const struct validate_table *table,
-    bool (*wanted)(const struct validate_row *row, const void *self), const void *self);
-/* Of first sight, of the latest dates that have `least` rows and more together; files of predictions begin with theirs,
- * 2026_11_26. */
-struct validate_summary validate_first_sight_newest(const struct validate_table *table,
-    bool (*wanted)(const struct validate_row *row, const void *self), const void *self, int least);
-
 #endif

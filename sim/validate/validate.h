@@ -154,43 +154,6 @@ uint64_t validate_settings_digest(const struct csv_table *csv, int row);
 /* Warns of figures that cannot be in the unit of their column, after validate_run(). */
 void validate_check_units(const struct validate_table *table, struct diag *diag);
 
-/* What rows have in common. Errors are absolute, fractions; ratio errors in fractions of 1. */
-struct validate_summary {
-    int n_rows, n_errors, n_ratios;
-    int n_not_simulated;
-    int n_missed;                  /* a measured speed, but simulated out of memory: no error, and a wrong verdict */
-    double median, p90, mean;      /* of |error| */
-    double bias, mad;              /* median of error; median of |error - bias| */
-    int n_runs;                    /* of these errors: rows of one source that are the same run count once ... */
-    double runs_median, runs_p90;  /* ... with the error to the median of what was measured */
-    double ratio_mean, ratio_most; /* of |ratio error|; the smallest cluster of a curve does not count */
-    int n_node_ratios;             /* of these to one node */
-    double node_ratio_mean, node_ratio_median;
-    int n_memory, n_allocated, n_reserved;
-    double memory_median;                     /* of |predicted / measured - 1| of the peak */
-    double allocated_median, reserved_median; /* of each kind */
-    int fits_right, oom_right;                /* of rows of which it is published: agreed on */
-    int false_fits, false_oom, oom_wrong;     /* not: simulated to fit, simulated out of memory; both */
-    double width_median;                      /* of the intervals' widths over the predictions */
-    int n_intervals, n_covered;               /* intervals, and those that hold what was measured */
-};
-
-/* Of the rows for which wanted says so. */
-struct validate_summary validate_summarise(const struct validate_table *table,
-    bool (*wanted)(const struct validate_row *row, const void *self), const void *self);
-
-/* Skill: how much nearer predicted ratios are than those of a rule with one parameter, a loss of so much of the speed
- * with each doubling of the GPUs. The loss is found by least squares on ratios of rows that fits rest on, and the skill
- * is 1 - mean |error| / mean |error of the rule| of all other ratios: 1 is perfect, 0 no better than the rule. */
-struct validate_skill {
-    int n_fitted, n;           /* ratios that the rule is fitted to, that it is compared on; 0: nothing is known */
-    double loss_of_doubling;   /* of the rule, a fraction */
-    double mean, mean_of_rule; /* of |error|, fractions of 1 */
-};
-
-/* After validate_run(). */
-struct validate_skill validate_skill(const struct validate_table *table);
-
 /* What curves of data parallelism alone (DDP, FSDP) lose to their smallest cluster, in the mean over their ratios; rows
  * more than 2 x off do not count. std_error: of the mean of measured - predicted, sources drawn with replacement in
  * thought: the standard deviation of the sources' means over the root of their number. */

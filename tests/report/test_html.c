@@ -11,8 +11,10 @@
 static char *table(const char *name, const char *address)
 {
     struct html_rows rows = {.address = 1};
-    html_take(&rows, 2, (struct store_value[]){{STORE_TEXT, "run"}, {STORE_TEXT, "address"}});
-    html_take(&rows, 2, (struct store_value[]){{STORE_TEXT, name}, {STORE_TEXT, address}});
+    html_take(
+        &rows, 2, (struct store_value[]){{.kind = STORE_TEXT, .text = "run"}, {.kind = STORE_TEXT, .text = "address"}});
+    html_take(
+        &rows, 2, (struct store_value[]){{.kind = STORE_TEXT, .text = name}, {.kind = STORE_TEXT, .text = address}});
     char *text = NULL;
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);

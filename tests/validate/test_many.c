@@ -1,9 +1,8 @@
 /* Several tables at once: curves go through the files of a source, rows that are the same run are simulated once,
- * verdicts and robust figures by hand, classes, and results that are kept in a file and read back. */
+ * and results that are kept in a file and read back. */
 #include "../scenario/workspace.h"
 
 #include "../near.h"
-#include "validate/classes.h"
 #include "validate/first_sight.h"
 #include "validate/stored.h"
 
@@ -15,13 +14,6 @@
 #define BASE_TEXT                                                                                                      \
     "name: base\ncluster: {gpus: 8}\ntrain: {micro_batch: 1, seq_len: 128, precision: fp16_mixed}\nstrategy: ddp\n"    \
     "run: {steps: 1, warmup_steps: 0}\n"
-
-static bool any(const struct validate_row *row, const void *self)
-{
-    (void)row;
-    (void)self;
-    return true;
-}
 
 /* Two files: a, b and c of one.csv are one run measured three times, and so is x of two.csv, by another source. */
 static struct validate_table two_tables(struct diag *diag)
@@ -94,7 +86,6 @@ static void a_curve_goes_through_files(void **state)
     assert_string_equal(diag.text, "");
     const struct validate_row *rows = table.rows.at;
     static const int curves[] = {0, 0, 2, 0, 4, 2}, smallest[] = {1, 1, 2, 1, 4, 2};
-    double off[3] = {0};
     for (int i = 0; i < 6; i++) {
         assert_int_equal(rows[i].curve, curves[i]);
         assert_int_equal(rows[i].smallest, smallest[i]);
@@ -102,93 +93,7 @@ static void a_curve_goes_through_files(void **state)
     assert_near(rows[0].measured_ratio, 0.8, 1e-12);
     assert_near(rows[3].measured_ratio, 0.5, 1e-12);
     assert_near(rows[5].measured_ratio, 0.6, 1e-12);
-    for (int i = 0, n = 0; i < 6; i++)
-        if (i == 0 || i == 3 || i == 5)
-            off[n++] = fabs(rows[i].predicted_ratio - rows[i].measured_ratio);
-    struct validate_summary s = validate_summarise(&table, any, NULL);
-    assert_int_equal(s.n_ratios, 3);
-    assert_near(s.ratio_mean, (off[0] + off[1] + off[2]) / 3, 1e-12);
-    assert_int_equal(s.n_node_ratios, 2);
-    assert_near(s.node_ratio_mean, (off[0] + off[1]) / 2, 1e-12);
-    assert_near(s.node_ratio_median, (off[0] + off[1]) / 2, 1e-12); /* of two */
     validate_release(&table);
-}
-
-/* The run of a, b and c was measured at 1000, 1100 and 5000: 1100 is what it is compared with. Row a of two.csv ran and
- * is simulated out of memory: no error, but counted. */
-static void repeats_and_verdicts_count(void **state)
-{
-    (void)state;
-    struct diag diag = DIAG_INIT;
-    struct validate_table table = two_tables(&diag);
-    validate_run(&table, NULL, NULL, &diag);
-    const struct validate_row *rows = table.rows.at;
-    double speed = rows[0].predicted.tokens_per_s_per_gpu, large = rows[3].predicted.tokens_per_s_per_gpu;
-    struct validate_summary s = validate_summarise(&table, any, NULL);
-    assert_int_equal(s.n_rows, 8);
-    assert_int_equal(s.n_not_simulated, 1);
-    assert_int_equal(s.n_errors, 5);
-    assert_int_equal(s.n_missed, 1);
-    assert_int_equal(s.n_runs, 3); /* of s on 8 and 16 GPUs, of t on 8 */
-    double errors[] = {fabs(speed / 1100 - 1), fabs(large / 900 - 1), fabs(speed / 2000 - 1)};
-    double low = fmin(errors[0], fmin(errors[1], errors[2])), high = fmax(errors[0], fmax(errors[1], errors[2]));
-    assert_near(s.runs_median, errors[0] + errors[1] + errors[2] - low - high, 1e-9);
-    assert_int_equal(s.fits_right, 5);
-    assert_int_equal(s.oom_right, 1);
-    assert_int_equal(s.false_oom, 1);
-    assert_int_equal(s.false_fits, 0);
-    assert_int_equal(s.n_allocated, 1);
-    assert_near(s.allocated_median, fabs(rows[0].predicted.peak_allocated_bytes / 1e9 - 1), 1e-9);
-    assert_int_equal(s.n_reserved, 0);
-    validate_release(&table);
-}
-
-/* Errors of -10, 0, 1, 2 and 30 %: the median is 1, its distances are 11, 1, 0, 1 and 29, of which 1 is the median. */
-static void the_mad_is_that_of_the_middle(void **state)
-{
-    (void)state;
-    struct validate_table table = {0};
-    const double errors[] = {-0.1, 0, 0.01, 0.02, 0.3};
-    for (int i = 0; i < 5; i++)
-        vec_push(&table.rows, ((struct validate_row){.source = "", .same = i, .has_error = true, .error = errors[i]}));
-    struct validate_summary s = validate_summarise(&table, any, NULL);
-    assert_near(s.bias, 0.01, 1e-12);
-    assert_near(s.mad, 0.01, 1e-12);
-    assert_int_equal(s.n_runs, 5);
-    vec_free(&table.rows);
-}
-
-static void classes_come_in_their_order(void **state)
-{
-    (void)state;
-    static const struct {
-        int64_t gpus;
-        double waiting;
-        const char *gpus_class, *waiting_class;
-    } cases[] = {{1024, 0.5, "more than 512", "50 % and more"}, {8, -1, "2 to 8", "no step"}, {1, 0, "1", "under 5 %"},
-        {9, 0.05, "9 to 64", "5 to 15 %"}, {512, 0.3, "65 to 512", "30 to 50 %"},
-        {65, 0.29, "65 to 512", "15 to 30 %"}};
-    struct validate_table table = {0};
-    struct arena arena = ARENA_INIT;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct validate_row row = {.source = i % 2 ? "b" : "c",
-            .framework = "",
-            .layout = i % 2 ? "TP+DP" : "",
-            .gpus = cases[i].gpus,
-            .waiting_share = cases[i].waiting};
-        assert_string_equal(validate_class(&row, BY_GPUS), cases[i].gpus_class);
-        assert_string_equal(validate_class(&row, BY_WAITING), cases[i].waiting_class);
-        vec_push(&table.rows, row);
-    }
-    struct validate_classes gpus = validate_classes(&table, BY_GPUS, &arena);
-    static const char *const order[] = {"1", "2 to 8", "9 to 64", "65 to 512", "more than 512"};
-    assert_int_equal(gpus.n, 5);
-    for (int i = 0; i < 5; i++)
-        assert_string_equal(gpus.names[i], order[i]);
-    assert_string_equal(validate_classes(&table, BY_SOURCE, &arena).names[0], "c"); /* as they come */
-    assert_string_equal(validate_class(&table.rows.at[0], BY_FRAMEWORK), "no stack profile");
-    vec_free(&table.rows);
-    arena_release(&arena);
 }
 
 static void what_is_kept_reads_back(void **state)
@@ -348,15 +253,6 @@ static void what_was_predicted_first_is_read(void **state)
     assert_true(rows[2].first_sight_missed && !rows[0].first_sight_missed);
     assert_true(!rows[3].has_first_sight && !rows[3].first_sight_missed);
     assert_string_equal(rows[0].predicted_by, "flopcast 0.1 abc");
-    struct validate_first_sight seen = validate_first_sight_summarise(&table, any, NULL);
-    assert_int_equal(seen.first.n_errors, 2);
-    assert_near(seen.first.median, 0.3, 1e-12);
-    table.rows.at[0].first_sight_file = "predictions/2026_11_23_p.csv"; /* the newest one first, then both */
-    table.rows.at[1].first_sight_file = "predictions/2026_11_26_p.csv";
-    assert_near(validate_first_sight_newest(&table, any, NULL, 1).median, 0.5, 1e-12);
-    assert_int_equal(validate_first_sight_newest(&table, any, NULL, 1).n_errors, 1);
-    assert_int_equal(validate_first_sight_newest(&table, any, NULL, 2).n_errors, 2);
-    assert_int_equal(validate_first_sight_newest(&table, any, NULL, 9).n_errors, 2);
     validate_release(&table);
     table = (struct validate_table){0};
     write_text("seen.csv", SEEN "e,s,tiny.json,cluster.yaml,8,2,1,,p.csv\nf,s,tiny.json,cluster.yaml,8,2,1,,p.csv\n");
@@ -411,9 +307,6 @@ int main(void)
         cmocka_unit_test(predictions_are_written_once),
         cmocka_unit_test(a_run_is_simulated_once),
         cmocka_unit_test(a_curve_goes_through_files),
-        cmocka_unit_test(repeats_and_verdicts_count),
-        cmocka_unit_test(the_mad_is_that_of_the_middle),
-        cmocka_unit_test(classes_come_in_their_order),
         cmocka_unit_test(what_is_kept_reads_back),
         cmocka_unit_test(what_changed_makes_rows_stale),
         cmocka_unit_test(a_row_says_what_made_it),

@@ -67,34 +67,6 @@ static void errors_and_ratios(void **state)
     drop(loaded);
 }
 
-/* Fitted ratios of 0.98 after one doubling and 0.92 after two: least squares through 0, (1 x 0.02 + 2 x 0.08) / (1 + 4)
- * = 0.036 a doubling. Another ratio of 0.9 after two doublings: the rule says 0.928, the prediction 0.907. */
-static void skill_is_what_a_rule_of_thumb_lacks(void **state)
-{
-    (void)state;
-    struct validate_table table = {0};
-    static const struct {
-        int64_t gpus;
-        const char *fit;
-        double measured, predicted;
-    } rows[] = {
-        {8, "a.yaml", 1, 1}, {16, "a.yaml", 0.98, 0.5}, {32, "a.yaml", 0.92, 0.5}, {8, "", 1, 1}, {32, "", 0.9, 0.907}};
-    for (int i = 0; i < 5; i++)
-        vec_push(&table.rows, ((struct validate_row){.gpus = rows[i].gpus,
-                                  .used_in_fit = rows[i].fit,
-                                  .has_ratio = true,
-                                  .smallest = i < 3 ? 0 : 3,
-                                  .measured_ratio = rows[i].measured,
-                                  .predicted_ratio = rows[i].predicted}));
-    struct validate_skill skill = validate_skill(&table);
-    assert_int_equal(skill.n_fitted, 2);
-    assert_int_equal(skill.n, 1);
-    assert_near(skill.loss_of_doubling, 0.036, 1e-12);
-    assert_near(skill.mean, 0.007, 1e-12);
-    assert_near(skill.mean_of_rule, 0.028, 1e-12);
-    vec_free(&table.rows);
-}
-
 /* The model alone on one GPU is the smallest row of a DDP curve that has none of DDP there (batch 4), else it is in no
  * curve's way (batch 2: a). */
 static void a_model_alone_begins_a_curve(void **state)
@@ -178,131 +150,6 @@ static void figures_in_another_unit_are_reported(void **state)
     assert_non_null(strstr(reported, "runs.csv:4:1: warning: peak_allocated_bytes is "));
     assert_int_equal(loaded->diag.n_errors, 0);
     drop(loaded);
-}
-
-static bool all(const struct validate_row *row, const void *self)
-{
-    (void)self;
-    return row->status != VALIDATE_NOT_SIMULATED;
-}
-
-static void a_summary_counts_what_can_be_compared(void **state)
-{
-    (void)state;
-    struct loaded_table *loaded = load(HEAD "a,s,tiny.json,cluster.yaml,8,2,1,1000,,no,,\n"
-                                            "b,s,tiny.json,cluster.yaml,16,2,1,2000,,no,,\n"
-                                            "c,s,tiny.json,cluster.yaml,8,2,2,0,,Y,,\n"
-                                            "d,s,tiny.json,cluster.yaml,8,2,4,5,,no,,cannot be run\n");
-    assert_true(loaded->ok);
-    validate_run(&loaded->table, NULL, NULL, &loaded->diag);
-    const struct validate_row *rows = loaded->table.rows.at;
-    struct validate_summary s = validate_summarise(&loaded->table, all, NULL);
-    assert_int_equal(s.n_rows, 3);
-    assert_int_equal(s.n_errors, 2);
-    assert_near(s.median, (rows[0].error + rows[1].error) / 2, 1e-9); /* both are positive: thousands of tokens/s */
-    assert_near(s.mean, s.median, 1e-9);
-    assert_int_equal(s.n_ratios, 1);
-    assert_near(s.ratio_mean, 2 - rows[1].predicted_ratio, 1e-9);
-    assert_int_equal(s.false_fits, 1); /* c is said to run out of memory, which it does not */
-    assert_int_equal(s.fits_right, 2);
-    assert_int_equal(s.false_oom + s.oom_right, 0);
-    assert_int_equal(rows[3].status, VALIDATE_NOT_SIMULATED);
-    assert_string_equal(rows[3].reason, "cannot be run");
-    drop(loaded);
-}
-
-static bool of_source(const struct validate_row *row, const void *self)
-{
-    return strcmp(row->source, self) == 0;
-}
-
-/* Eleven rows off by 0 to 10 %, from 8 % on downwards, and one of another source. Of 11 in order the 6th is the median
- * and the 10th the 90th percentile: 5 and 9 %; with their signs three are below 0 and the 6th is 2 %. */
-static void a_summary_by_hand(void **state)
-{
-    (void)state;
-    enum { N = 12 };
-    struct validate_table table = {0};
-    struct validate_row row = {.source = "s", .status = VALIDATE_OK, .has_error = true};
-    for (int i = 0; i < N; i++) {
-        row.error = (i < 8 ? 0.01 : -0.01) * i;
-        vec_push(&table.rows, row);
-    }
-    struct validate_row *rows = table.rows.at;
-    rows[N - 1].source = "another";
-    /* Measured and predicted ratios; where both are 1 it is a curve's smallest row. Off by 0.05, 0.1, 0.02. */
-    const double measured[] = {1, 0.9, 0.8, 1}, predicted[] = {1, 0.95, 0.7, 0.98};
-    for (int i = 0; i < 4; i++) {
-        rows[i].has_ratio = true;
-        rows[i].measured_ratio = measured[i];
-        rows[i].predicted_ratio = predicted[i];
-    }
-    for (int i = 0; i < 6; i++) {
-        rows[i].interval.known = i < 5;
-        rows[i].interval.covers = i >= 2; /* three that are known */
-    }
-    /* Peaks of 10 bytes, predicted 20 % too low, 10 and 30 % too high; a fourth is not known. */
-    const double peaks[] = {8, 11, 13, 0};
-    for (int i = 0; i < 4; i++) {
-        rows[i].measured_peak_bytes = 10;
-        rows[i].predicted_peak_bytes = peaks[i];
-    }
-    /* Out of memory as measured, not as measured, and measured though it ran; one that did not run says nothing. */
-    rows[7].status = rows[8].status = VALIDATE_OOM;
-    rows[7].measured_oom = rows[9].measured_oom = true;
-    rows[10].status = VALIDATE_NOT_SIMULATED;
-    for (int i = 5; i < 11;
-         i++) /* two that fit, one that does not, one too many and one too few; one was not simulated */
-        rows[i].has_verdict = true;
-    for (int i = 0; i < 5; i++) { /* 10, 20, ... 50 % wide */
-        rows[i].predicted.tokens_per_s_per_gpu = 2;
-        rows[i].interval.low = 2 - 0.1 * (i + 1);
-        rows[i].interval.high = 2 + 0.1 * (i + 1);
-    }
-    /* The second row's curve begins on one whole node; the others' in a part of one, and on two. */
-    rows[0].node_gpus = 8, rows[0].gpus = 8;
-    rows[2].smallest = 4, rows[4].node_gpus = 1, rows[4].gpus = 1;
-    rows[3].smallest = 5, rows[5].node_gpus = 8, rows[5].gpus = 16;
-    /* Runs that were repeated: rows 0 and 6, 1 and 7, ... 4 and 10, and row 5 alone. */
-    for (int i = 0; i < N; i++)
-        rows[i].same = i % 6;
-    /* Allocated off by 10, reserved by 40 %. */
-    rows[1].measured.peak_allocated_bytes = rows[2].measured.peak_reserved_bytes = 10;
-    rows[1].predicted.peak_allocated_bytes = 9, rows[2].predicted.peak_reserved_bytes = 14;
-    struct validate_summary s = validate_summarise(&table, of_source, "s");
-    assert_int_equal(s.fits_right, 2);
-    assert_int_equal(s.oom_right, 1);
-    assert_int_equal(s.false_oom, 1);
-    assert_int_equal(s.false_fits, 1);
-    assert_int_equal(s.n_not_simulated, 1);
-    assert_near(s.width_median, 0.3, 1e-12);
-    assert_int_equal(s.n_node_ratios, 1);
-    assert_near(s.node_ratio_median, 0.05, 1e-12);
-    assert_near(s.node_ratio_mean, 0.05, 1e-12);
-    /* measured over predicted of a pair is the mean of both: of 0 and 6 % 2 / (1 + 1 / 1.06) - 1 = 2.91 % and so on */
-    assert_int_equal(s.n_runs, 6);
-    double three = 1 - 2 / (1 / 1.03 + 1 / 0.91), four = 1 - 2 / (1 / 1.04 + 1 / 0.9),
-           one = 2 / (1 / 1.01 + 1 / 1.07) - 1;
-    assert_near(s.runs_median, (three + four) / 2, 1e-12);
-    assert_near(s.runs_p90, (one + 0.05) / 2, 1e-12);
-    assert_int_equal(s.n_allocated, 1);
-    assert_near(s.allocated_median, 0.1, 1e-12);
-    assert_near(s.reserved_median, 0.4, 1e-12);
-    assert_near(s.mad, 0.03, 1e-12); /* from 2 %: 0 1 1 2 2 3 4 5 10 11 12 */
-    assert_int_equal(s.n_rows, 11);
-    assert_int_equal(s.n_errors, 11);
-    assert_near(s.median, 0.05, 1e-12);
-    assert_near(s.p90, 0.09, 1e-12);
-    assert_near(s.mean, 0.05, 1e-12);
-    assert_near(s.bias, 0.02, 1e-12);
-    assert_int_equal(s.n_ratios, 3);
-    assert_near(s.ratio_mean, 0.17 / 3, 1e-12);
-    assert_near(s.ratio_most, 0.1, 1e-12);
-    assert_int_equal(s.n_intervals, 5);
-    assert_int_equal(s.n_covered, 3);
-    assert_int_equal(s.n_memory, 3);
-    assert_near(s.memory_median, 0.2, 1e-12);
-    vec_free(&table.rows);
 }
 
 /* A user's table may say more than is asked. */
@@ -423,13 +270,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_and_ratios),
-        cmocka_unit_test(skill_is_what_a_rule_of_thumb_lacks),
         cmocka_unit_test(a_model_alone_begins_a_curve),
         cmocka_unit_test(no_is_no_fit),
         cmocka_unit_test(a_fit_is_a_file),
         cmocka_unit_test(figures_in_another_unit_are_reported),
-        cmocka_unit_test(a_summary_counts_what_can_be_compared),
-        cmocka_unit_test(a_summary_by_hand),
         cmocka_unit_test(a_column_of_ones_own_is_warned_of),
         cmocka_unit_test(mistakes),
         cmocka_unit_test(a_row_is_named_for_the_base),
