@@ -49,7 +49,18 @@ typedef enum status apply_setting(
 enum status rules_visit(struct configuration *config, struct config_node mapping, const char *file, const char *but,
     apply_setting *apply, void *self, struct diag *diag);
 
-/* named.c: flopcast's model of what others call so, "Qwen/Qwen3-8B", "qwen3_8B.yaml"; NULL: it has none. The setting
+/* named.c: what others call models of ours (scenarios/huggingface/called.yaml), in the order of the file:
+ * "llama3.1-8b", "meta-llama/Llama-3.1-8B"; of torchtitan "torchtitan/llama3/8B". Free with vec_free(). */
+struct called_so {
+    const char *ours, *theirs;
+};
+struct called {
+    VEC(struct called_so) list;
+};
+#define CALLED_TORCHTITAN "torchtitan/"
+struct called called_load(struct arena *arena);
+
+/* Flopcast's model of what others call so, "Qwen/Qwen3-8B", "qwen3_8B.yaml"; NULL: it has none. The setting
  * that names it becomes it, or it is missing. And the blocks of the model that is put; 0: not known. */
 const char *model_called(struct configuration *config, const char *theirs);
 void put_called(struct configuration *config, const char *theirs, struct configuration_setting *from);

@@ -118,48 +118,49 @@ static struct configuration_setting *either(struct configuration *config, const 
     return setting ? setting : setting_find(config, before);
 }
 
-/* torchtitan/models/<name>: the flavors that scenarios/models has. */
-static const struct {
-    const char *name, *flavor, *model;
-} known_models[] = {{"llama3", "8B", "llama3.1-8b"}, {"llama3", "70B", "llama3.1-70b"},
-    {"llama3", "405B", "llama3.1-405b"}, {"llama2", "7B", "llama2-7b"}, {"llama2", "13B", "llama2-13b"},
-    {"llama2", "70B", "llama2-70b"}, {"deepseek_v3", "16B", "deepseek-v2-lite"}, {"deepseek_v3", "236B", "deepseek-v2"},
-    {"deepseek_v3", "671B", "deepseek-v3"}, {"qwen3", "0.6B", "qwen3-0.6b"}, {"qwen3", "1.7B", "qwen3-1.7b"},
-    {"qwen3", "4B", "qwen3-4b"}, {"qwen3", "8B", "qwen3-8b"}, {"qwen3", "14B", "qwen3-14b"},
-    {"qwen3", "32B", "qwen3-32b"}, {"qwen3", "30B-A3B", "qwen3-30b-a3b"}, {"qwen3", "235B-A22B", "qwen3-235b-a22b"}};
-
-static void refuse_model(struct configuration *config, const struct configuration_setting *name,
-    const struct configuration_setting *flavor, struct diag *diag)
+/* torchtitan/models/<name>: whether it is this one, which experiments call by a longer name (llama3_simple_fsdp); then
+ * its length, and the flavor behind. */
+static size_t is_of_name(const struct called_so *so, const char *name, const char **flavor)
 {
-    const char *known = "";
-    for (size_t i = 0; i < sizeof known_models / sizeof *known_models; i++)
-        if (strcmp(known_models[i].name, name->value) == 0)
-            known = arena_printf(config->arena, "%s%s%s", known, *known ? ", " : "", known_models[i].flavor);
+    size_t before = strlen(CALLED_TORCHTITAN), n = strcspn(so->theirs + before, "/");
+    if (strncmp(so->theirs, CALLED_TORCHTITAN, before) != 0 || strncmp(name, so->theirs + before, n) != 0 ||
+        (name[n] && !strchr("_.", name[n])))
+        return 0;
+    *flavor = so->theirs + before + n + 1;
+    return n;
+}
+
+static void refuse_model(const struct configuration_setting *name, const struct configuration_setting *flavor,
+    const char *known, struct diag *diag)
+{
     diag_input(diag, flavor->value_at,
         "flopcast has no model for torchtitan's %s %s%s%s; --model NAME takes another, or a Hugging Face config.json",
         name->value, flavor->value, *known ? "; of its flavors it has " : "", known);
 }
 
-/* The flavor says the size; experiments call the same models by longer names (llama3_simple_fsdp). */
+/* The flavor says the size. */
 static void finish_model(struct configuration *config, struct diag *diag)
 {
     struct configuration_setting *name = setting_find(config, "model.name");
     struct configuration_setting *flavor = setting_find(config, "model.flavor");
     if (put_find(config, "model") || !name || !flavor)
         return;
-    const char *model = NULL;
+    struct called called = called_load(config->arena);
+    const char *model = NULL, *known = "";
     size_t longest = 0;
-    for (size_t i = 0; i < sizeof known_models / sizeof *known_models; i++) {
-        size_t n = strlen(known_models[i].name);
-        char behind = strncmp(name->value, known_models[i].name, n) == 0 ? name->value[n] : 'x';
-        if ((behind == '\0' || behind == '_' || behind == '.') && strcmp(known_models[i].flavor, flavor->value) == 0 &&
-            n > longest) {
-            model = known_models[i].model;
+    for (int i = 0; i < called.list.n; i++) {
+        const char *size = NULL;
+        size_t n = is_of_name(&called.list.at[i], name->value, &size);
+        if (n > 0 && name->value[n] == '\0')
+            known = arena_printf(config->arena, "%s%s%s", known, *known ? ", " : "", size);
+        if (n > longest && strcmp(size, flavor->value) == 0) {
+            model = called.list.at[i].ours;
             longest = n;
         }
     }
+    vec_free(&called.list);
     if (!model) {
-        refuse_model(config, name, flavor, diag);
+        refuse_model(name, flavor, known, diag);
         return;
     }
     put_setting(config, "model", model, flavor);
