@@ -3,7 +3,6 @@
  * framework's own settings: Megatron's as keys of its namespace, torchtitan's as its sections. ${NAME:default} is what
  * the environment may say otherwise. The defaults of pre_trainer.yaml are recalled. */
 #include "exchange/megatron.h"
-#include "exchange/torchtitan.h"
 #include "model/model.h"
 
 #include <stdlib.h>
