@@ -231,8 +231,10 @@ static void finish_experts(struct configuration *config, struct diag *diag)
     setting_aside(sms, "of expert parallelism");
     if (balanced && strcmp(balanced->value, "false") == 0)
         assume(config, "model.backend.fake_balanced_gate: the router's loads are simulated balanced; "
-                       "train.expert_imbalance says otherwise");
-    setting_aside(balanced, "loads are balanced, unless train.expert_imbalance says otherwise");
+                       "train.expert_routing=learned has those of a trained one");
+    if (balanced && strcmp(balanced->value, "true") == 0)
+        put_setting(config, "train.expert_routing", "balanced", balanced);
+    setting_aside(balanced, "loads are balanced, unless train.expert_routing says otherwise");
 }
 
 static void finish_precision(struct configuration *config)

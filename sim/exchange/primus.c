@@ -54,7 +54,7 @@ static const struct rule torchtitan_own[] = {
         "true false"},
     {"primus_turbo.*", RULE_SLIGHT, NULL, TURBO},
     {"training.mock_data training.debug_moe_force_load_balance debug.moe_force_load_balance", RULE_ASIDE, NULL,
-        "data; loads are balanced unless train.expert_imbalance says otherwise"},
+        "data; loads are balanced unless train.expert_routing says otherwise"},
 };
 #define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
 
