@@ -325,12 +325,28 @@ static bool is_quiet(const struct scenario_set *set)
     return true;
 }
 
+/* What a balanced router leaves out, which real ones are not. */
+static void print_routing(FILE *out, const struct view *view)
+{
+    const struct scenario_point *point = &view->set->points[0];
+    const struct strategy_options *options = &point->options.strategy;
+    const struct model_moe *moe = &point->model.shape.moe;
+    bool balanced = !strategy_draws_experts(options) && !(options->train.expert_imbalance > 1);
+    if (view->set->n_points > 1 || moe->experts == 0 || options->parallelism.model.expert < 2 || !balanced)
+        return;
+    struct model_workload workload = strategy_workload(options, &point->model);
+    words_paragraph(out, arena_printf(view->arena,
+                             "routing is balanced, as benchmarks force it; with a trained router the busiest GPU's "
+                             "experts have about %.1f times as many tokens: --set train.expert_routing=learned",
+                             model_learned_load(&workload, moe->experts, moe->per_token)));
+}
+
 void view_answer(FILE *out, struct view *view)
 {
     struct curve *curves = xcalloc((size_t)view->set->n_points, sizeof *curves);
     int n = find_curves(curves, view), lines = count_lines(view, curves, n), best = fastest(view);
     if (view->set->n_points == 1)
-        words_paragraph(out, said(view, 0));
+        words_paragraph(out, said(view, 0)), print_routing(out, view);
     else if (lines > MOST_CURVES)
         print_range(out, view, curves, n);
     else if (lines > 0)

@@ -54,7 +54,8 @@ static const struct command_option options[] = {
     {"gpus", "N", "The number of GPUs, in place of what the files say", OPTION_COUNT, AT(given.gpus), .most = 1 << 24},
     SETTING(struct import, "seq-len", "T", "train.seq_len", "Tokens of a sequence"),
     SETTING(struct import, "micro-batch", "B", "train.micro_batch", "Sequences on a GPU at once"),
-    {"stack", "NAME", "The stack profile, in place of the one that is assumed", OPTION_TEXT, AT(given.stack)},
+    {"stack", "NAME", "The stack profile, in place of the one that is assumed; none: of none", OPTION_TEXT,
+        AT(given.stack)},
     {"set", "KEY=VALUE", "A setting of the scenario, as of flopcast run", OPTION_SET, AT(overrides)},
     {"force", NULL,
         "Take the scenario although settings are not understood that may change speed or memory, and a config.json of "

@@ -456,6 +456,11 @@ static const struct command_option options[] = {
     MEASURED_OPTION(struct tune_command),
     {"format", "FORMAT", "table (default), or csv or json: every candidate", OPTION_NAME, AT(format),
         .names = records_format_names},
+    {"emit", "TRAINER",
+        "torchtitan, megatron or automodel: write the best that this trainer can run as its own options, which "
+        "`flopcast scenario import` reads back as the same job",
+        OPTION_TAKE, AT(emit), .take = tune_emit_take},
+    {"out", "FILE", "Where --emit writes (default: stdout, and the answer to stderr)", OPTION_TEXT, AT(out)},
     {0},
 };
 
@@ -529,6 +534,8 @@ static void check(void *self, struct argp_state *state)
     const struct tune_command *command = self;
     if (command->shard.shards > 0 && !command->db)
         argp_error(state, "--shard is for --db PATH, where the part is kept; each shard has its own database");
+    if (command->out && command->emit == CONFIGURATION_FORMAT_COUNT)
+        argp_error(state, "--out is where --emit TRAINER writes; `flopcast tune ... >FILE` keeps the answer");
 }
 
 static void load(struct tune *tune, struct tune_command *command, struct scenario_set *set, struct diag *diag)
@@ -590,7 +597,10 @@ int cmd_tune(int argc, char **argv)
             "Columns: batch: sequences of a micro-batch; accum: micro-batches a step; no noise: TFLOPS with GPUs alike "
             "and no jitter; 90 %: how sure the speed is."};
     struct sure sure = {0};
-    struct tune_command command = {.top = 10, .sure = &sure, .options = {.max_batch = 64, .max_simulations = 1000}};
+    struct tune_command command = {.top = 10,
+        .sure = &sure,
+        .emit = CONFIGURATION_FORMAT_COUNT,
+        .options = {.max_batch = 64, .max_simulations = 1000}};
     command_line_parse(&line, argc, argv, &command);
     bool table = command.format == RECORDS_TABLE;
     struct diag diag = DIAG_INIT;
@@ -606,8 +616,11 @@ int cmd_tune(int argc, char **argv)
     tune_watch_end(watch);
     if (diag.worst == STATUS_OK && tune.left > 0)
         report_left(&command, &tune);
+    FILE *out = command.emit < CONFIGURATION_FORMAT_COUNT && !command.out ? stderr : stdout;
     if (whole)
-        (table ? tune_print_table : tune_print_records)(stdout, &command, &set, &tune, &command.arena);
+        (table ? tune_print_table : tune_print_records)(out, &command, &set, &tune, &command.arena);
+    if (whole)
+        tune_emit(&command, &tune, &diag);
     crew_end(command.crew);
     sure_end(&sure);
     vec_free(&command.own.list);

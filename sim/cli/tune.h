@@ -6,12 +6,15 @@
 #include "cli/own_runs.h"
 #include "cli/price.h"
 #include "cli/records.h"
+#include "exchange/configuration.h"
 #include "study/tune.h"
 
 #include <stdio.h>
 
 struct tune_command {
     const char *file, *db;
+    const char *out;      /* --out: of what --emit writes; NULL: stdout, and the table is on stderr */
+    int emit;             /* --emit: enum configuration_format; CONFIGURATION_FORMAT_COUNT: not given */
     const char *strategy; /* --strategy: "all", or one of strategy_names; NULL: not given */
     bool is_model;        /* file is a model, no scenario */
     struct shard shard;
@@ -40,6 +43,10 @@ void tune_print_held(FILE *out, const struct tune_command *command, const struct
 
 /* "tp 4, cp 2, pp 4, vp 10, micro-batch 1, checkpointing none", or "FULL_SHARD, micro-batch 1, ..." */
 void tune_name(FILE *out, const struct tune_candidate *candidate);
+
+/* tune_emit.c: the best that a trainer has options for, as its file (exchange/emit.h). Nothing without --emit. */
+void tune_emit_take(void *emit, const struct argument *argument); /* --emit */
+void tune_emit(const struct tune_command *command, const struct tune *tune, struct diag *diag);
 
 /* ---- tune_layout.c ---- */
 

@@ -9,7 +9,7 @@
 #define PIPE DIST "pipeline."
 #define BACK "model.backend."
 #define STEP "step_scheduler."
-static const struct rule rules[] = {
+const struct rule automodel_rules[] = {
     {DIST "strategy", RULE_WORDS, "strategy", "fsdp2=fsdp fsdp=fsdp ddp=ddp"},
     {DIST "tp_size", RULE_INT, "parallelism.tensor", NULL},
     {DIST "cp_size", RULE_INT, "parallelism.context", NULL},
@@ -17,9 +17,9 @@ static const struct rule rules[] = {
     {DIST "ep_size", RULE_INT, "parallelism.expert", NULL},
     {DIST "dp_size", RULE_ASIDE, NULL, "the ranks that are left"},
     {DIST "dp_replicate_size", RULE_HELD, NULL, "1 none None null"},
-    {DIST "sequence_parallel", RULE_FACT, NULL, "true false"},
+    {DIST "sequence_parallel", RULE_MADE, "parallelism.sequence", "true false"},
     {DIST "activation_checkpointing", RULE_WORDS, "train.activation_checkpointing", "true=full false=none"},
-    {DIST "enable_async_tensor_parallel", RULE_FACT, NULL, "true false"},
+    {DIST "enable_async_tensor_parallel", RULE_MADE, "parallelism.tensor_overlap", "true false"},
     {DIST "enable_compile", RULE_WORDS, "train.fusion", "true=inductor false=eager"},
     {DIST "defer_fsdp_grad_sync", RULE_WORDS, "fsdp.no_sync", "true=true false=false"},
     {DIST "enable_fsdp2_prefetch", RULE_SLIGHT, NULL, "FSDP2's own prefetch, of the next block, is simulated"},
@@ -32,11 +32,11 @@ static const struct rule rules[] = {
     {PIPE "pp_schedule", RULE_WORDS, "parallelism.schedule",
         "interleaved1f1b=1F1B Interleaved1F1B=1F1B 1f1b=1F1B 1F1B=1F1B gpipe=GPipe GPipe=GPipe "
         "zbvzerobubble=ZBVZeroBubble dualpipev=DualPipeV"},
-    {PIPE "pp_microbatch_size pp_batch_size", RULE_FACT, NULL, NULL},
-    {PIPE "layers_per_stage", RULE_FACT, NULL, NULL},
-    {PIPE "round_virtual_stages_to_pp_multiple", RULE_FACT, NULL, "up down"},
+    {PIPE "pp_microbatch_size pp_batch_size", RULE_MADE, "train.micro_batch", NULL},
+    {PIPE "layers_per_stage", RULE_MADE, "parallelism.virtual", NULL},
+    {PIPE "round_virtual_stages_to_pp_multiple", RULE_MADE, "parallelism.virtual", "up down"},
     {PIPE "scale_grads_in_schedule " PIPE "patch_* " PIPE "dtype", RULE_ASIDE, NULL, "of how stages are cut out"},
-    {STEP "local_batch_size", RULE_FACT, NULL, NULL},
+    {STEP "local_batch_size", RULE_MADE, "train.micro_batch train.device_batch", NULL},
     {STEP "global_batch_size", RULE_INT, "train.global_batch", NULL},
     {STEP "*", RULE_ASIDE, NULL, "of the run's length, saving and evaluation"},
     {"dataset.seq_len dataset.seq_length packed_sequence.packed_sequence_size", RULE_INT, "train.seq_len", NULL},
@@ -62,8 +62,9 @@ static const struct rule rules[] = {
     {BACK "rms_norm", RULE_FACT, NULL, "te torch torch_fp32 quack"},
     {BACK "rope " BACK "rope_fusion", RULE_FACT, NULL, "true false te torch quack"},
     {BACK "experts", RULE_WORDS, "train.expert_kernels", "gmm=grouped torch_mm=grouped te=grouped torch=loop"},
-    {BACK "dispatcher", RULE_FACT, NULL, "deepep hybridep torch"},
-    {BACK "dispatcher_num_sms", RULE_FACT, NULL, NULL},
+    {BACK "dispatcher", RULE_MADE, "train.moe_token_dispatcher_type train.moe_flex_dispatcher_backend",
+        "deepep hybridep torch"},
+    {BACK "dispatcher_num_sms", RULE_MADE, "train.moe_deepep_num_sms train.moe_hybridep_num_sms", NULL},
     {BACK "fake_balanced_gate", RULE_FACT, NULL, "true false"},
     {BACK "compile_attn", RULE_SLIGHT, NULL,
         "what torch.compile fuses around attention is simulated as separate kernels"},
@@ -87,21 +88,22 @@ static const struct rule rules[] = {
     {"fp8.*", RULE_SLIGHT, NULL, "torchao's defaults are simulated"},
     {"compile.enabled", RULE_WORDS, "train.fusion", "true=inductor false=eager"},
     {"compile.*", RULE_ASIDE, NULL, "of torch.compile"},
-    {"loss_fn._target_", RULE_FACT, NULL, NULL},
+    {"loss_fn._target_", RULE_MADE, "train.cross_entropy",
+        "~ nemo_automodel.components.loss.linear_ce.FusedLinearCrossEntropy"},
     {"loss_fn.fp32_upcast", RULE_FACT, NULL, "true false"},
     {"loss_fn.*", RULE_ASIDE, NULL, "values of the loss"},
-    {"optimizer._target_", RULE_FACT, NULL, NULL},
-    {"optimizer.foreach optimizer.fused", RULE_FACT, NULL, "true false"},
+    {"optimizer._target_", RULE_MADE, "train.optimizer", "~ torch.optim.AdamW torch.optim.Adam torch.optim.SGD"},
+    {"optimizer.foreach optimizer.fused", RULE_MADE, "train.optimizer_impl", "true false"},
     {"optimizer.* lr_scheduler.* clip_grad_norm.*", RULE_ASIDE, NULL, "the update's values"},
-    {"benchmark.num_nodes ci.nodes", RULE_FACT, NULL, NULL},
+    {"benchmark.num_nodes ci.nodes", RULE_MADE, "cluster.gpus", NULL},
     {"benchmark.* ci.* wandb.* mlflow.* profiling.* checkpoint.* rng.* dist_env.* seed recipe logging.*", RULE_ASIDE,
         NULL, "names, logging and saving"},
 };
-enum { N_RULES = sizeof rules / sizeof *rules };
+const int automodel_n_rules = sizeof automodel_rules / sizeof *automodel_rules;
 
 enum status automodel_read(struct configuration *config, const char *path, struct diag *diag)
 {
-    return rules_apply_file(config, path, rules, N_RULES, diag);
+    return rules_apply_file(config, path, automodel_rules, automodel_n_rules, diag);
 }
 
 static void finish_model(struct configuration *config)
@@ -229,8 +231,10 @@ static void finish_experts(struct configuration *config, struct diag *diag)
     setting_aside(sms, "of expert parallelism");
     if (balanced && strcmp(balanced->value, "false") == 0)
         assume(config, "model.backend.fake_balanced_gate: the router's loads are simulated balanced; "
-                       "train.expert_imbalance says otherwise");
-    setting_aside(balanced, "loads are balanced, unless train.expert_imbalance says otherwise");
+                       "train.expert_routing=learned has those of a trained one");
+    if (balanced && strcmp(balanced->value, "true") == 0)
+        put_setting(config, "train.expert_routing", "balanced", balanced);
+    setting_aside(balanced, "loads are balanced, unless train.expert_routing says otherwise");
 }
 
 static void finish_precision(struct configuration *config)

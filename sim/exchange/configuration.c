@@ -54,12 +54,55 @@ static enum configuration_format owner_of(const char *path)
     return format;
 }
 
+enum status configuration_say(
+    struct configuration *out, const char *key, const char *value, struct source_pos at, struct diag *diag)
+{
+    struct scenario scratch = scenario_default();
+    struct config_doc *doc = NULL;
+    key = scenario_key_path(key, out->arena);
+    enum status status = config_parse(&doc, at.file, value, strlen(value), diag);
+    if (status == STATUS_OK) {
+        config_set_origin(doc, ORIGIN_COMMAND_LINE);
+        status = config_assign(key, at, config_root(doc), &scenario_table, &scratch, out->arena, NULL, diag);
+    }
+    config_free(doc);
+    const char *from = arena_printf(out->arena, "%s:%d:%d # flopcast", at.file, at.line, at.column);
+    vec_push(&out->said, ((struct configuration_said){key, value, from}));
+    return status;
+}
+
+/* The comments that say a setting. */
+static enum status read_comments(struct configuration *out, const char *path, struct diag *diag)
+{
+    static const char before[] = "# flopcast: ";
+    char *text = NULL;
+    size_t n = 0;
+    struct source_pos at = {path, 1, 1};
+    enum status status = config_read_file(&text, &n, FILES_ANY, path, diag);
+    for (const char *line = text; status == STATUS_OK && line; at.line++) {
+        size_t length = strcspn(line, "\r\n"), key = strcspn(line, "=\r\n");
+        bool says = strncmp(line, before, strlen(before)) == 0;
+        if (says && (key == length || key <= strlen(before)))
+            status = diag_input(diag, at, "'# flopcast:' says a setting of a scenario, as KEY=VALUE");
+        else if (says)
+            status = configuration_say(out,
+                arena_printf(out->arena, "%.*s", (int)(key - strlen(before)), line + strlen(before)),
+                arena_printf(out->arena, "%.*s", (int)(length - key - 1), line + key + 1), at, diag);
+        line = strchr(line + length, '\n');
+        line = line ? line + 1 : NULL;
+    }
+    free(text);
+    return status;
+}
+
 enum status configuration_read(
     struct configuration *out, const char *path, enum configuration_format format, struct diag *diag)
 {
     format = format == CONFIGURATION_ACCELERATE ? owner_of(path) : format;
     out->has[format] = true;
-    return readers[format](out, arena_strdup(out->arena, path), diag);
+    path = arena_strdup(out->arena, path);
+    enum status status = readers[format](out, path, diag);
+    return status == STATUS_OK ? read_comments(out, path, diag) : status;
 }
 
 /* ---- settings ---- */
@@ -118,10 +161,10 @@ const char *number_text(struct configuration *config, int64_t number)
     return arena_printf(config->arena, "%lld", (long long)number);
 }
 
-/* What the user says holds, whatever the files do. */
+/* What is said beside the trainer's own settings holds, whatever these do. */
 static bool is_given(const struct configuration_put *put)
 {
-    return put->from && strncmp(put->from, "--", 2) == 0;
+    return put->by != PUT_FILES;
 }
 
 static const struct configuration_put *found(const struct configuration_put *list, int n, const char *key)
@@ -139,7 +182,7 @@ static void put(struct configuration *config, bool model, struct configuration_p
     for (int i = 0; i < (model ? config->model.n : config->puts.n); i++) {
         struct configuration_put *at = model ? &config->model.at[i] : &config->puts.at[i];
         if (strcmp(at->path, put.path) == 0) {
-            if (!is_given(at) || is_given(&put))
+            if (put.by >= at->by)
                 *at = put;
             return;
         }
@@ -155,19 +198,24 @@ static const char *origin_of(struct configuration *config, const struct configur
     return arena_printf(config->arena, "%s:%d:%d %s", from->at.file, from->at.line, from->at.column, from->name);
 }
 
+static const char *who_says(const struct configuration_put *put)
+{
+    return put->by == PUT_GIVEN ? "the command line says it" : "a comment '# flopcast:' says it";
+}
+
 static void put_from(
     struct configuration *config, bool model, const char *key, const char *text, struct configuration_setting *from)
 {
     const struct configuration_put *before = model ? NULL : found(config->puts.at, config->puts.n, key);
     if (before && is_given(before)) {
-        setting_aside(from, "the command line says it");
+        setting_aside(from, who_says(before));
         return;
     }
     const char *words = arena_printf(config->arena, "%s: %s", key, text);
     from->words =
         from->fate == FATE_TAKEN && from->words ? arena_printf(config->arena, "%s, %s", from->words, words) : words;
     from->fate = FATE_TAKEN;
-    put(config, model, (struct configuration_put){key, text, origin_of(config, from)});
+    put(config, model, (struct configuration_put){key, text, origin_of(config, from), PUT_FILES});
 }
 
 void put_setting(struct configuration *config, const char *key, const char *text, struct configuration_setting *from)
@@ -180,7 +228,7 @@ void put_model(struct configuration *config, const char *key, const char *text, 
     if (from)
         put_from(config, true, key, text, from);
     else
-        put(config, true, (struct configuration_put){key, text, NULL});
+        put(config, true, (struct configuration_put){key, text, NULL, PUT_FILES});
 }
 
 void put_assumed(struct configuration *config, const char *key, const char *text, const char *why)
@@ -188,7 +236,7 @@ void put_assumed(struct configuration *config, const char *key, const char *text
     const struct configuration_put *before = found(config->puts.at, config->puts.n, key);
     if (before && is_given(before))
         return;
-    put(config, false, (struct configuration_put){key, text, NULL});
+    put(config, false, (struct configuration_put){key, text, NULL, PUT_FILES});
     if (why)
         vec_push(&config->assumptions, arena_printf(config->arena, "%s: %s, %s", key, text, why));
 }
@@ -251,7 +299,7 @@ static void put_model_open(struct configuration *config, const struct configurat
 static void put_given(struct configuration *config, const char *key, const char *text, const char *option)
 {
     if (text)
-        put(config, false, (struct configuration_put){key, text, option});
+        put(config, false, (struct configuration_put){key, text, option, PUT_GIVEN});
 }
 
 static void check_gpus(struct configuration *config, const struct configuration_given *given)
@@ -270,6 +318,10 @@ static void put_all_given(struct configuration *config, const struct configurati
 {
     char gpus[32];
     snprintf(gpus, sizeof gpus, "%d", given->gpus);
+    for (int i = 0; i < config->said.n; i++)
+        put(config, false,
+            (struct configuration_put){
+                config->said.at[i].key, config->said.at[i].value, config->said.at[i].from, PUT_COMMENT});
     put_given(config, "name", given->name, NULL);
     put_given(config, "model", given->model, "--model");
     put_given(config, "cluster.topology", given->topology, "--topology");
@@ -295,7 +347,7 @@ static void close_open(struct configuration *config, struct configuration_settin
     if (put) {
         setting->fate = FATE_ASIDE;
         setting->words = arena_printf(
-            config->arena, "%s is %s%s", key, put->text, is_given(put) ? ", as the command line says" : "");
+            config->arena, "%s is %s%s", key, put->text, put->by == PUT_GIVEN ? ", as the command line says" : "");
         return;
     }
     if (strcmp(key, "model") == 0)
@@ -320,7 +372,7 @@ static void close_settings(struct configuration *config)
         if (setting->fate == FATE_OPEN)
             close_open(config, setting);
         else if (put && is_given(put) && (setting->fate == FATE_NOT_UNDERSTOOD || is_overruled(setting)))
-            setting->fate = FATE_ASIDE, setting->words = "the command line says it";
+            setting->fate = FATE_ASIDE, setting->words = who_says(put);
         if (setting->fate == FATE_NOT_UNDERSTOOD)
             assume(config, arena_printf(config->arena, "not understood: %s%s%s%s%s%s", setting->name,
                                setting->bare ? "" : " = ", setting->value, setting->words ? " (" : "",
@@ -353,6 +405,9 @@ enum status configuration_finish(
         if (config->has[f])
             finish[f](config, diag);
     close_settings(config);
+    const char *stack = put_find(config, "stack");
+    if (stack && strcmp(stack, "none") == 0)
+        put_remove(config, "stack");
     if (!configuration_has_model(config))
         missing(config, "model", "--model NAME"); /* unless a name that is not known says more */
     missing(config, "cluster.topology", "--topology NAME");
@@ -397,6 +452,7 @@ void configuration_free(struct configuration *config)
 {
     vec_free(&config->settings);
     vec_free(&config->puts);
+    vec_free(&config->said);
     vec_free(&config->model);
     vec_free(&config->assumptions);
     vec_free(&config->missing);
@@ -420,7 +476,7 @@ static void put_words(FILE *out, const char *text)
 static void put_line(FILE *out, int depth, const char *key, const struct configuration_put *put, bool quoted)
 {
     fprintf(out, "%*s%s: ", 2 * depth, "", key);
-    bool yaml = put->from && strcmp(put->from, "--set") == 0 && *put->text == '"'; /* as --set takes it */
+    bool yaml = is_given(put) && *put->text == '"'; /* as --set takes it */
     if (quoted && !yaml)
         json_write_string(out, put->text);
     else
@@ -445,9 +501,12 @@ static void put_section(
         for (int i = 0; i < config->puts.n; i++) {
             const struct configuration_put *put = &config->puts.at[i];
             bool below = strncmp(put->path, path, n) == 0 && put->path[n] == '.';
-            if (field->type == FIELD_SECTION && below && !begun) {
+            if ((field->type == FIELD_SECTION || field->type == FIELD_OVERRIDES) && below && !begun) {
                 fprintf(out, "%*s%s:\n", 2 * depth, "", field->key);
                 put_section(out, config, field->section, path, depth + 1);
+                begun = true;
+            } else if (field->type == FIELD_OVERRIDES && !*field->key && !begun) { /* its keys stand beside this one */
+                put_section(out, config, field->section, prefix, depth);
                 begun = true;
             } else if (strcmp(put->path, path) == 0 && field->type != FIELD_SECTION) {
                 put_line(out, depth, field->key, put, field->type == FIELD_STRING || field->type == FIELD_PATH);

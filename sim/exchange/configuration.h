@@ -11,6 +11,9 @@
  *   automodel   NeMo AutoModel's recipes in YAML
  *   primus      Primus' YAML (AMD) of Megatron-LM and torchtitan
  *
+ * A comment "# flopcast: KEY=VALUE" at the beginning of a line is a setting of the scenario, which holds over the
+ * file's own (exchange/emit.h writes such for what a trainer has no option for); the command line holds over both.
+ *
  * A variable with a default, ${NAME:-8192}, has it. A model that is named is flopcast's of that name, or is missing, by
  * its name.
  *
@@ -63,7 +66,14 @@ struct configuration_setting {
 /* A setting of the scenario, or of the model that is written beside it, by its path and as YAML. */
 struct configuration_put {
     const char *path, *text;
-    const char *from; /* "ds_config.json:3:5 train_batch_size" */
+    const char *from;                              /* "ds_config.json:3:5 train_batch_size" */
+    enum { PUT_FILES, PUT_COMMENT, PUT_GIVEN } by; /* of a path the highest holds */
+};
+
+/* What the trainer has no option for, in a comment of its file that begins a line: "# flopcast: KEY=VALUE". */
+struct configuration_said {
+    const char *key, *value;
+    const char *from; /* "llama.toml:2:1 # flopcast" */
 };
 
 /* What the user adds to the files; NULL, 0: nothing. */
@@ -81,8 +91,9 @@ struct configuration {
     bool has[CONFIGURATION_FORMAT_COUNT];
     VEC(struct configuration_setting) settings;
     VEC(struct configuration_put) puts, model; /* each path once */
-    VEC(const char *) assumptions;             /* sentences */
-    VEC(const char *) missing;                 /* what neither the files nor the user gave: "cluster.gpus: --gpus N" */
+    VEC(struct configuration_said) said;
+    VEC(const char *) assumptions; /* sentences */
+    VEC(const char *) missing;     /* what neither the files nor the user gave: "cluster.gpus: --gpus N" */
 };
 
 /* By the file's ending, .json, .yaml or .yml, .toml; all else is megatron. YAML that has the keys of automodel or

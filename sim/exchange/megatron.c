@@ -205,8 +205,9 @@ const struct rule megatron_rules[] = {
     {"--moe-extended-tp --moe-upcycling-*", RULE_REFUSED, NULL,
         "experts as --expert-tensor-parallel-size cuts them are simulated"},
     {"--moe-aux-loss-coeff --moe-z-loss-coeff --moe-router-load-balancing-type --moe-router-bias-update-rate "
-     "--moe-input-jitter-eps --moe-token-drop-policy --moe-per-layer-logging --moe-router-force-load-balancing",
-        RULE_ASIDE, NULL, "the router's values; loads are balanced unless train.expert_imbalance says otherwise"},
+     "--moe-input-jitter-eps --moe-token-drop-policy --moe-per-layer-logging",
+        RULE_ASIDE, NULL, "the router's values; loads are balanced unless train.expert_routing says otherwise"},
+    {"--moe-router-force-load-balancing", RULE_SET, "train.expert_routing", "balanced"},
     /* DeepSpeed. */
     {"--merge-file", RULE_FACT, NULL, NULL},
     {"--deepspeed --deepspeed-config", RULE_FACT, NULL, NULL},

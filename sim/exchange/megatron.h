@@ -5,9 +5,6 @@
 #include "exchange/rules.h"
 #include "exchange/shell.h"
 
-extern const struct rule megatron_rules[]; /* megatron.c */
-extern const int megatron_n_rules;
-
 /* megatron_launch.c: an option of a launcher, a scheduler's head or the environment has its fate, or is kept for what
  * follows; false: it is the program's. */
 bool megatron_launcher(

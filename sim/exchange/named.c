@@ -7,25 +7,6 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Names that differ by more than signs and what stands behind, as bare() leaves them. Of one shape: what a model of
- * ours is called otherwise. */
-static const struct {
-    const char *theirs, *ours;
-} aliases[] = {
-    {"llama3.370b", "llama3.1-70b"}, /* Llama 3.3's config.json has 3.1's shape */
-    {"llama370b", "llama3.1-70b"},   /* so has Llama 3's */
-    {"llama38b", "llama3.1-8b"}, {"metallama38b", "llama3.1-8b"}, {"metallama370b", "llama3.1-70b"},
-    {"metallama3.18b", "llama3.1-8b"}, {"metallama3.170b", "llama3.1-70b"}, {"metallama3.1405b", "llama3.1-405b"},
-    {"llama417b16e", "llama4-scout"}, {"llama417bx16e", "llama4-scout"}, {"llama4scout17b16e", "llama4-scout"},
-    {"llama417b128e", "llama4-maverick"}, {"llama417bx128e", "llama4-maverick"},
-    {"llama4maverick17b128e", "llama4-maverick"},
-    {"deepseekv316b", "deepseek-v2-lite"}, /* torchtitan's flavors of deepseek_v3 */
-    {"deepseekv3236b", "deepseek-v2"}, {"deepseekv3671b", "deepseek-v3"}, {"deepseekr1", "deepseek-v3"},
-    {"deepseekv3.1", "deepseek-v3"}, {"grok1", "grok1-314b"}, {"kimik2.5", "kimi-k2"}, /* its decoder */
-    {"glm4.6", "glm-4.5"}, {"glm4.7", "glm-4.5"},             /* Glm4MoeForCausalLM of GLM-4.5's shape */
-    {"glm5.1", "glm-5"}, {"qwen3535ba3b", "qwen3.5-35b-a3b"}, /* qwen3_5_35B_A3B */
-};
-
 /* Lower case, without folder, signs between parts, and what says only how it was trained or stored. */
 static const char *bare(const char *name, struct arena *arena)
 {
@@ -47,12 +28,33 @@ static const char *bare(const char *name, struct arena *arena)
     return strncmp(text, "nvidia", strlen("nvidia")) == 0 ? text + strlen("nvidia") : text;
 }
 
+struct called called_load(struct arena *arena)
+{
+    struct called all = {0};
+    struct config_doc *doc = NULL;
+    struct diag diag = DIAG_INIT;
+    enum status status = config_load(&doc, files_own(arena, "scenarios/huggingface/called.yaml"), &diag);
+    BUG_IF(status != STATUS_OK, "%s", diag.text);
+    struct config_node root = config_root(doc);
+    for (int i = 0; i < config_count(root); i++)
+        for (int k = 0; k < config_count(config_item(root, i)); k++)
+            vec_push(&all.list, ((struct called_so){arena_strdup(arena, config_text(config_key(root, i))),
+                                    arena_strdup(arena, config_text(config_item(config_item(root, i), k)))}));
+    config_free(doc);
+    return all;
+}
+
 const char *model_called(struct configuration *config, const char *theirs)
 {
     const char *name = bare(theirs, config->arena), *found = NULL;
-    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
-        if (strcmp(aliases[i].theirs, name) == 0)
-            return aliases[i].ours;
+    struct called called = called_load(config->arena);
+    for (int i = 0; i < called.list.n && !found; i++) {
+        const struct called_so *so = &called.list.at[i];
+        bool flavor = strncmp(so->theirs, CALLED_TORCHTITAN, strlen(CALLED_TORCHTITAN)) == 0;
+        if (!flavor && strcmp(bare(so->theirs, config->arena), name) == 0)
+            found = so->ours;
+    }
+    vec_free(&called.list);
     struct files_names all = files_names(config->arena, FILES_MODELS);
     for (int i = 0; i < all.list.n && !found && *name; i++)
         if (strcmp(bare(all.list.at[i].name, config->arena), name) == 0)

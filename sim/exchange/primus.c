@@ -3,7 +3,6 @@
  * framework's own settings: Megatron's as keys of its namespace, torchtitan's as its sections. ${NAME:default} is what
  * the environment may say otherwise. The defaults of pre_trainer.yaml are recalled. */
 #include "exchange/megatron.h"
-#include "exchange/torchtitan.h"
 #include "model/model.h"
 
 #include <stdlib.h>
@@ -55,7 +54,7 @@ static const struct rule torchtitan_own[] = {
         "true false"},
     {"primus_turbo.*", RULE_SLIGHT, NULL, TURBO},
     {"training.mock_data training.debug_moe_force_load_balance debug.moe_force_load_balance", RULE_ASIDE, NULL,
-        "data; loads are balanced unless train.expert_imbalance says otherwise"},
+        "data; loads are balanced unless train.expert_routing says otherwise"},
 };
 #define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
 

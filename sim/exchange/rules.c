@@ -32,6 +32,23 @@ static const char *translate(const char *words, const char *value, struct arena 
     return NULL;
 }
 
+const char *rules_word(const char **at, struct arena *arena)
+{
+    *at += strspn(*at, " ~");
+    size_t n = strcspn(*at, " ");
+    const char *word = n > 0 ? arena_printf(arena, "%.*s", (int)n, *at) : NULL;
+    *at += n;
+    return word;
+}
+
+const char *rules_theirs(const char *words, const char *ours, struct arena *arena)
+{
+    for (const char *word; (word = rules_word(&words, arena));)
+        if (strcmp(word + strcspn(word, "=") + 1, ours) == 0)
+            return arena_printf(arena, "%.*s", (int)strcspn(word, "="), word);
+    return NULL;
+}
+
 /* The left sides of "theirs=ours theirs=ours". */
 static const char *theirs(const char *words, struct arena *arena)
 {
@@ -166,7 +183,7 @@ static void take_untouched(struct configuration *config, const struct rule *rule
 
 static void take_fact(struct configuration *config, const struct rule *rule, struct configuration_setting *setting)
 {
-    if (rule->words && !listed(rule->words, setting->value))
+    if (rule->words && *rule->words != '~' && !listed(rule->words, setting->value))
         setting_refuse(setting, arena_printf(config->arena, "known are: %s", rule->words));
 }
 
@@ -187,7 +204,9 @@ enum status rules_apply(struct configuration *config, const struct rule *rules, 
     const struct rule *rule = rules_find(rules, n, setting->name);
     if (!rule)
         return STATUS_OK;
-    setting->key = rule->kind == RULE_MODEL || rule->kind == RULE_SHAPE ? "model" : rule->key;
+    setting->key = rule->kind == RULE_MODEL || rule->kind == RULE_SHAPE ? "model"
+                   : rule->kind == RULE_MADE                            ? NULL
+                                                                        : rule->key;
     if (is_open(setting, rule)) {
         setting->fate = FATE_OPEN;
         setting->words = setting->unset
@@ -215,6 +234,7 @@ enum status rules_apply(struct configuration *config, const struct rule *rules, 
         break;
     case RULE_SHAPE:
     case RULE_FACT:
+    case RULE_MADE:
         take_fact(config, rule, setting);
         break;
     case RULE_HELD:

@@ -14,6 +14,8 @@ enum rule_kind {
     RULE_SHAPE,   /* of the model: kept for the framework's finish function, unless --model says it; words as below */
     RULE_FACT,    /* kept for the framework's finish function, which says its fate; it must be one of a list of words,
                      where words is not NULL */
+    RULE_MADE,    /* the same: the finish function makes the settings of it that key lists, with blanks between. A list
+                     that begins with '~' names values that are written (exchange/emit.h), others can be, too */
     RULE_HELD,    /* flopcast has it as words says; anything else is not understood */
     RULE_ASIDE,   /* changes neither speed nor memory: words is why */
     RULE_SLIGHT,  /* changes them a little, which is not simulated: words is how, an assumption of the scenario, with
@@ -32,6 +34,11 @@ struct rule {
 /* The rule of a name; NULL: there is none. */
 const struct rule *rules_find(const struct rule *rules, int n, const char *name);
 
+/* A table's words one by one: the next of them, in the arena; NULL: there is none more. */
+const char *rules_word(const char **at, struct arena *arena);
+/* What a value of ours is called by "theirs=ours theirs=ours"; NULL: nothing. */
+const char *rules_theirs(const char *words, const char *ours, struct arena *arena);
+
 /* Applies the table to a setting. Names that are in no rule are not understood. */
 enum status rules_apply(struct configuration *config, const struct rule *rules, int n,
     struct configuration_setting *setting, struct diag *diag);
@@ -49,7 +56,18 @@ typedef enum status apply_setting(
 enum status rules_visit(struct configuration *config, struct config_node mapping, const char *file, const char *but,
     apply_setting *apply, void *self, struct diag *diag);
 
-/* named.c: flopcast's model of what others call so, "Qwen/Qwen3-8B", "qwen3_8B.yaml"; NULL: it has none. The setting
+/* named.c: what others call models of ours (scenarios/huggingface/called.yaml), in the order of the file:
+ * "llama3.1-8b", "meta-llama/Llama-3.1-8B"; of torchtitan "torchtitan/llama3/8B". Free with vec_free(). */
+struct called_so {
+    const char *ours, *theirs;
+};
+struct called {
+    VEC(struct called_so) list;
+};
+#define CALLED_TORCHTITAN "torchtitan/"
+struct called called_load(struct arena *arena);
+
+/* Flopcast's model of what others call so, "Qwen/Qwen3-8B", "qwen3_8B.yaml"; NULL: it has none. The setting
  * that names it becomes it, or it is missing. And the blocks of the model that is put; 0: not known. */
 const char *model_called(struct configuration *config, const char *theirs);
 void put_called(struct configuration *config, const char *theirs, struct configuration_setting *from);
@@ -67,6 +85,10 @@ void assume(struct configuration *config, const char *sentence);
 bool value_is_off(const char *value);
 /* A whole number of at most 2^53, or otherwise. A value that is none is reported. */
 int64_t setting_int(struct configuration *config, const char *name, int64_t otherwise, struct diag *diag);
+
+/* A setting of the scenario that is said beside those of the trainer; *at names the file. Key and value are checked. */
+enum status configuration_say(
+    struct configuration *out, const char *key, const char *value, struct source_pos at, struct diag *diag);
 
 /* The key becomes text, because of a setting, which is then taken; NULL: because of what `why` says. */
 void put_setting(struct configuration *config, const char *key, const char *text, struct configuration_setting *from);
@@ -90,6 +112,9 @@ int64_t model_width(struct configuration *config);
 int64_t model_ranks(const struct configuration *config);
 
 const char *number_text(struct configuration *config, int64_t number);
+
+extern const struct rule megatron_rules[], torchtitan_rules[], automodel_rules[];
+extern const int megatron_n_rules, torchtitan_n_rules, automodel_n_rules;
 
 /* One file a framework: its table, and what follows from several settings. */
 enum status deepspeed_read(struct configuration *config, const char *path, struct diag *diag);

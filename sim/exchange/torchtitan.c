@@ -1,6 +1,6 @@
 /* torchtitan's configuration: torchtitan/config/job_config.py; where names have moved, also those of 2024
  * (torchtitan/config_manager.py). */
-#include "exchange/torchtitan.h"
+#include "exchange/rules.h"
 #include "exchange/toml.h"
 
 #include <ctype.h>
@@ -11,22 +11,23 @@
 #define LINEAR "quantize.linear.float8."
 const struct rule torchtitan_rules[] = {
     {"model.name model.flavor", RULE_SHAPE, NULL, NULL},
-    {"model.converters", RULE_FACT, NULL, NULL},
+    {"model.converters", RULE_MADE, "train.precision", "~ [float8]"},
     {"model.norm_type", RULE_FACT, NULL, "rmsnorm fused_rmsnorm compiled_rmsnorm"},
-    {"training.local_batch_size training.batch_size", RULE_FACT, NULL, NULL},
-    {"training.global_batch_size", RULE_FACT, NULL, NULL},
+    {"training.local_batch_size training.batch_size", RULE_MADE, "train.micro_batch train.device_batch", NULL},
+    {"training.global_batch_size", RULE_MADE, "train.global_batch train.device_batch", NULL},
     {"training.seq_len", RULE_INT, "train.seq_len", NULL},
-    {"training.max_norm", RULE_FACT, NULL, NULL},
+    {"training.max_norm", RULE_MADE, "train.clip_grad_norm", "~ 1.0 0"},
     {"training.compile compile.enable", RULE_WORDS, "train.fusion", "true=inductor false=eager"},
-    {"training.mixed_precision_param", RULE_FACT, NULL, DTYPES},
+    {"training.mixed_precision_param", RULE_MADE, "train.precision", DTYPES},
     {"training.mixed_precision_reduce", RULE_WORDS, "fsdp.reduce_dtype", "float32=fp32 bfloat16=bf16"},
     {"training.dtype", RULE_HELD, NULL, "float32"},
     {"training.enable_cpu_offload", RULE_BOOL, "fsdp.cpu_offload", NULL},
     {"training.fp8_linear", RULE_FACT, NULL, NULL},
     {"training.data_parallel_type", RULE_FACT, NULL, "fsdp ddp"},
-    {"parallelism.data_parallel_replicate_degree training.data_parallel_replicate_degree", RULE_FACT, NULL, NULL},
+    {"parallelism.data_parallel_replicate_degree training.data_parallel_replicate_degree", RULE_MADE,
+        "fsdp.sharding_strategy", NULL},
     {"parallelism.data_parallel_shard_degree training.data_parallel_shard_degree training.data_parallel_degree",
-        RULE_FACT, NULL, NULL},
+        RULE_MADE, "fsdp.sharding_group_size cluster.gpus", NULL},
     {"training.fsdp_reshard_after_forward parallelism.fsdp_reshard_after_forward", RULE_WORDS,
         "fsdp.reshard_after_forward", "default=default always=always never=never"},
     {"parallelism.tensor_parallel_degree training.tensor_parallel_degree", RULE_INT, "parallelism.tensor", NULL},
@@ -40,9 +41,10 @@ const struct rule torchtitan_rules[] = {
         "parallelism.context_kind", "allgather=all_gather alltoall=p2p"}, /* of a ring's keys and values */
     {"parallelism.pipeline_parallel_degree experimental.pipeline_parallel_degree training.pipeline_parallel_degree",
         RULE_INT, "parallelism.pipeline", NULL},
-    {"parallelism.pipeline_parallel_schedule experimental.pipeline_parallel_schedule", RULE_FACT, NULL,
+    {"parallelism.pipeline_parallel_schedule experimental.pipeline_parallel_schedule", RULE_MADE,
+        "parallelism.schedule parallelism.virtual",
         "1F1B 1f1b GPipe gpipe Interleaved1F1B interleaved_1f1b ZBVZeroBubble DualPipeV"},
-    {"parallelism.pipeline_parallel_microbatch_size", RULE_FACT, NULL, NULL},
+    {"parallelism.pipeline_parallel_microbatch_size", RULE_MADE, "train.micro_batch", NULL},
     {"parallelism.pipeline_parallel_split_points experimental.pipeline_parallel_split_points "
      "parallelism.module_fqns_per_model_part parallelism.pipeline_parallel_layers_per_stage "
      "experimental.pipeline_parallel_microbatches parallelism.pipeline_parallel_schedule_csv",
@@ -51,7 +53,7 @@ const struct rule torchtitan_rules[] = {
         RULE_SLIGHT, NULL, "the ends of a pipeline are weighed as torchtitan's default does"},
     {"parallelism.expert_parallel_degree", RULE_INT, "parallelism.expert", NULL},
     {"parallelism.expert_tensor_parallel_degree", RULE_INT, "parallelism.expert_tensor", NULL},
-    {"activation_checkpoint.mode", RULE_FACT, NULL, "none full selective"},
+    {"activation_checkpoint.mode", RULE_MADE, "train.activation_checkpointing", "none full selective"},
     {"activation_checkpoint.selective_ac_option activation_checkpoint.selective_ac_type", RULE_FACT, NULL, NULL},
     {"activation_checkpoint.memory_budget activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns "
      "activation_checkpoint.early_stop activation_checkpoint.preserve_rng_state "
@@ -64,8 +66,9 @@ const struct rule torchtitan_rules[] = {
     {"optimizer.*", RULE_ASIDE, NULL, "of the update's value"},
     {"lr_scheduler.*", RULE_ASIDE, NULL, "learning rate"},
     {"float8.enable_float8_linear", RULE_FACT, NULL, "true false"},
-    {"float8.enable_fsdp_float8_all_gather " LINEAR "enable_fsdp_float8_all_gather", RULE_FACT, NULL, "true false"},
-    {"float8.recipe_name " LINEAR "recipe_name", RULE_FACT, NULL, "tensorwise rowwise"},
+    {"float8.enable_fsdp_float8_all_gather " LINEAR "enable_fsdp_float8_all_gather", RULE_MADE,
+        "fsdp.float8_all_gather", "true false"},
+    {"float8.recipe_name " LINEAR "recipe_name", RULE_MADE, "train.fp8_recipe", "tensorwise rowwise"},
     {"float8.precompute_float8_dynamic_scale_for_fsdp " LINEAR "precompute_float8_dynamic_scale_for_fsdp", RULE_ASIDE,
         NULL, "scales"},
     {"float8.force_recompute_fp8_weight_in_bwd " LINEAR "force_recompute_fp8_weight_in_bwd", RULE_ASIDE, NULL,
@@ -118,48 +121,49 @@ static struct configuration_setting *either(struct configuration *config, const 
     return setting ? setting : setting_find(config, before);
 }
 
-/* torchtitan/models/<name>: the flavors that scenarios/models has. */
-static const struct {
-    const char *name, *flavor, *model;
-} known_models[] = {{"llama3", "8B", "llama3.1-8b"}, {"llama3", "70B", "llama3.1-70b"},
-    {"llama3", "405B", "llama3.1-405b"}, {"llama2", "7B", "llama2-7b"}, {"llama2", "13B", "llama2-13b"},
-    {"llama2", "70B", "llama2-70b"}, {"deepseek_v3", "16B", "deepseek-v2-lite"}, {"deepseek_v3", "236B", "deepseek-v2"},
-    {"deepseek_v3", "671B", "deepseek-v3"}, {"qwen3", "0.6B", "qwen3-0.6b"}, {"qwen3", "1.7B", "qwen3-1.7b"},
-    {"qwen3", "4B", "qwen3-4b"}, {"qwen3", "8B", "qwen3-8b"}, {"qwen3", "14B", "qwen3-14b"},
-    {"qwen3", "32B", "qwen3-32b"}, {"qwen3", "30B-A3B", "qwen3-30b-a3b"}, {"qwen3", "235B-A22B", "qwen3-235b-a22b"}};
-
-static void refuse_model(struct configuration *config, const struct configuration_setting *name,
-    const struct configuration_setting *flavor, struct diag *diag)
+/* torchtitan/models/<name>: whether it is this one, which experiments call by a longer name (llama3_simple_fsdp); then
+ * its length, and the flavor behind. */
+static size_t is_of_name(const struct called_so *so, const char *name, const char **flavor)
 {
-    const char *known = "";
-    for (size_t i = 0; i < sizeof known_models / sizeof *known_models; i++)
-        if (strcmp(known_models[i].name, name->value) == 0)
-            known = arena_printf(config->arena, "%s%s%s", known, *known ? ", " : "", known_models[i].flavor);
+    size_t before = strlen(CALLED_TORCHTITAN), n = strcspn(so->theirs + before, "/");
+    if (strncmp(so->theirs, CALLED_TORCHTITAN, before) != 0 || strncmp(name, so->theirs + before, n) != 0 ||
+        (name[n] && !strchr("_.", name[n])))
+        return 0;
+    *flavor = so->theirs + before + n + 1;
+    return n;
+}
+
+static void refuse_model(const struct configuration_setting *name, const struct configuration_setting *flavor,
+    const char *known, struct diag *diag)
+{
     diag_input(diag, flavor->value_at,
         "flopcast has no model for torchtitan's %s %s%s%s; --model NAME takes another, or a Hugging Face config.json",
         name->value, flavor->value, *known ? "; of its flavors it has " : "", known);
 }
 
-/* The flavor says the size; experiments call the same models by longer names (llama3_simple_fsdp). */
+/* The flavor says the size. */
 static void finish_model(struct configuration *config, struct diag *diag)
 {
     struct configuration_setting *name = setting_find(config, "model.name");
     struct configuration_setting *flavor = setting_find(config, "model.flavor");
     if (put_find(config, "model") || !name || !flavor)
         return;
-    const char *model = NULL;
+    struct called called = called_load(config->arena);
+    const char *model = NULL, *known = "";
     size_t longest = 0;
-    for (size_t i = 0; i < sizeof known_models / sizeof *known_models; i++) {
-        size_t n = strlen(known_models[i].name);
-        char behind = strncmp(name->value, known_models[i].name, n) == 0 ? name->value[n] : 'x';
-        if ((behind == '\0' || behind == '_' || behind == '.') && strcmp(known_models[i].flavor, flavor->value) == 0 &&
-            n > longest) {
-            model = known_models[i].model;
+    for (int i = 0; i < called.list.n; i++) {
+        const char *size = NULL;
+        size_t n = is_of_name(&called.list.at[i], name->value, &size);
+        if (n > 0 && name->value[n] == '\0')
+            known = arena_printf(config->arena, "%s%s%s", known, *known ? ", " : "", size);
+        if (n > longest && strcmp(size, flavor->value) == 0) {
+            model = called.list.at[i].ours;
             longest = n;
         }
     }
+    vec_free(&called.list);
     if (!model) {
-        refuse_model(config, name, flavor, diag);
+        refuse_model(name, flavor, known, diag);
         return;
     }
     put_setting(config, "model", model, flavor);

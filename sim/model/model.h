@@ -407,6 +407,31 @@ bool model_turns_fp8(const struct model_workload *workload);
 bool model_keeps_fp8(
     const struct model *model, const struct model_workload *workload, const struct model_tensor *tensor);
 
+/* Who gets how many tokens: experts alike, as benchmarks force them to be (Megatron-LM's
+ * --moe-router-force-load-balancing, AutoModel's fake_balanced_gate), or as a router that is trained has them. */
+enum expert_routing { ROUTING_BALANCED, ROUTING_LEARNED, ROUTING_COUNT };
+extern const char *const expert_routing_names[ROUTING_COUNT + 1]; /* "balanced", "learned" */
+
+/* Log-standard deviation of the experts' shares with a learned router, for expert_spread. Of T tokens, which a group of
+ * ranks routes at once, each to k of E experts, an expert's share has the relative variance
+ *
+ *   V = exp(s^2) - 1 + (E/k - 1) / T
+ *
+ * the first part as popular experts stay so, the second as tokens choose independently (multinomial). s: 0.4, assumed,
+ * between two measured ones (both recalled): 0.25 of all tokens of a validation set, by the greatest of 64 experts, 0.5
+ * to 0.7 above the mean, with a loss that balances them (Wang et al., arXiv 2408.15664, MaxVio_global of table 2, over
+ * the 2.39 standard deviations that the greatest of 64 is); 0.6 and more of a step, by 64 GB200 that reached 14.7 % MFU
+ * with the learned router and 32.4 with forced balance (marin-community/marin issue 7668), as its busiest GPU then has
+ * at least 2.2 times the mean. Times or over 1.6: one standard error. Ignored: what a loss, a bias or a z-loss does to
+ * s, by their coefficients; that tokens of a text are alike; training's first steps, which are worse. */
+double model_learned_spread(const struct model_workload *workload, int64_t experts, int64_t per_token);
+
+/* What the busiest of R ranks of n experts then has over the mean, expected: exp(z u - u^2 / 2), where u^2 = ln(1 + V
+ * (1
+ * - 1/R) / n) and z is the expected greatest of R normal draws (base/rng.h): sums of log-normal shares as log-normal
+ * ones (Fenton 1960). */
+double model_learned_load(const struct model_workload *workload, int64_t experts, int64_t per_token);
+
 /* Rows of the busiest rank's experts over the mean of ranks, of a block (from 0 on): as expert_imbalance says, or of
  * shares that are log-normal and independent from expert to expert, the sum over a rank's experts, the most of the
  * ranks. For all micro-batches alike: experts that are popular stay so. */

@@ -31,8 +31,9 @@
  *
  * Balance: experts of a rank get equal numbers of rows. With expert_imbalance a rank's experts get that multiple of the
  * mean rank's rows; the message of an exchange grows as much, for all to all wait for their busiest. FLOP of the model
- * count T k rows. expert_spread draws the multiple, block by block. An expert takes at most expert_capacity times its
- * mean of a rank's tokens. pad_to_capacity: just as many, so that no numbers of rows are exchanged or waited for.
+ * count T k rows. expert_spread draws the multiple, block by block; each block's busiest rank is the one that is
+ * modelled, in memory too, where no rank is the busiest of all. An expert takes at most expert_capacity times its mean
+ * of a rank's tokens. pad_to_capacity: just as many, so that no numbers of rows are exchanged or waited for.
  *
  * Assumed: the router multiplies in the storage format (moe_router_dtype none; transformers takes FP32 for DeepSeek),
  * its scores are FP32. aux_loss: the loss that balances experts. Ignored: other such losses, the sort of indices, the
@@ -248,6 +249,33 @@ double model_expert_load(const struct model_workload *workload, int64_t experts,
     return most / all * (double)ranks;
 }
 
+const char *const expert_routing_names[ROUTING_COUNT + 1] = {
+    [ROUTING_BALANCED] = "balanced", [ROUTING_LEARNED] = "learned"};
+
+static const double LEARNED_SPREAD = 0.4;
+
+static double learned_variance(const struct model_workload *workload, int64_t experts, int64_t per_token)
+{
+    const struct model_parallel *parallel = &workload->parallel;
+    double cut = (double)(model_context_ranks(parallel) * model_tensor_ranks(parallel));
+    double tokens =
+        (double)workload->micro_batch * (double)workload->seq_len * (double)model_expert_ranks(parallel) / cut;
+    return expm1(LEARNED_SPREAD * LEARNED_SPREAD) + ((double)experts / (double)per_token - 1) / fmax(tokens, 1);
+}
+
+double model_learned_spread(const struct model_workload *workload, int64_t experts, int64_t per_token)
+{
+    return sqrt(log1p(learned_variance(workload, experts, per_token)));
+}
+
+double model_learned_load(const struct model_workload *workload, int64_t experts, int64_t per_token)
+{
+    int ranks = (int)model_expert_ranks(&workload->parallel);
+    double of_rank = learned_variance(workload, experts, per_token) / (double)(experts / ranks);
+    double spread = sqrt(log1p(of_rank * (1 - 1.0 / ranks)));
+    return exp(rng_normal_score(ranks - 1, ranks) * spread - spread * spread / 2);
+}
+
 /* ---- transformers' loop ---- */
 
 static int one_expert(const struct moe_pass *p, int x, int64_t expert)
@@ -456,6 +484,15 @@ static int flex(struct moe_pass *p, int dense_probs)
 
 /* ---- all of it ---- */
 
+/* The share of rows within a capacity: of log-normal shares X, of mean 1, the mean of the lesser of X and capacity. */
+static double kept_of(double capacity, double spread)
+{
+    if (!(spread > 0))
+        return fmin(1, capacity);
+    double at = log(capacity) / spread;
+    return (erfc(-(at - spread / 2) / M_SQRT2) + capacity * erfc((at + spread / 2) / M_SQRT2)) / 2;
+}
+
 /* Rows that the experts of a rank get, the busiest where they are not balanced, and those that it sends. */
 static void count_rows(struct moe_pass *p)
 {
@@ -466,7 +503,7 @@ static void count_rows(struct moe_pass *p)
     factor = factor < 1 ? 1 : factor > most ? most : factor;
     if (w->expert_capacity > 0) {
         factor = fmin(factor, w->expert_capacity);
-        kept = fmin(1, w->expert_capacity);
+        kept = kept_of(w->expert_capacity, p->ep > 1 ? w->expert_spread : 0);
     }
     p->sent = round_up(kept * rows);
     p->rows = round_up(factor * rows) * p->etp;

@@ -124,6 +124,11 @@ static const struct config_field train_fields[] = {
     {TRAIN("moe_token_dispatcher_type", FIELD_ENUM, moe_token_dispatcher_type,
          "expert parallelism: how tokens come to their experts, as in Megatron-LM"),
         .names = token_dispatcher_names},
+    {TRAIN("expert_routing", FIELD_ENUM, expert_routing,
+         "expert parallelism: balanced, as benchmarks force it, or learned: loads of experts are drawn, block by "
+         "block, "
+         "as a trained router has them, unless expert_imbalance or expert_spread says otherwise"),
+        .names = expert_routing_names},
     {TRAIN("expert_imbalance", FIELD_NUMBER, expert_imbalance,
          "expert parallelism: tokens of the busiest GPU's experts over the mean; 1: balanced"),
         .min = 1, .max = MAX_IMBALANCE},

@@ -66,6 +66,11 @@ static bool may_be_imbalanced(const struct scenario_point *point)
     return shares_experts(point) || !(point->options.strategy.train.expert_imbalance > 1);
 }
 
+static bool may_be_routed(const struct scenario_point *point)
+{
+    return shares_experts(point) || point->options.strategy.train.expert_routing == ROUTING_BALANCED;
+}
+
 static bool may_spread(const struct scenario_point *point)
 {
     return shares_experts(point) || !(point->options.strategy.train.expert_spread > 0);
@@ -171,6 +176,7 @@ static const struct rule {
     {"train.weight_decay", may_decay, "train.optimizer", "sgd or sgd_momentum"},
     {"train.expert_kernels", has_experts, "model", "a mixture of experts"},
     {"train.moe_token_dispatcher_type", may_dispatch, "model", EXPERT_PARALLELISM},
+    {"train.expert_routing", may_be_routed, "model", EXPERT_PARALLELISM},
     {"train.expert_imbalance", may_be_imbalanced, "model", EXPERT_PARALLELISM},
     {"train.expert_spread", may_spread, "model", EXPERT_PARALLELISM},
     {"train.moe_flex_dispatcher_backend", may_flex, "train.moe_token_dispatcher_type", "flex"},

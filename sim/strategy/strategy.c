@@ -139,7 +139,14 @@ static struct model_parallel parallel_of(const struct strategy_options *options,
     return parallel;
 }
 
-struct model_workload strategy_workload(const struct strategy_options *options, const struct model *model)
+bool strategy_draws_experts(const struct strategy_options *options)
+{
+    const struct train_options *train = &options->train;
+    bool learned = train->expert_routing == ROUTING_LEARNED && !(train->expert_imbalance > 1);
+    return options->parallelism.model.expert > 1 && (train->expert_spread > 0 || learned);
+}
+
+static struct model_workload workload_of(const struct strategy_options *options, const struct model *model)
 {
     const struct train_options *train = &options->train;
     enum dtype dtype = plain_math(train);
@@ -184,6 +191,15 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
         .pad_to_capacity = train->moe_pad_expert_input_to_capacity,
         .router_pads = train->moe_router_padding_for_quantization,
     };
+}
+
+struct model_workload strategy_workload(const struct strategy_options *options, const struct model *model)
+{
+    struct model_workload workload = workload_of(options, model);
+    const struct model_moe *moe = model ? &model->shape.moe : NULL;
+    if (moe && moe->experts > 0 && strategy_draws_experts(options) && !(workload.expert_spread > 0))
+        workload.expert_spread = model_learned_spread(&workload, moe->experts, moe->per_token);
+    return workload;
 }
 
 unsigned strategy_recomputed_parts(const struct train_options *train, const char **unknown)

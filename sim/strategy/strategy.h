@@ -84,6 +84,7 @@ struct train_options {
     int64_t cpu_offloading_num_layers; /* the first blocks' activations go to host memory, see offload.c; 0 */
     /* Of a mixture of experts, see model_workload: enum expert_kernels, enum token_dispatcher. */
     int expert_kernels, moe_token_dispatcher_type;
+    int expert_routing;      /* enum expert_routing; learned: what is drawn where neither of these is given */
     double expert_imbalance; /* 1: balanced */
     double expert_spread;    /* 0: that one; else drawn, with this seed: */
     int64_t expert_seed;
@@ -413,6 +414,9 @@ void strategy_share_batch(struct strategy_options *options, int64_t gpus);
 /* A micro-batch larger than the device's batch is that batch, as in llmfoundry/utils/config_utils.py; whether it was.
  */
 bool strategy_fit_micro_batch(struct train_options *train);
+
+/* Whether loads of experts are drawn, block by block. */
+bool strategy_draws_experts(const struct strategy_options *options);
 
 /* The workload of a micro-batch (lengths, formats, how the model is cut). model may be NULL. */
 struct model_workload strategy_workload(const struct strategy_options *options, const struct model *model);

@@ -195,7 +195,7 @@ static struct standing find_standing(const struct scenario_point *point, struct 
     const struct model *model = &point->model;
     int all = model_blocks(model), n = 2;
     struct standing standing = {.model = *model, .of = ARENA_ARRAY(arena, int, all)};
-    bool drawn = point->options.strategy.train.expert_spread > 0;
+    bool drawn = strategy_draws_experts(&point->options.strategy);
     while (n < all && !stand_for_all(model, n, standing.of))
         n++;
     if (n < all && !drawn) {

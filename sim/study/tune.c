@@ -2,6 +2,7 @@
 #include "study/fit.h"
 #include "study/tune_search.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,6 +196,9 @@ struct tune_settings tune_settings(const struct tune_candidate *candidate, struc
     struct tune_settings all = {.n = 0};
     if (options->stack_path && tune_is_set(&candidate->point, "stack"))
         all.list[all.n++] = (struct scenario_override){"stack", files_name_from(arena, NULL, options->stack_path)};
+    if (options->strategy.kind == STRATEGY_FSDP && tune_is_set(&candidate->point, "fsdp.version")) /* fsdp2 says it */
+        all.list[all.n++] =
+            (struct scenario_override){"fsdp.version", arena_printf(arena, "%" PRId64, options->strategy.fsdp.version)};
     for (int l = 0; l < 2; l++)
         for (const char *const *path = lists[l]; *path; path++) {
             size_t at = 0;

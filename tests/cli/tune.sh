@@ -17,6 +17,9 @@ cmp out first || fail "two searches differ"
 expect 0 "$FLOPCAST" tune a.yaml --set train.micro_batch_size=1 --set train.attention=naive --top 1
 [[ $(grep -o 'micro_batch[a-z_]*=1' out) == micro_batch=1 ]] || fail "the micro-batch twice: $(<out)"
 says out "--set train.attention=naive"
+# A word for a strategy says more than the strategy.
+expect 0 "$FLOPCAST" tune a.yaml --strategy fsdp2 --max-batch 1 --limit 1 --top 1
+says out "--set fsdp.version=2"
 
 # What prefetch does not change is one row, so that ten rows are ten choices.
 expect 0 "$FLOPCAST" tune a.yaml --max-batch 4 --set strategy=fsdp --set fsdp.sharding_strategy=NO_SHARD

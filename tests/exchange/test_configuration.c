@@ -423,16 +423,17 @@ static void the_scenario_is_yaml(void **state)
     struct arena arena = ARENA_INIT;
     struct configuration config = {.arena = &arena};
     vec_push(&config.missing, "cluster.gpus: \xff\x01\xc2\x85\xe2\x80\xa8\xef\xbf\xbe \x7f~ \xc3\xa4");
-    vec_push(&config.puts, ((struct configuration_put){"deepspeed.zero_optimization.stage", "2", "a.json:1:2 stage"}));
-    vec_push(&config.puts, ((struct configuration_put){"name", "a \"b\"", NULL}));
-    vec_push(&config.puts, ((struct configuration_put){"train.seq_len", "128", "b"}));
-    vec_push(&config.puts, ((struct configuration_put){"train.micro_batch", "4", NULL}));
-    vec_push(&config.puts, ((struct configuration_put){"stack", "\"megatron-core\"", "--set"}));
+    vec_push(&config.puts,
+        ((struct configuration_put){"deepspeed.zero_optimization.stage", "2", "a.json:1:2 stage", PUT_FILES}));
+    vec_push(&config.puts, ((struct configuration_put){"name", "a \"b\"", NULL, PUT_FILES}));
+    vec_push(&config.puts, ((struct configuration_put){"train.seq_len", "128", "b", PUT_FILES}));
+    vec_push(&config.puts, ((struct configuration_put){"train.micro_batch", "4", NULL, PUT_FILES}));
+    vec_push(&config.puts, ((struct configuration_put){"stack", "\"megatron-core\"", "--set", PUT_GIVEN}));
     vec_push(&config.assumptions, "one");
-    vec_push(&config.model, ((struct configuration_put){"moe.experts", "8", NULL}));
-    vec_push(&config.model, ((struct configuration_put){"d_model", "64", "c"}));
-    vec_push(&config.model, ((struct configuration_put){"moe.every", "2", NULL}));
-    vec_push(&config.model, ((struct configuration_put){"mla.v_head_dim", "16", "d"}));
+    vec_push(&config.model, ((struct configuration_put){"moe.experts", "8", NULL, PUT_FILES}));
+    vec_push(&config.model, ((struct configuration_put){"d_model", "64", "c", PUT_FILES}));
+    vec_push(&config.model, ((struct configuration_put){"moe.every", "2", NULL, PUT_FILES}));
+    vec_push(&config.model, ((struct configuration_put){"mla.v_head_dim", "16", "d", PUT_FILES}));
     char *text = NULL;
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);

@@ -139,6 +139,54 @@ static void loads_are_drawn(void **state)
     assert_true(first != model_expert_load(&w, 64, 0));
 }
 
+/* A learned router's spread, by hand: 4 ranks of 1 x 512 tokens route 2 of 8 experts: V = e^0.16 - 1 + 3 / 2048 =
+ * 0.174976; log-sd sqrt(ln(1.174976)) = 0.40155. The closed form of the busiest rank is the mean of what is drawn. */
+static void a_learned_router_has_a_law(void **state)
+{
+    (void)state;
+    struct model_workload w = shared_by(4, 1);
+    w.micro_batch = 1;
+    w.seq_len = 512;
+    assert_near(model_learned_spread(&w, 8, 2), 0.40155, 0.00001);
+    w.micro_batch = 1 << 20; /* many tokens: popularity alone is left */
+    assert_near(model_learned_spread(&w, 8, 2), 0.4, 1e-6);
+    static const struct {
+        int ranks, experts;
+    } cases[] = {{2, 8}, {4, 128}, {8, 64}, {32, 256}, {64, 64}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int blocks = 4000;
+        double mean = 0;
+        w = shared_by(cases[i].ranks, 1);
+        w.micro_batch = 2;
+        w.seq_len = 1024;
+        w.expert_spread = model_learned_spread(&w, cases[i].experts, 4);
+        for (int block = 0; block < blocks; block++)
+            mean += model_expert_load(&w, cases[i].experts, block) / blocks;
+        assert_near(model_learned_load(&w, cases[i].experts, 4) / mean, 1, 0.04);
+    }
+}
+
+/* Of log-normal shares a capacity keeps the mean of the lesser of share and capacity: with log-sd 0.5 and capacity 1
+ * that is 1 - (2 Phi(0.25) - 1) = 0.8026; no spread, no loss. */
+static void a_capacity_drops_what_is_over(void **state)
+{
+    (void)state;
+    static const struct {
+        double spread, kept;
+    } cases[] = {{0, 1}, {0.5, 0.80259}};
+    for (int i = 0; i < 2; i++) {
+        struct laid_out r;
+        struct model_workload w = shared_by(4, 1);
+        w.expert_spread = cases[i].spread;
+        w.expert_capacity = 1;
+        lay_out(&r, small_moe, w);
+        const struct model_program *p = r.segments.at[2].program;
+        double rows = kernel_named(p->forward, p->n_forward, "mlp.permute")->work.write_bytes / (d * 2);
+        assert_near(rows, ceil(cases[i].kept * tokens * k), 0);
+        arena_release(&r.arena);
+    }
+}
+
 /* Each block has the program of its draw. */
 static void blocks_differ_by_their_draw(void **state)
 {
@@ -233,6 +281,8 @@ int main(void)
         cmocka_unit_test(deepep_reaches_all_ranks_of_an_expert),
         cmocka_unit_test(capacity_limits_rows),
         cmocka_unit_test(loads_are_drawn),
+        cmocka_unit_test(a_learned_router_has_a_law),
+        cmocka_unit_test(a_capacity_drops_what_is_over),
         cmocka_unit_test(blocks_differ_by_their_draw),
         cmocka_unit_test(permutation_without_fusion_takes_longer),
         cmocka_unit_test(a_loss_balances_experts),
