@@ -77,7 +77,7 @@ static const struct config_field train_fields[] = {
         .alias = "local_batch_size", .min = 1, .max = MAX_BATCH},
     {TRAIN("global_batch", FIELD_INT, global_batch,
          "sequences of all GPUs to an optimizer step; device_batch is its share"),
-        .alias = "global_batch_size", .min = 1, .max = 1L << 40},
+        .alias = "global_batch_size", .min = 1, .max = 0x1p40},
     {TRAIN("precision", FIELD_ENUM, precision, "number formats of parameters and GEMMs"), .names = precision_names},
     {TRAIN("autocast", FIELD_BOOL, autocast, "mixed precision by torch.autocast around FP32 parameters, nothing else")},
     {TRAIN("optimizer", FIELD_ENUM, optimizer, "optimizer"), .names = optimizer_names},
