@@ -33,7 +33,7 @@ execute_process(WORKING_DIRECTORY ${ROOT} OUTPUT_VARIABLE includes
   COMMAND grep -rnoE ${c_files} "^[[:space:]]*#[[:space:]]*include[[:space:]]*(<[^>]*>|\"[^\"]*\"|[A-Z_]+)" sim)
 string(REGEX MATCHALL "[^\n]+" includes "${includes}")
 foreach(include IN LISTS includes)
-  string(REGEX MATCH "^sim/([^/:]+)[^:]*:[0-9]+" place "${include}")
+  string(REGEX MATCH "^sim/[^/:]+/([^/:]+)[^:]*:[0-9]+" place "${include}")
   set(module ${CMAKE_MATCH_1})
   if(NOT module IN_LIST modules)
     violation("${place}: error: ${module} is no module; add it to sim/layers.txt")
