@@ -1,8 +1,8 @@
 /* A step that is simulated, written as a trace and read back as a measured one is the same step: its time, its kernels
  * class by class, its collectives, what is exposed and idle. The reader gets nothing but the file, so steps,
  * launches, classes, sizes and groups all come back through what a trace of PyTorch's profiler has. */
-#include "calibrate/trace_check.h"
-#include "cli/trace.h"
+#include "foreign/trace_check.h"
+#include "report/trace.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * that is simulated with as many directly: kernels, waits, the host's time, messages, groups that grow and those that
  * do not, and what works on a shard all come out of the file. Without noise, within 1 % of the step; on 8 ranks again
  * within 0.2 %. Which of the ranks that are alike was traced, or how many of them, makes no difference. */
-#include "cli/trace.h"
+#include "report/trace.h"
 #include "exchange/trace_alone.h"
 
 #include <setjmp.h>

@@ -1,7 +1,7 @@
-/* The words of study/causes.h for queries: temporary views on the connection, made of SQL functions. */
+/* The words of scenario/causes.h for queries: temporary views on the connection, made of SQL functions. */
 #include "store/database.h"
 
-#include "study/causes.h"
+#include "scenario/causes.h"
 
 /* The columns of a step in the order of the functions' arguments, after the first. */
 static const char step_columns[] =

@@ -39,7 +39,7 @@ void database_begin_wal(struct store *store);
 void database_end_wal(struct store *store);
 
 /* For queries, on this connection only: step_part (part, name) names the parts of a step; v_step is v_breakdown with
- * part_1_s ... and a sentence; v_loss is v_explanation with a sentence (study/causes.h). */
+ * part_1_s ... and a sentence; v_loss is v_explanation with a sentence (scenario/causes.h). */
 enum status database_causes(struct store *store, struct diag *diag);
 
 /* v_settings as this program's settings are: point_id, run_id, position, then a column a setting with its dotted name.

@@ -4,7 +4,6 @@
 
 #include "store/record.h"
 #include "store/store.h"
-#include "study/explain.h"
 
 /* cells: those of the first row, then of the next; a row has n_cells. */
 struct store_study {
@@ -17,10 +16,5 @@ struct store_study {
 
 /* In one transaction. The version, the rows' TABLE_id and their position are added. */
 enum status store_put_study(struct store *store, const struct store_study *study, struct diag *diag);
-
-/* An explanation. label: what the curve is. *first: 0 for the first curve of a command, which sets it to its id;
- * the others have it from there, and a figure shows them together. */
-enum status store_put_explanation(struct store *store, const struct scenario_waterfall *waterfall, const char *label,
-    const struct scenario_point *small, const struct scenario_point *large, int64_t *first, struct diag *diag);
 
 #endif

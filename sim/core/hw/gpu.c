@@ -199,3 +199,10 @@ enum status hw_load_gpu(struct hw_gpu *out, const char *path, struct arena *aren
     vec_free(&source.keys.list);
     return status;
 }
+
+bool hw_same_gpu(const char *said, const struct hw_gpu *gpu)
+{
+    char model[32];
+    snprintf(model, sizeof model, "%.*s", (int)strcspn(gpu->name, "- "), gpu->name);
+    return strstr(said, model) != NULL;
+}

@@ -301,4 +301,7 @@ static inline int hw_ranks_of_host(const struct hw *hw, int gpus)
     return gpus < hw_gpus_per_host(hw) ? gpus : hw_gpus_per_host(hw);
 }
 
+/* Whether what a log or trace calls its GPU is this one's model: "NVIDIA H100 80GB HBM3" and H100-SXM5-80GB. */
+bool hw_same_gpu(const char *said, const struct hw_gpu *gpu);
+
 #endif

@@ -2,9 +2,9 @@
  * micro-batch, and the fewest GPUs for one sequence. */
 #include "cli/cli.h"
 #include "cli/memory.h"
-#include "cli/records.h"
-#include "cli/sure.h"
-#include "cli/words.h"
+#include "rows/records.h"
+#include "rows/sure.h"
+#include "rows/words.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

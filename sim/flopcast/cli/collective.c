@@ -1,9 +1,9 @@
 #include "base/files.h"
-#include "cli/arguments.h"
+#include "options/arguments.h"
 #include "cli/cli.h"
-#include "cli/given.h"
+#include "options/given.h"
 #include "mesh/mesh.h"
-#include "cli/rows.h"
+#include "rows/rows.h"
 #include "fabric/isolated.h"
 
 #include <ctype.h>

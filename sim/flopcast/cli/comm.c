@@ -1,6 +1,6 @@
 #include "cli/comm.h"
 
-#include "cli/table.h"
+#include "rows/table.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 #include "cli/dictionary.h"
 
 #include "base/arena.h"
-#include "cli/words.h"
+#include "rows/words.h"
 #include "store/record.h"
 
 #include <ctype.h>

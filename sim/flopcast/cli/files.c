@@ -1,6 +1,6 @@
 #include "cli/cli.h"
-#include "cli/arguments.h"
-#include "cli/rows.h"
+#include "options/arguments.h"
+#include "rows/rows.h"
 
 #include "base/files.h"
 

@@ -2,8 +2,8 @@
 
 #include "base/files.h"
 #include "cli/cli.h"
-#include "cli/table.h"
-#include "cli/waiting.h"
+#include "rows/table.h"
+#include "options/waiting.h"
 #include "hw/power.h"
 #include "scenario/energy.h"
 #include "scenario/kinds.h"

@@ -2,11 +2,11 @@
 #ifndef FLOPCAST_CLI_GOODPUT_H
 #define FLOPCAST_CLI_GOODPUT_H
 
-#include "cli/arguments.h"
+#include "options/arguments.h"
 #include "cli/own_runs.h"
 #include "cli/price.h"
-#include "cli/records.h"
-#include "cli/sure.h"
+#include "rows/records.h"
+#include "rows/sure.h"
 #include "goodput/goodput.h"
 
 #include <stdio.h>

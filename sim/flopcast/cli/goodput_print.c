@@ -1,8 +1,8 @@
 #include "cli/goodput.h"
 
-#include "cli/rows.h"
-#include "cli/vary.h"
-#include "cli/words.h"
+#include "rows/rows.h"
+#include "rows/vary.h"
+#include "rows/words.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -2,9 +2,9 @@
 #include "cli/memory.h"
 
 #include "cli/cli.h"
-#include "cli/rows.h"
-#include "cli/sure.h"
-#include "cli/words.h"
+#include "rows/rows.h"
+#include "rows/sure.h"
+#include "rows/words.h"
 #include "config/config.h"
 #include "strategy/states.h"
 

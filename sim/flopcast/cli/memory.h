@@ -6,8 +6,8 @@
 #ifndef FLOPCAST_CLI_MEMORY_H
 #define FLOPCAST_CLI_MEMORY_H
 
-#include "cli/arguments.h"
-#include "cli/records.h"
+#include "options/arguments.h"
+#include "rows/records.h"
 #include "study/fit.h"
 
 #include <stdio.h>

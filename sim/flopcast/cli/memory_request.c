@@ -1,9 +1,9 @@
 /* Options of `flopcast memory`, `flopcast capacity` and `flopcast model`, and the files that they name. */
 #include "base/files.h"
-#include "cli/arguments.h"
-#include "cli/given.h"
+#include "options/arguments.h"
+#include "options/given.h"
 #include "cli/memory.h"
-#include "cli/words.h"
+#include "rows/words.h"
 
 #include <ctype.h>
 #include <errno.h>

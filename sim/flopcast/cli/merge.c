@@ -1,7 +1,7 @@
 #include "cli/cli.h"
 
 #include "base/vec.h"
-#include "cli/arguments.h"
+#include "options/arguments.h"
 #include "store/merge.h"
 
 #include <argp.h>

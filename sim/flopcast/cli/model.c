@@ -1,7 +1,7 @@
 /* `flopcast model`: the layers and tensors of a model, or of a rank's share of it. */
 #include "cli/cli.h"
 #include "cli/memory.h"
-#include "cli/table.h"
+#include "rows/table.h"
 
 #include "base/files.h"
 #include "model/model.h"

@@ -1,7 +1,7 @@
 
 #include "base/files.h"
 #include "cli/cli.h"
-#include "cli/table.h"
+#include "rows/table.h"
 #include "config/config.h"
 #include "model/model.h"
 

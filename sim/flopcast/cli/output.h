@@ -2,7 +2,7 @@
 #ifndef FLOPCAST_CLI_OUTPUT_H
 #define FLOPCAST_CLI_OUTPUT_H
 
-#include "cli/vary.h"
+#include "rows/vary.h"
 #include "scenario/sure.h"
 #include "store/record.h"
 

@@ -1,9 +1,9 @@
 #include "cli/output_view.h"
 
 #include "base/files.h"
-#include "cli/words.h"
+#include "rows/words.h"
 #include "scenario/identity.h"
-#include "study/causes.h"
+#include "scenario/causes.h"
 
 #include <inttypes.h>
 #include <math.h>

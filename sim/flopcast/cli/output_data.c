@@ -1,7 +1,7 @@
 #include "cli/output.h"
 
-#include "cli/records.h"
-#include "cli/vary.h"
+#include "rows/records.h"
+#include "rows/vary.h"
 #include "config/csv.h"
 #include "store/record.h"
 

@@ -1,9 +1,9 @@
 #include "cli/output.h"
 #include "cli/output_view.h"
-#include "cli/sure.h"
-#include "cli/table.h"
-#include "cli/vary.h"
-#include "cli/words.h"
+#include "rows/sure.h"
+#include "rows/table.h"
+#include "rows/vary.h"
+#include "rows/words.h"
 #include "scenario/sample.h"
 #include "store/record.h"
 

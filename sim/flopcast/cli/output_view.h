@@ -2,8 +2,8 @@
 #ifndef FLOPCAST_CLI_OUTPUT_VIEW_H
 #define FLOPCAST_CLI_OUTPUT_VIEW_H
 
-#include "cli/sure.h"
-#include "cli/vary.h"
+#include "rows/sure.h"
+#include "rows/vary.h"
 #include "store/record.h"
 
 struct view {

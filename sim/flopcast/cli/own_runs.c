@@ -2,8 +2,8 @@
  * of tokens of all GPUs looks like one of a GPU, so what is off by the number of GPUs is refused. */
 #include "cli/own_runs.h"
 
-#include "cli/waiting.h"
-#include "cli/words.h"
+#include "options/waiting.h"
+#include "rows/words.h"
 
 #include <math.h>
 #include <stdlib.h>

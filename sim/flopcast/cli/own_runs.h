@@ -4,7 +4,7 @@
 #ifndef FLOPCAST_CLI_OWN_RUNS_H
 #define FLOPCAST_CLI_OWN_RUNS_H
 
-#include "cli/arguments.h"
+#include "options/arguments.h"
 #include "scenario/sure.h"
 
 #include <stdio.h>

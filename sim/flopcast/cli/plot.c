@@ -1,9 +1,9 @@
 /* flopcast plot and report: what is drawn from a database. */
 #include "base/files.h"
 #include "base/units.h"
-#include "cli/arguments.h"
+#include "options/arguments.h"
 #include "cli/cli.h"
-#include "cli/waiting.h"
+#include "options/waiting.h"
 #include "report/page.h"
 #include "report/report.h"
 

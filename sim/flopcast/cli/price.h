@@ -3,7 +3,7 @@
 #ifndef FLOPCAST_CLI_PRICE_H
 #define FLOPCAST_CLI_PRICE_H
 
-#include "cli/arguments.h"
+#include "options/arguments.h"
 
 struct gpu_price {
     const char *name, *text; /* the text is all of it */

@@ -1,11 +1,12 @@
 #include "cli/cli.h"
+#include "options/arguments.h"
 
 #include "base/files.h"
 #include "base/units.h"
-#include "cli/rows.h"
-#include "cli/vary.h"
-#include "cli/waiting.h"
-#include "cli/words.h"
+#include "rows/rows.h"
+#include "rows/vary.h"
+#include "options/waiting.h"
+#include "rows/words.h"
 #include "study/sensitivity.h"
 
 #include <argp.h>

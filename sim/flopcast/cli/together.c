@@ -1,11 +1,11 @@
 #include "study/together.h"
 
 #include "base/files.h"
-#include "cli/arguments.h"
+#include "options/arguments.h"
 #include "cli/cli.h"
-#include "cli/rows.h"
-#include "cli/vary.h"
-#include "cli/words.h"
+#include "rows/rows.h"
+#include "rows/vary.h"
+#include "rows/words.h"
 
 #include <ctype.h>
 #include <stdlib.h>

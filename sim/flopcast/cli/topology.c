@@ -1,6 +1,8 @@
 #include "cli/cli.h"
-#include "cli/records.h"
-#include "cli/words.h"
+#include "interop/interop.h"
+#include "options/arguments.h"
+#include "rows/records.h"
+#include "rows/words.h"
 
 #include "base/files.h"
 #include "coll/coll.h"
@@ -142,6 +144,12 @@ static void print_table(FILE *out, const struct hw *hw, const struct hw_sources 
     free(text);
 }
 
+struct one_file {
+    const char *path;
+    enum records_format format;
+};
+static const struct command_option options[] = {RECORDS_OPTION(struct one_file), {0}};
+
 int cmd_topology(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "import") == 0) {
@@ -149,10 +157,14 @@ int cmd_topology(int argc, char **argv)
         argv[1] = whole;
         return topology_import(argc - 1, argv + 1);
     }
-    const struct one_file file = one_file_parse(argc, argv,
+    const struct command_line line = {options, "FILE",
         "Show a cluster, node or GPU with what it is made of: every number with its unit, kind and source. FILE is one "
         "of topologies/clusters, nodes or gpus.\v'flopcast topology import --help': a node from what a machine says "
-        "about itself.");
+        "about itself.",
+        COMMON_TABLE, "file", .member = offsetof(struct one_file, path), .missing = "a file is missing",
+        .files = FILES_CLUSTERS};
+    struct one_file file = {0};
+    command_line_parse(&line, argc, argv, &file);
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct hw hw;

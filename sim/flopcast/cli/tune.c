@@ -1,10 +1,10 @@
 #include "cli/tune.h"
 
 #include "base/files.h"
-#include "cli/arguments.h"
+#include "options/arguments.h"
 #include "cli/cli.h"
-#include "cli/stop.h"
-#include "cli/words.h"
+#include "options/stop.h"
+#include "rows/words.h"
 #include "crew/crew.h"
 #include "scenario/kinds.h"
 #include "store/outcome.h"

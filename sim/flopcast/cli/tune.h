@@ -2,10 +2,10 @@
 #ifndef FLOPCAST_CLI_TUNE_H
 #define FLOPCAST_CLI_TUNE_H
 
-#include "cli/arguments.h"
+#include "options/arguments.h"
 #include "cli/own_runs.h"
 #include "cli/price.h"
-#include "cli/records.h"
+#include "rows/records.h"
 #include "study/tune.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 #include "cli/tune.h"
 
-#include "cli/rows.h"
-#include "cli/table.h"
-#include "cli/words.h"
+#include "rows/rows.h"
+#include "rows/table.h"
+#include "rows/words.h"
 
 #include <math.h>
 #include <stdlib.h>

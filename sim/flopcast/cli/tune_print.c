@@ -1,9 +1,9 @@
 #include "cli/tune.h"
 
-#include "cli/rows.h"
-#include "cli/sure.h"
-#include "cli/vary.h"
-#include "cli/words.h"
+#include "rows/rows.h"
+#include "rows/sure.h"
+#include "rows/vary.h"
+#include "rows/words.h"
 
 #include <inttypes.h>
 #include <math.h>

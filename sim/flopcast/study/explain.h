@@ -22,7 +22,7 @@
 #ifndef FLOPCAST_STUDY_EXPLAIN_H
 #define FLOPCAST_STUDY_EXPLAIN_H
 
-#include "study/causes.h"
+#include "scenario/causes.h"
 #include "scenario/scenario.h"
 
 void scenario_remove_cause(struct scenario_point *point, enum scenario_cause cause);

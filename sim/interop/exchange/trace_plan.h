@@ -1,4 +1,4 @@
-/* A step of traces (import/trace.h) of one or several ranks of a job as a plan, on as many GPUs as are wanted.
+/* A step of traces (foreign/trace.h) of one or several ranks of a job as a plan, on as many GPUs as are wanted.
  *
  * Each traced rank is a program, which all ranks run that do as it does (trace_ranks.h): the data-parallel copies. Of
  * the stages of a pipeline each has to be traced, as they differ.
@@ -52,7 +52,7 @@
 #ifndef FLOPCAST_EXCHANGE_TRACE_PLAN_H
 #define FLOPCAST_EXCHANGE_TRACE_PLAN_H
 
-#include "import/trace.h"
+#include "foreign/trace.h"
 #include "plan/plan.h"
 
 struct traced_rank {

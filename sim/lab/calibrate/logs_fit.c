@@ -152,7 +152,7 @@ static enum status read_log(struct reading *r, const struct nccl_options *option
             vec_push(&which->points, (struct nccl_point){.bytes = (double)row->bytes, .measured_s = time_s});
         status = which ? STATUS_OK : STATUS_INPUT;
     }
-    if (status == STATUS_OK && *r->gpu && !nccl_same_gpu(r->gpu, &r->fit->filed.gpu))
+    if (status == STATUS_OK && *r->gpu && !hw_same_gpu(r->gpu, &r->fit->filed.gpu))
         diag_warn(r->diag, (struct source_pos){.file = r->log},
             "the log's GPUs are %s, the cluster's %s: is --topology the right one?", r->gpu, r->fit->filed.gpu.name);
     vec_free(&read.rows);

@@ -9,13 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-bool nccl_same_gpu(const char *logged, const struct hw_gpu *gpu)
-{
-    char model[32];
-    snprintf(model, sizeof model, "%.*s", (int)strcspn(gpu->name, "- "), gpu->name);
-    return strstr(logged, model) != NULL;
-}
-
 int nccl_nodes(int ranks, int logged, const struct hw *hw)
 {
     int fewest = isolated_fewest_nodes(hw, ranks);
@@ -134,7 +127,7 @@ enum status nccl_check(struct nccl_check *out, const struct nccl_log *log, const
     for (int a = 0; a < COLL_ALGORITHM_COUNT; a++)
         out->errors[a] = -1;
     set_group(out, &log->rows.at[0], hw);
-    if (log->about.gpu && !nccl_same_gpu(log->about.gpu, &hw->gpu))
+    if (log->about.gpu && !hw_same_gpu(log->about.gpu, &hw->gpu))
         out->other_gpu = log->about.gpu;
     enum status status = add_rows(out, log, hw, force, arena, diag);
     if (status == STATUS_OK)

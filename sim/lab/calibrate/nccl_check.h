@@ -7,9 +7,6 @@
 #include "coll/coll.h"
 #include "store/store.h"
 
-/* Whether a log's name of its GPUs is that of this one's model: "NVIDIA H100 80GB HBM3" and H100-SXM5-80GB. */
-bool nccl_same_gpu(const char *logged, const struct hw_gpu *gpu);
-
 /* On how many of the cluster's nodes ranks ran that a log has on `logged` (0: it does not say). A rack of trays that
  * NVLink joins is one node of a cluster, and a launcher calls each tray one: where the ranks of a log's nodes fit a
  * host (node.hosts), its nodes are hosts, and fill the racks. */

@@ -1,6 +1,6 @@
 #include "import/kineto_collectives.h"
 
-#include "import/kineto.h"
+#include "reader/kineto.h"
 
 static const double us = 1e-6;
 
@@ -57,7 +57,7 @@ enum status kineto_read(struct kineto_trace *out, struct input *input, const str
     struct reader r = {out, sink, input_name(input)};
     struct kineto_about about;
     enum status status = kineto_scan(&about, input, take_event, &r, arena, diag);
-    out->about = about.measured;
+    out->about = (struct measurement_about){.gpu = about.gpu, .nccl_version = about.nccl_version};
     if (status == STATUS_OK && out->collectives + out->kernels == 0)
         status = diag_input(diag, (struct source_pos){.file = input_name(input)},
             "no GPU kernels in it (%lld collective%s without size left out); profile with ProfilerActivity.CUDA",

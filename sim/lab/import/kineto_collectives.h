@@ -11,7 +11,7 @@
 #define FLOPCAST_IMPORT_KINETO_COLLECTIVES_H
 
 #include "base/arena.h"
-#include "import/input.h"
+#include "reader/input.h"
 #include "store/measurement.h"
 
 /* Where the rows go as they are read; texts in them are valid during the call. Anything but STATUS_OK ends the reading.

@@ -27,7 +27,7 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
-#include "import/input.h"
+#include "reader/input.h"
 #include "import/nccl_debug.h"
 #include "store/measurement.h"
 

@@ -1,6 +1,6 @@
 #include "import/nccl_debug.h"
 
-#include "import/input.h"
+#include "reader/input.h"
 #include "import/nccl_table.h"
 
 #include <ctype.h>

@@ -1,6 +1,6 @@
 #include "import/nccl_table.h"
 
-#include "import/json.h"
+#include "reader/json.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,0 +1,72 @@
+#include "store/csv_where.h"
+
+#include "store/where.h"
+
+#include <sqlite3.h>
+
+static bool run(sqlite3 *db, const char *sql)
+{
+    return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK;
+}
+
+/* A table "row" with the columns of the CSV; NUMERIC turns what looks like a number into one. */
+static bool fill(sqlite3 *db, const struct csv_table *csv)
+{
+    sqlite3_str *create = sqlite3_str_new(db), *insert = sqlite3_str_new(db);
+    for (int c = 0; c < csv_columns(csv); c++) {
+        sqlite3_str_appendf(create, "%s\"%w\" NUMERIC", c ? ", " : "CREATE TABLE row (", csv_name(csv, c));
+        sqlite3_str_appendall(insert, c ? ", nullif(?, '')" : "INSERT INTO row VALUES (nullif(?, '')");
+    }
+    sqlite3_str_appendall(create, ")");
+    sqlite3_str_appendall(insert, ")");
+    char *create_sql = sqlite3_str_finish(create), *insert_sql = sqlite3_str_finish(insert);
+    sqlite3_stmt *statement = NULL;
+    bool ok = create_sql && insert_sql && run(db, create_sql) &&
+              sqlite3_prepare_v2(db, insert_sql, -1, &statement, NULL) == SQLITE_OK;
+    for (int r = 0; r < csv_rows(csv) && ok; r++) {
+        for (int c = 0; c < csv_columns(csv); c++)
+            ok = ok && sqlite3_bind_text(statement, c + 1, csv_cell(csv, r, c), -1, SQLITE_STATIC) == SQLITE_OK;
+        ok = ok && sqlite3_step(statement) == SQLITE_DONE && sqlite3_reset(statement) == SQLITE_OK;
+    }
+    sqlite3_finalize(statement);
+    sqlite3_free(create_sql);
+    sqlite3_free(insert_sql);
+    return ok;
+}
+
+enum status store_csv_where(
+    bool *keep, const struct csv_table *csv, const char *expression, struct source_pos at, struct diag *diag)
+{
+    sqlite3 *db = NULL;
+    if (sqlite3_open(":memory:", &db) != SQLITE_OK || !fill(db, csv)) {
+        enum status status = diag_io(diag, at, "cannot put the rows into SQLite: %s", sqlite3_errmsg(db));
+        sqlite3_close(db);
+        return status;
+    }
+    sqlite3_stmt *statement = NULL;
+    const char *rest = "";
+    char *sql = sqlite3_mprintf("SELECT rowid FROM row WHERE (%s\n)", expression);
+    struct where_limit limit;
+    where_limit(&limit, db);
+    int code = sqlite3_prepare_v2(db, sql, -1, &statement, &rest);
+    enum status status = STATUS_OK;
+    if (code == SQLITE_OK && *rest)
+        status = diag_input(diag, at, "'%s' is more than one expression; join conditions with AND", expression);
+    else
+        for (int r = 0; r < csv_rows(csv); r++)
+            keep[r] = false;
+    while (status == STATUS_OK && code == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW)
+        keep[sqlite3_column_int64(statement, 0) - 1] = true;
+    where_unlimit(&limit, db);
+    if (status == STATUS_OK && where_was_too_long(&limit))
+        status = diag_input(diag, at, "'%s' takes too long; write a simpler condition", expression);
+    else if (status == STATUS_OK && sqlite3_errcode(db) != SQLITE_OK && sqlite3_errcode(db) != SQLITE_DONE)
+        status = diag_input(diag, at,
+            "'%s' is no condition on the columns of the table: %s; as in: gpus >= 64 AND "
+            "source LIKE '%%MPT%%'",
+            expression, sqlite3_errmsg(db));
+    sqlite3_finalize(statement);
+    sqlite3_free(sql);
+    sqlite3_close(db);
+    return status;
+}

@@ -1,0 +1,15 @@
+/* The commands of other programs' files. argv[0] is the whole name, as in "flopcast scenario import". Return the exit
+ * status; usage errors exit. */
+#ifndef FLOPCAST_INTEROP_INTEROP_H
+#define FLOPCAST_INTEROP_INTEROP_H
+
+#include "options/command.h"
+
+int scenario_import(int argc, char **argv);
+int topology_import(int argc, char **argv);
+int trace_scale(int argc, char **argv);
+int trace_import(int argc, char **argv);
+int calibrate_check_trace(int argc, char **argv); /* "flopcast calibrate check trace" */
+int cmd_replay(int argc, char **argv);
+
+#endif
