@@ -17,7 +17,7 @@ says traces/memory.json NO_MEMORY_EXPANSION
 # A decoder that owes nothing to the program, where protoc and Python's protobuf are installed.
 python=/usr/bin/python3
 if command -v protoc >/dev/null && $python -c 'import google.protobuf' 2>/dev/null; then
-    protoc --proto_path="$FLOPCAST_SOURCE_DIR/sim/exchange" --python_out=. et_def.proto
+    protoc --proto_path="$FLOPCAST_SOURCE_DIR/sim/interop/exchange" --python_out=. et_def.proto
     cat >decode.py <<'PY'
 import sys
 import et_def_pb2 as et

@@ -71,7 +71,7 @@ says out "of 1 MiB and more: 0.0 %"
 grep -q '^# Bound by network, link leaf0.up0 : 1073741824 B: busbw tends to ' narrow.txt || fail "$(tail -n 3 narrow.txt)"
 "$FLOPCAST" collective all_to_all --topology "$h100" --gpus 512 --bytes 1G >whole.txt
 grep -q '^# Bound by NIC  *: 1073741824 B: busbw tends to ' whole.txt || fail "$(tail -n 3 whole.txt)"
-# A ring of 256 H100: hops at first, then NICs as 32 channels of slower ones would use them (by a law of sim/coll/coll.h); NICs of 100 Gb/s bind, eight of them
+# A ring of 256 H100: hops at first, then NICs as 32 channels of slower ones would use them (by a law of sim/core/coll/coll.h); NICs of 100 Gb/s bind, eight of them
 # at 12.5 GB/s and the 91.8 % that NCCL reaches. Each row of a table and of CSV has it too.
 expect 0 "$FLOPCAST" collective all_gather --topology "$h100" --gpus 256 --bytes 1M:4G:64
 says out "# Bound by latency     : 1048576 to 67108864 B: more than half of the time is hops and steps" \

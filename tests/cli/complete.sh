@@ -39,7 +39,7 @@ expect 0 "$FLOPCAST" __complete nothing ""
 PATH=${FLOPCAST%/*}:$PATH
 # Bash: readline has the part behind '=' for a word.
 # shellcheck source=/dev/null
-. "$FLOPCAST_SOURCE_DIR/sim/cli/completion/flopcast.bash"
+. "$FLOPCAST_SOURCE_DIR/sim/flopcast/cli/completion/flopcast.bash"
 in_bash() { # line: its completions
     COMP_LINE=$1 COMP_POINT=${#1} _flopcast
     printf '%s\n' "${COMPREPLY[@]}"
@@ -51,6 +51,6 @@ in_bash() { # line: its completions
 
 # The other shells read their scripts.
 for shell in zsh fish; do
-    script=$FLOPCAST_SOURCE_DIR/sim/cli/completion/$([[ $shell == zsh ]] && echo _flopcast || echo flopcast.fish)
+    script=$FLOPCAST_SOURCE_DIR/sim/flopcast/cli/completion/$([[ $shell == zsh ]] && echo _flopcast || echo flopcast.fish)
     if command -v $shell >/dev/null; then expect 0 $shell -n "$script"; fi
 done

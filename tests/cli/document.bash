@@ -24,7 +24,7 @@ trap 'rm -rf -- "$work"' EXIT
 prefix=$work/home/.local # as README's install makes it
 mkdir -p "$work/folder" "$prefix/lib/python3/dist-packages"
 ln -s "$library" "$prefix/lib/libflopcast.so.0"
-cp "$root/sim/library/flopcast.py" "$prefix/lib/python3/dist-packages"
+cp "$root/sim/flopcast/library/flopcast.py" "$prefix/lib/python3/dist-packages"
 export PATH=$build:$PATH HOME=$work/home LC_ALL=C.UTF-8 FLOPCAST_SILENT_S=3600 # how far it is, it says on a slow machine alone
 unset COLUMNS
 # A sanitized library needs its sanitizer in the process first, which python3 has not.

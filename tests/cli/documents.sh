@@ -15,7 +15,7 @@ for figure in "$FLOPCAST_SOURCE_DIR"/plots/*.sql; do
 done
 
 checked=0
-for page in "$FLOPCAST_SOURCE_DIR"/*/README.md "$FLOPCAST_SOURCE_DIR"/sim/*.md "$FLOPCAST_SOURCE_DIR"/sim/microbench/README.md; do
+for page in "$FLOPCAST_SOURCE_DIR"/*/README.md "$FLOPCAST_SOURCE_DIR"/sim/*.md "$FLOPCAST_SOURCE_DIR"/sim/lab/microbench/README.md; do
     while read -r link; do
         [[ $link == http* || $link == \#* || -e $(dirname "$page")/${link%%#*} ]] || fail "$page links to $link, which does not exist"
         checked=$((checked + 1))

@@ -6,7 +6,7 @@ set -euo pipefail
 
 # Nothing but its own functions is visible, each of the header.
 nm -D --defined-only "$FLOPCAST_LIBRARY" | awk '{ print $3 }' | sort >exported
-grep -o '\bflopcast_[a-z]*(' "$FLOPCAST_SOURCE_DIR/sim/library/flopcast.h" | tr -d '(' | sort -u >declared
+grep -o '\bflopcast_[a-z]*(' "$FLOPCAST_SOURCE_DIR/sim/flopcast/library/flopcast.h" | tr -d '(' | sort -u >declared
 diff -u declared exported || fail "exported is not what is declared"
 objdump -p "$FLOPCAST_LIBRARY" >headers
 grep -q 'SONAME *libflopcast.so.0$' headers || fail "no SONAME"

@@ -9,7 +9,7 @@ words='told|so many|hangs? on|of its own|of their own|but for|manieth|afar'
 cd "$FLOPCAST_SOURCE_DIR"
 # String literals of the program without its comments; what a line's variable is called does not count.
 found=$(grep -rnoE '"([^"\\]|\\.)*"' --include='*.c' --include='*.h' sim | grep -wiE "$words" || true)
-found+=$(grep -nwiE "$words" README.md ./*/README.md sim/CHANGELOG.md sim/microbench/README.md plots/*.sql plots/*.gp || true)
+found+=$(grep -nwiE "$words" README.md ./*/README.md sim/CHANGELOG.md sim/lab/microbench/README.md plots/*.sql plots/*.gp || true)
 for command in "" $("$FLOPCAST" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p') "calibrate fit" "calibrate check" "calibrate import" "calibrate show" "topology import"; do
     read -ra typed <<<"$command"
     found+=$("$FLOPCAST" "${typed[@]}" --help | tr -s ' \n' ' ' | grep -owiE "$words" || true)

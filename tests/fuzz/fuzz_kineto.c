@@ -3,8 +3,8 @@
  * Its GPUs are ranks of a step, which becomes a plan that holds together, or is refused. */
 #include "exchange/trace_plan.h"
 #include "import/kineto_collectives.h"
-#include "import/trace_file.h"
-#include "import/trace_sum.h"
+#include "foreign/trace_file.h"
+#include "foreign/trace_sum.h"
 
 #include "../number.h"
 

@@ -1,7 +1,7 @@
 /* Any bytes as operators of a run without a GPU. What must hold: no crash, no leak, a message for every refusal; and
  * what is written is a trace that its reader takes. */
-#include "import/ops.h"
-#include "import/trace_file.h"
+#include "foreign/ops.h"
+#include "foreign/trace_file.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 #ifndef FLOPCAST_TESTS_FUZZ_TOPOLOGY_DUMP_H
 #define FLOPCAST_TESTS_FUZZ_TOPOLOGY_DUMP_H
 
-#include "import/topology.h"
+#include "foreign/topology.h"
 
 static void check_node(const struct topology_dump *dump, struct arena *arena)
 {

@@ -10,7 +10,7 @@
  *
  * Left out: the tables' runs on 128 and more H100, whose batch is that of the job, and the smaller of two micro-batches
  * of one configuration (MOS24-136). */
-#include "store/validation.h"
+#include "store/csv_where.h"
 #include "validate/validate.h"
 
 #include <stdarg.h>

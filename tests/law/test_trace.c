@@ -1,8 +1,8 @@
 /* A step that is simulated, written as a trace and read back as a measured one is the same step: its time, its kernels
  * class by class, its collectives, what is exposed and idle. The reader gets nothing but the file, so steps,
  * launches, classes, sizes and groups all come back through what a trace of PyTorch's profiler has. */
-#include "calibrate/trace_check.h"
-#include "cli/trace.h"
+#include "foreign/trace_check.h"
+#include "report/trace.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,14 +43,14 @@ static void assert_host(const struct exec_result *exec)
 
 static struct trace_check round_trip(const char *scenario, const struct scenario_override *overrides, int n)
 {
-    char path[] = "/tmp/flopcast-trace-XXXXXX.json.gz";
+    char path[] = "/tmp/flopcast-trace-XXXXXX.json";
     static const int rank_0 = 0;
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct scenario_set set;
     struct scenario_result result;
     struct trace_check check;
-    int file = mkstemps(path, (int)strlen(".json.gz"));
+    int file = mkstemps(path, (int)strlen(".json"));
     assert_true(file >= 0);
     close(file);
     if (scenario_load(&set, scenario, overrides, n, &arena, &diag) != STATUS_OK)

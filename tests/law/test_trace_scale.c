@@ -2,7 +2,7 @@
  * that is simulated with as many directly: kernels, waits, the host's time, messages, groups that grow and those that
  * do not, and what works on a shard all come out of the file. Without noise, within 1 % of the step; on 8 ranks again
  * within 0.2 %. Which of the ranks that are alike was traced, or how many of them, makes no difference. */
-#include "cli/trace.h"
+#include "report/trace.h"
 #include "exchange/trace_alone.h"
 
 #include <setjmp.h>
@@ -80,11 +80,11 @@ static void forget_waits(struct trace *trace)
 /* Written and read back: a rank is the number of its GPU. */
 static void record(struct traces *out, const struct traced_job *job, struct arena *arena)
 {
-    char path[] = "/tmp/flopcast-scale-XXXXXX.json.gz";
+    char path[] = "/tmp/flopcast-scale-XXXXXX.json";
     struct diag diag = DIAG_INIT;
     struct scenario_set set = {0};
     struct scenario_result result = {0};
-    int file = mkstemps(path, (int)strlen(".json.gz"));
+    int file = mkstemps(path, (int)strlen(".json"));
     assert_true(file >= 0);
     close(file);
     load(&set, job, "8", arena, &diag);

@@ -5,12 +5,12 @@
 #include "../store/check.h"
 #include "../store/sample.h"
 
+#include "scenario/causes.h"
 #include "scenario/sample.h"
 #include "store/fit.h"
 #include "store/insert.h"
 #include "store/run.h"
 #include "store/study.h"
-#include "store/validation.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -73,22 +73,44 @@ static void put_gemm_fit(struct store *store, int n, struct diag *diag)
 static void put_validation(struct store *store, int n, struct diag *diag)
 {
     static const char *const sources[] = {"one", "two", "three", "four", "five", "six", "seven"};
-    struct validate_table runs = {0};
-    for (int i = 0; i < n; i++)
-        vec_push(&runs.rows, (struct validate_row){.id = "a",
-                                 .source = sources[i / 2 % 7],
-                                 .model = "m",
-                                 .gpu = "g",
-                                 .strategy = "s",
-                                 .used_in_fit = i % 2 ? "x.yaml" : "",
-                                 .reason = "",
-                                 .gpus = 8 << i % 6,
-                                 .has_error = true,
-                                 .measured.tokens_per_s_per_gpu = 1000 + 20 * i,
-                                 .predicted.tokens_per_s_per_gpu = (1000 + 20 * i) * (1.1 - 0.02 * (i % 9)),
-                                 .error = 0.1 - 0.02 * (i % 9)});
-    store_put_validation(store, &runs, "runs.csv", diag);
-    vec_free(&runs.rows);
+    enum { COLUMNS = 14 };
+    struct record_cell *cells = xcalloc((size_t)n * COLUMNS, sizeof *cells);
+    for (int i = 0; i < n; i++) {
+        const double measured = 1000 + 20 * i, error = 0.1 - 0.02 * (i % 9);
+        const struct record_cell row[COLUMNS] = {cell_text("id", "a"), cell_text("source", sources[i / 2 % 7]),
+            cell_text("model", "m"), cell_text("gpu", "g"), cell_text("strategy", "s"), cell_int("gpus", 8 << i % 6),
+            cell_int("curve", 0), cell_text("used_in_fit", i % 2 ? "x.yaml" : ""), cell_text("status", "ok"),
+            cell_text("reason", ""), cell_int("measured_oom", 0),
+            cell_real("measured_tokens_per_s_per_gpu", true, measured),
+            cell_real("predicted_tokens_per_s_per_gpu", true, measured * (1 + error)), cell_real("error", true, error)};
+        memcpy(&cells[(ptrdiff_t)i * COLUMNS], row, sizeof row);
+    }
+    const struct record_cell head[] = {cell_text("file", "runs.csv")};
+    const struct store_study study = {"validation", "validation_row", head, cells, 1, COLUMNS, n, NULL};
+    store_put_study(store, &study, diag);
+    free(cells);
+}
+
+/* *first: of the first curve, which sets it. */
+static void put_explanation(struct store *store, const char *label, int gpus, int64_t *first, struct diag *diag)
+{
+    static const double parts[CAUSE_COUNT + 1] = {2, 5, 0, 4, 0, [CAUSE_REST] = -1};
+    struct record_cell cells[2 * (CAUSE_COUNT + 1)];
+    int n = 0;
+    for (int i = 0; i <= CAUSE_COUNT; i++) {
+        if (i == CAUSE_BUBBLE)
+            continue;
+        cells[n++] = cell_text("cause", scenario_causes[i].name);
+        cells[n++] = cell_real("lost_tflops_per_gpu", true, parts[i]);
+    }
+    const struct record_cell head[] = {cell_text("scenario", "a job"), cell_text("label", label),
+        cell_int("small_gpus", 8), cell_int("large_gpus", gpus), cell_real("small_tflops_per_gpu", true, 100),
+        cell_real("large_tflops_per_gpu", true, 90),
+        *first > 0 ? cell_int("first_id", *first) : cell_text("first_id", NULL)};
+    int64_t id = 0;
+    const struct store_study study = {"explanation", "explanation_part", head, cells, 7, 2, n / 2, &id};
+    store_put_study(store, &study, diag);
+    *first = *first > 0 ? *first : id;
 }
 
 /* A step with n kernels, and half as many collectives that wait for their last member. */
@@ -238,15 +260,12 @@ static void put_all(const char *path, int n)
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
         put_run(store, scenarios[i], n, &diag);
     put_validation(store, n, &diag);
-    struct sample sample;
-    sample_init(&sample);
-    const struct scenario_waterfall waterfall = {.small = {100}, .large = {90}, .part = {2, 5, 0, 4, 0}, .rest = -1};
     int64_t older = 0, first = 0;
-    store_put_explanation(store, &waterfall, "old", &sample.points[0], &sample.points[0], &older, &diag);
+    put_explanation(store, "old", 8, &older, &diag);
     for (int curve = 0; curve < n; curve++) {
         char label[32];
         snprintf(label, sizeof label, "m DDP, batch %d", curve);
-        store_put_explanation(store, &waterfall, label, &sample.points[0], &sample.points[2], &first, &diag);
+        put_explanation(store, label, 32, &first, &diag);
     }
     put_fit(store, n, &diag);
     put_gemm_fit(store, n, &diag);

@@ -1,0 +1,201 @@
+#include "options/waiting.h"
+
+#include "base/arena.h"
+#include "rows/table.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const double SILENT_S = 4, BETWEEN_S = 5; /* in a pipe or a file */
+static const double TERMINAL_SILENT_S = 1, TERMINAL_BETWEEN_S = 0.5;
+static const double LEAST_SHARE = 0.02; /* of a simulation, before the rest is estimated by it */
+static const double NEXT_PASS = 0.1;    /* one that is so much less far than the last is another one */
+
+struct waiting {
+    const char *command, *name, *what, *sooner, *sooner_short;
+    bool terminal, shown, ended, several_passes;
+    double begun_s, silent_s, said_s;
+    int done, total;
+    int pass;                   /* of one job: its simulations come one after the other, with noise and without ... */
+    double pass_begun_s, share; /* how far this one is */
+    struct exec_progress progress; /* of the points of set */
+    struct scenario_set *set;
+    pthread_t thread;
+    pthread_mutex_t mutex;
+};
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Many ranks one by one, where a fold would have few. */
+static bool is_slow(const struct scenario_set *set)
+{
+    enum { MANY = 64 };
+    for (int i = 0; set && i < set->n_points; i++) {
+        const struct scenario *options = &set->points[i].options;
+        if (scenario_varies(&set->points[i]) && options->exec.fold != FOLD_SLOWEST && options->cluster.gpus >= MANY)
+            return true;
+    }
+    return false;
+}
+
+static void watch(struct waiting *waiting, struct exec_progress *progress)
+{
+    for (int i = 0; waiting->set && i < waiting->set->n_points; i++)
+        waiting->set->points[i].options.exec.progress = progress;
+}
+
+/* How far the simulation is that counts: between several at once the one that is farthest; a next one, where there is
+ * one job, begins anew. */
+static void follow(struct waiting *waiting)
+{
+    double share = waiting->progress.thousandths / 1e3;
+    bool next = waiting->total <= 1 && share < waiting->share - NEXT_PASS;
+    if (next) {
+        waiting->pass++;
+        waiting->pass_begun_s = now_s();
+    }
+    waiting->share = next ? share : fmax(waiting->share, share);
+}
+
+/* "3 of 12 points, about 9 s more", "36 % of its steps", "under way"; "" where nothing is known yet. */
+static const char *how_far(const struct waiting *waiting, double s, struct arena *arena)
+{
+    int done = waiting->done, total = waiting->total;
+    double share = waiting->share;
+    if (total > 1) {
+        const char *count = arena_printf(arena, ", %d of %d %s", done, total, waiting->what);
+        if (done > 0 && done < total)
+            return arena_printf(arena, "%s, about %.0f s more", count, s * (total - done) / done);
+        return done == 0 && share > 0 ? arena_printf(arena, "%s, %.0f %% of one", count, 100 * share) : count;
+    }
+    if (!(share > 0)) {
+        bool counted = !strchr(waiting->what, ' ');
+        return counted ? "" : arena_printf(arena, ", %s", waiting->what);
+    }
+    const char *pass = waiting->several_passes ? arena_printf(arena, "pass %d: ", waiting->pass) : "";
+    const char *far = arena_printf(arena, ", %s%.0f %% of its steps", pass, 100 * share);
+    double pass_s = now_s() - waiting->pass_begun_s;
+    return share > LEAST_SHARE && share < 1
+               ? arena_printf(arena, "%s, about %.0f s more", far, pass_s * (1 - share) / share)
+               : far;
+}
+
+/* What of a line fits the terminal: all that is said, with more or less of what would be sooner, or the first of it. */
+static const char *fitting(const struct waiting *waiting, const char *said, struct arena *arena)
+{
+    const char *const ends[] = {waiting->sooner, waiting->sooner_short, ""};
+    int room = screen_line(stderr);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if ((int)(strlen(said) + strlen(ends[i])) <= room)
+            return arena_printf(arena, "%s%s", said, ends[i]);
+    int end = room;
+    while (end > 0 && said[end] != ',')
+        end--;
+    return arena_printf(arena, "%.*s", end > 0 ? end : room, said);
+}
+
+static void say(struct waiting *waiting)
+{
+    double s = now_s() - waiting->begun_s;
+    follow(waiting);
+    if (s < waiting->silent_s || s - waiting->said_s < (waiting->terminal ? TERMINAL_BETWEEN_S : BETWEEN_S))
+        return;
+    waiting->said_s = s;
+    waiting->shown = true;
+    struct arena arena = ARENA_INIT;
+    const char *far = how_far(waiting, s, &arena);
+    int name = (int)strlen(waiting->name),
+        rest = (int)strlen(waiting->command) + (int)strlen(far) + (int)strlen(": 999 s ");
+    if (waiting->terminal && name > screen_line(stderr) - rest) /* the numbers are what it is for */
+        name = screen_line(stderr) > rest ? screen_line(stderr) - rest : 0;
+    const char *said =
+        arena_printf(&arena, "%s%s%.*s: %.0f s%s", waiting->command, name > 0 ? " " : "", name, waiting->name, s, far);
+    if (waiting->terminal)
+        fprintf(stderr, "\r%s\033[K", fitting(waiting, said, &arena));
+    else
+        fprintf(stderr, "%s%s\n", said, waiting->sooner);
+    fflush(stderr);
+    arena_release(&arena);
+}
+
+static void *look_on(void *self)
+{
+    struct waiting *waiting = self;
+    for (bool ended = false; !ended;) {
+        const struct timespec pause = {.tv_nsec = 50000000};
+        nanosleep(&pause, NULL);
+        pthread_mutex_lock(&waiting->mutex);
+        ended = waiting->ended;
+        if (!ended)
+            say(waiting);
+        pthread_mutex_unlock(&waiting->mutex);
+    }
+    return NULL;
+}
+
+struct waiting *waiting_begin(
+    const char *command, const char *name, const char *what, struct scenario_set *set, bool quiet)
+{
+    if (quiet)
+        return NULL;
+    const char *given = getenv("FLOPCAST_SILENT_S");
+    struct waiting *waiting = xcalloc(1, sizeof *waiting);
+    waiting->command = command;
+    waiting->name = name;
+    waiting->what = what;
+    bool slow = is_slow(set);
+    waiting->sooner = slow ? "; sooner: --fold slowest (run.fold=slowest), or --no-noise" : "";
+    waiting->sooner_short = slow ? "; sooner: --no-noise" : "";
+    waiting->several_passes = set && set->n_points == 1 && scenario_varies(&set->points[0]);
+    waiting->terminal = isatty(STDERR_FILENO);
+    waiting->begun_s = waiting->pass_begun_s = now_s();
+    waiting->pass = 1;
+    waiting->silent_s = given ? strtod(given, NULL) : waiting->terminal ? TERMINAL_SILENT_S : SILENT_S;
+    waiting->said_s = -BETWEEN_S;
+    pthread_mutex_init(&waiting->mutex, NULL);
+    waiting->set = set;
+    waiting->total = set ? set->n_points : 0;
+    watch(waiting, &waiting->progress);
+    if (pthread_create(&waiting->thread, NULL, look_on, waiting) == 0)
+        return waiting;
+    watch(waiting, NULL);
+    pthread_mutex_destroy(&waiting->mutex);
+    free(waiting);
+    return NULL;
+}
+
+void waiting_count(void *self, int done, int total)
+{
+    struct waiting *waiting = self;
+    if (!waiting)
+        return;
+    pthread_mutex_lock(&waiting->mutex);
+    waiting->done = done;
+    waiting->total = total;
+    pthread_mutex_unlock(&waiting->mutex);
+}
+
+void waiting_end(struct waiting *waiting)
+{
+    if (!waiting)
+        return;
+    pthread_mutex_lock(&waiting->mutex);
+    waiting->ended = true;
+    pthread_mutex_unlock(&waiting->mutex);
+    pthread_join(waiting->thread, NULL);
+    watch(waiting, NULL);
+    if (waiting->shown && waiting->terminal)
+        fputs("\r\033[K", stderr);
+    pthread_mutex_destroy(&waiting->mutex);
+    free(waiting);
+}

@@ -1,0 +1,111 @@
+#include "rows/rows.h"
+
+#include "rows/words.h"
+#include "store/study.h"
+
+static bool people_see(const struct rows *rows)
+{
+    return rows->most == 0 || rows->n <= rows->most;
+}
+
+static void put(struct rows *rows, const struct rows_column *column, struct record_cell cell, const char *text)
+{
+    const char *unit = column->unit ? column->unit : "";
+    if (column->name)
+        vec_push(&rows->cells, cell);
+    if (!column->heading || !people_see(rows))
+        return;
+    text = cell.kind != RECORD_NULL ? text : column->unknown ? column->unknown : "-";
+    if (cell.kind == RECORD_TEXT)
+        table_text(&rows->table, column->heading, unit, text);
+    else
+        table_number_as(&rows->table, column->heading, unit, text);
+    table_spare(&rows->table, column->spare);
+}
+
+void rows_next(struct rows *rows)
+{
+    rows->n++;
+    if (people_see(rows))
+        table_row(&rows->table);
+}
+
+void rows_text(struct rows *rows, struct rows_column column, const char *text)
+{
+    put(rows, &column, cell_text(column.name, text), text);
+}
+
+void rows_int(struct rows *rows, struct rows_column column, int64_t value)
+{
+    put(rows, &column, cell_int(column.name, value), words_number(&rows->table.numbers, (double)value, 0, false));
+}
+
+void rows_real(struct rows *rows, struct rows_column column, bool known, double value)
+{
+    double shown = known ? value * (column.scale != 0 ? column.scale : 1) : 0;
+    struct arena *arena = &rows->table.numbers;
+    put(rows, &column, cell_real(column.name, known, value),
+        column.sign ? words_number(arena, shown, column.digits, true)
+                    : arena_printf(arena, "%.*f", column.digits, shown));
+}
+
+void rows_real_as(struct rows *rows, struct rows_column column, bool known, double value, const char *text)
+{
+    put(rows, &column, cell_real(column.name, known, value), arena_strdup(&rows->table.numbers, text));
+}
+
+void rows_number_as(struct rows *rows, const char *heading, const char *unit, const char *text)
+{
+    if (people_see(rows))
+        table_number_as(&rows->table, heading, unit, text);
+}
+
+void rows_mark(struct rows *rows, enum table_mark mark)
+{
+    if (people_see(rows))
+        table_mark(&rows->table, mark);
+}
+
+void rows_print(FILE *out, const struct rows *rows, enum records_format format)
+{
+    if (format == RECORDS_TABLE) {
+        if (rows->table.columns.n > 0)
+            table_print(out, &rows->table);
+        return;
+    }
+    struct records records = records_begin(out, format);
+    int width = rows->n > 0 ? rows->cells.n / rows->n : 0;
+    for (int i = 0; i < rows->n; i++)
+        records_row(&records, &rows->cells.at[(ptrdiff_t)i * width], width);
+    records_end(&records);
+}
+
+void rows_free(struct rows *rows)
+{
+    table_free(&rows->table);
+    vec_free(&rows->cells);
+}
+
+void rows_finish(FILE *out, struct rows *rows, enum records_format format)
+{
+    rows_print(out, rows, format);
+    rows_free(rows);
+}
+
+enum status rows_keep(const struct rows *rows, const char *db, const char *table, const char *rows_table,
+    const struct record_cell *head, int n_head, struct diag *diag)
+{
+    const struct store_study study = {.table = table,
+        .rows_table = rows_table,
+        .head = head,
+        .n_head = n_head,
+        .cells = rows->cells.at,
+        .n_cells = rows->n > 0 ? rows->cells.n / rows->n : 0,
+        .n_rows = rows->n};
+    struct store *store = NULL;
+    enum status status = store_open(&store, db, STORE_WRITE, diag);
+    if (status == STATUS_OK)
+        status = store_put_study(store, &study, diag);
+    store_close(store);
+    return status;
+}

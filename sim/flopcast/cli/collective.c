@@ -1,0 +1,471 @@
+#include "base/files.h"
+#include "options/arguments.h"
+#include "cli/cli.h"
+#include "options/given.h"
+#include "mesh/mesh.h"
+#include "rows/rows.h"
+#include "fabric/isolated.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- --mesh and --group: a grid of ranks and one group of its axes ---- */
+
+struct mesh_request {
+    struct mesh mesh; /* ranks 0: --mesh is not given */
+    const char *axis; /* --group; NULL: not given */
+    struct mesh_group group;
+};
+
+enum { MAX_ORDER = 64, MAX_RANKS = 1 << 20 };
+
+/* "dp" is both axes of data parallelism; 0: no axis. */
+static unsigned named_axes(const char *text, size_t length)
+{
+    for (int a = 0; a < AXIS_COUNT; a++)
+        if (strlen(mesh_axis_names[a]) == length && strncmp(text, mesh_axis_names[a], length) == 0)
+            return 1U << a;
+    return length == 2 && strncmp(text, "dp", 2) == 0 ? AXES_DP : 0;
+}
+
+static int first_axis(unsigned axes)
+{
+    int axis = 0;
+    while (axis < AXIS_COUNT && !(axes & 1U << axis))
+        axis++;
+    return axis;
+}
+
+/* "tp=8,dp=16,pp=4": axes and their sizes, neighbours first. */
+static void take_mesh(void *self, const struct argument *argument)
+{
+    struct mesh_request *request = self;
+    int size[AXIS_COUNT] = {0};
+    char order[MAX_ORDER] = "";
+    long ranks = 1;
+    unsigned seen = 0;
+    for (const char *at = argument->text; *at;) {
+        size_t length = strcspn(at, "="), used = strlen(order);
+        char none[] = "", *end = none;
+        long here = at[length] == '=' ? strtol(at + length + 1, &end, 10) : 0;
+        unsigned axes = named_axes(at, length);
+        ranks = here > 0 && here <= MAX_RANKS ? ranks * here : 0;
+        if (axes == 0 || axes & seen || ranks < 1 || ranks > MAX_RANKS || (*end && *end != ','))
+            argp_error(argument->state,
+                "--mesh %s: axes and their sizes are wanted, each once, neighbours first, as in tp=8,dp=16,pp=4; there "
+                "are tp, cp, ep, dp (or dp_shard and dp_replicate) and pp",
+                argument->text);
+        seen |= axes;
+        size[first_axis(axes)] = (int)here;
+        snprintf(order + used, sizeof order - used, "%s%.*s", used ? "-" : "", (int)length, at);
+        at = *end ? end + 1 : end;
+    }
+    const char *bad;
+    if (!mesh_build(&request->mesh, size, order, &bad))
+        argp_error(argument->state, "--mesh: axes are missing, as in tp=8,dp=16,pp=4");
+}
+
+/* "dp", "cp+dp"; 0: something else. */
+static unsigned axes_of(const char *text)
+{
+    unsigned axes = 0;
+    for (size_t length; *text; text += length + (text[length] == '+')) {
+        length = strcspn(text, "+");
+        unsigned named = named_axes(text, length);
+        if (named == 0 || axes & named)
+            return 0;
+        axes |= named;
+    }
+    return axes;
+}
+
+/* Whether it is given; then the group is set. counts: --gpus or --nodes is given, too. Usage errors exit. */
+static bool check_mesh(struct mesh_request *request, bool counts, struct argp_state *state)
+{
+    if (request->mesh.ranks == 0 && !request->axis)
+        return false;
+    if (request->mesh.ranks == 0 || !request->axis)
+        argp_error(state, "--mesh and --group belong together, as in --mesh tp=8,dp=16 --group dp");
+    if (counts)
+        argp_error(state, "--mesh says how many ranks there are, which fill the nodes one by one; leave --gpus and "
+                          "--nodes out");
+    unsigned axes = axes_of(request->axis ? request->axis : "");
+    if (axes == 0)
+        argp_error(state, "--group %s: axes of --mesh are wanted, as in dp, or cp+dp for both together", request->axis);
+    if (!mesh_axes_are_side_by_side(&request->mesh, axes))
+        argp_error(
+            state, "--group %s: these axes do not lie side by side in --mesh, which is not simulated", request->axis);
+    request->group = mesh_group(&request->mesh, axes);
+    if (request->group.size == 1)
+        argp_error(state, "--group %s: has one rank in --mesh; a collective takes two", request->axis);
+    return true;
+}
+
+enum { ELEMENT_BYTES = 4, MAX_SIZES = 10000, MAX_GPUS = 1 << 20 }; /* float, what nccl-tests takes by default */
+enum { LISTED_GPUS = 16 };                                         /* more are not listed one by one */
+enum format { FORMAT_NCCL_TESTS, FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON };
+static const char *const format_names[] = {"nccl-tests", "table", "csv", "json", NULL};
+
+struct collective_command {
+    const char *topology, *degraded;
+    struct mesh_request mesh;
+    int kind, gpus, nodes; /* of the group, or of each group of the mesh */
+    double min_bytes, max_bytes, factor;
+    struct coll_force force;
+    enum format format;
+    struct overrides overrides;
+};
+
+/* What is printed of a size in a table or as CSV. */
+struct predicted {
+    double bytes;
+    struct coll_cost cost;
+    char link[ISOLATED_LINK]; /* that binds it, "": all alike */
+};
+
+/* A size with nccl-tests' suffix K, M, G or T, powers of 1024, also in small letters; nccl-tests does not look at what
+ * is behind it, so MB and MiB are M; *end after it. */
+static double parse_size(const char *text, char **end)
+{
+    static const char suffixes[] = "KMGT";
+    double value = strtod(text, end);
+    const char *suffix = **end ? strchr(suffixes, toupper((unsigned char)**end)) : NULL;
+    if (suffix) {
+        value = ldexp(value, 10 * (int)(suffix - suffixes + 1));
+        (*end)++;
+    }
+    if (suffix && **end == 'i' && (*end)[1] == 'B')
+        (*end)++;
+    if (**end == 'B')
+        (*end)++;
+    return floor(value);
+}
+
+static void take_bytes(void *self, const struct argument *argument)
+{
+    struct collective_command *command = self;
+    const char *arg = argument->text;
+    char *end = NULL;
+    command->min_bytes = command->max_bytes = parse_size(arg, &end);
+    command->factor = 2;
+    if (*end == ':')
+        command->max_bytes = parse_size(end + 1, &end);
+    if (*end == ':')
+        command->factor = strtod(end + 1, &end);
+    if (*end || !(command->min_bytes >= 1) || !(command->max_bytes >= command->min_bytes) ||
+        !(command->max_bytes <= 0x1p53) || !(command->factor > 1) ||
+        log(command->max_bytes / command->min_bytes) / log(command->factor) > MAX_SIZES)
+        argp_error(argument->state,
+            "--bytes %s: MIN[:MAX[:FACTOR]] is wanted, as in 8:8G:2: bytes with or without K, M, G or T, MAX at least "
+            "MIN, FACTOR above 1",
+            arg);
+}
+
+/* The name of a collective, or of nccl-tests' program for it, with or without '_': alltoall, all_reduce_perf. */
+static bool is_kind(const char *text, const char *name)
+{
+    for (; *name; name++) {
+        if (*name == '_')
+            continue;
+        text += *text == '_';
+        if (*text++ != *name)
+            return false;
+    }
+    return !*text || strcmp(text, "_perf") == 0;
+}
+
+static void take_kind(void *self, const struct argument *argument)
+{
+    struct collective_command *command = self;
+    if (command->kind >= 0)
+        argp_error(argument->state, "one collective at a time; '%s' is a second one", argument->text);
+    for (command->kind = 0; command->kind < COLL_KIND_COUNT; command->kind++)
+        if (is_kind(argument->text, coll_kind_names[command->kind]))
+            return;
+    argp_error(argument->state,
+        "'%s' is no collective; there are: all_reduce, all_gather, reduce_scatter, broadcast, reduce, "
+        "all_to_all, send_recv",
+        argument->text);
+}
+
+static void check(void *self, struct argp_state *state)
+{
+    struct collective_command *command = self;
+    if (command->kind < 0)
+        argp_error(state, "a collective is missing, as in: flopcast collective all_reduce");
+    if (check_mesh(&command->mesh, command->gpus > 0 || command->nodes > 0, state))
+        command->gpus = command->mesh.group.size;
+    if (!command->topology || command->gpus == 0 || !(command->min_bytes > 0))
+        argp_error(state, "--topology FILE, --gpus N (or --mesh) and --bytes SIZE are needed");
+    if (command->gpus == 1)
+        argp_error(state, "--gpus 1: a collective takes two");
+}
+
+#define AT(at) .member = offsetof(struct collective_command, at)
+static const struct command_option options[] = {
+    {"topology", "FILE", "The cluster: a file of topologies/clusters; always needed", OPTION_TEXT, AT(topology)},
+    {"gpus", "N", "The number of ranks, node by node; needed, or --mesh", OPTION_COUNT, AT(gpus), .most = MAX_GPUS},
+    {"mesh", "AXES", "The ranks as a grid, neighbours first, as tp=8,cp=2,dp=16,pp=4", OPTION_TAKE, AT(mesh),
+        .take = take_mesh},
+    {"group", "AXIS",
+        "With --mesh: all groups of this axis (tp, cp, ep, dp, pp; cp+dp: of both together) run at the same time, as "
+        "in training",
+        OPTION_TEXT, AT(mesh.axis)},
+    {"nodes", "N", "The number of nodes, with equally many ranks on each (default: the fewest that hold them)",
+        OPTION_COUNT, AT(nodes), .most = MAX_GPUS},
+    {"bytes", "MIN[:MAX[:FACTOR]]",
+        "Sizes, as nccl-tests has -b, -e and -f: 8:8G is 8 B to 8 GiB by 2 (K, M, G, T, also MB or MiB: powers of "
+        "1024, as "
+        "there); always needed",
+        OPTION_TAKE, .take = take_bytes},
+    {"degraded-links", "LIST",
+        "Shares of links that are left, as in a scenario's cluster.degraded_links: node0.nic*.out=50 %", OPTION_TEXT,
+        AT(degraded)},
+    {"set", "KEY=VALUE",
+        "A number of the cluster, its node or its GPU for this command, as cluster.node.nic_bandwidth=800Gb/s",
+        OPTION_SET, AT(overrides)},
+    {"format", "FORMAT", "nccl-tests (default), or table, csv or json, with algorithm and protocol of each size",
+        OPTION_NAME, AT(format), .names = format_names},
+    FORCE_OPTIONS(struct collective_command),
+    {0},
+};
+
+/* The ranks of all groups of a mesh. */
+static void print_mesh_ranks(const struct collective_command *command, const struct hw *hw)
+{
+    const struct mesh_request *mesh = &command->mesh;
+    int gpus = hw_gpus_per_node(hw), groups = mesh_group_instances(&mesh->group, mesh->mesh.ranks);
+    if (mesh->mesh.ranks <= LISTED_GPUS)
+        for (int rank = 0; rank < mesh->mesh.ranks; rank++)
+            printf("#  Rank %2d Group %2d Pid %6d on  node-%04d device %2d [0000:%02x:00] %s\n",
+                rank % mesh->group.period / mesh->group.stride, mesh_group_instance(&mesh->group, rank), rank + 1,
+                rank / gpus, rank % gpus, rank % gpus, hw->gpu.name);
+    else
+        printf("# gpu: %s\n# n_nodes: %d\n# n_gpus: %d\n", hw->gpu.name, command->nodes, command->gpus);
+    printf("# %d group%s of %d GPUs, %d apart, all at the same time\n", groups, plural(groups), command->gpus,
+        mesh->group.stride);
+}
+
+/* The ranks as nccl-tests lists them; of many what a reader needs of them (import/nccl.c). */
+static void print_ranks(const struct collective_command *command, const struct hw *hw)
+{
+    if (command->mesh.mesh.ranks > 0) {
+        print_mesh_ranks(command, hw);
+        return;
+    }
+    int per_node = command->gpus / command->nodes, apart = hw_gpus_per_node(hw) / per_node; /* fabric/isolated.h */
+    if (command->gpus > LISTED_GPUS) {
+        printf("# gpu: %s\n# n_nodes: %d\n# n_gpus: %d\n", hw->gpu.name, command->nodes, command->gpus);
+        return;
+    }
+    for (int rank = 0; rank < command->gpus; rank++) {
+        int device = rank % per_node * (command->nodes > 1 ? apart : 1);
+        printf("#  Rank %2d Group  0 Pid %6d on  node-%04d device %2d [0000:%02x:00] %s\n", rank, rank + 1,
+            rank / per_node, device, device, hw->gpu.name);
+    }
+}
+
+/* The banner of nccl-tests. The program is named as theirs, so that a reader knows the collective. */
+static void print_banner(const struct collective_command *command, const struct hw *hw)
+{
+    static const char *const programs[COLL_KIND_COUNT] = {
+        "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "sendrecv"};
+    printf("# Collective test starting: %s_perf\n", programs[command->kind]);
+    printf("# nThread 1 nGpus 1 minBytes %.0f maxBytes %.0f step: %g(factor) warmup iters: 0 iters: 1 agg iters: 1 "
+           "validation: 0 graph: 0\n#\n# Using devices\n",
+        command->min_bytes, command->max_bytes, command->factor);
+    print_ranks(command, hw);
+    if (command->force.algorithm != COLL_ANY)
+        printf("# NCCL_ALGO=%s\n", coll_algorithm_names[command->force.algorithm]);
+    if (command->force.protocol != COLL_ANY)
+        printf("# NCCL_PROTO=%s\n", coll_protocol_names[command->force.protocol]);
+    printf("#\n# %54s %33s\n", "out-of-place", "in-place");
+    printf("# %10s %12s %9s %7s %7s %8s %7s %7s %6s %8s %7s %7s %6s\n", "size", "count", "type", "redop", "root",
+        "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong");
+    printf("# %10s %12s %9s %7s %7s %8s %7s %7s %6s %8s %7s %7s\n", "(B)", "(elements)", "", "", "", "(us)", "(GB/s)",
+        "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)");
+}
+
+static void print_row(const struct collective_command *command, double bytes, struct coll_cost cost)
+{
+    enum coll_kind kind = (enum coll_kind)command->kind;
+    bool shared = kind == COLL_ALL_GATHER || kind == COLL_REDUCE_SCATTER || kind == COLL_ALL_TO_ALL;
+    bool reduces = kind == COLL_ALL_REDUCE || kind == COLL_REDUCE_SCATTER || kind == COLL_REDUCE;
+    bool rooted = kind == COLL_BROADCAST || kind == COLL_REDUCE;
+    double time_us = coll_isolated_s(cost) * 1e6;
+    char block[64];
+    snprintf(block, sizeof block, "%8.*f %7.2f %7.2f %6s", time_us < 1e4 ? 2 : 1, time_us, bytes / time_us * 1e-3,
+        cost.bus_bytes / time_us * 1e-3, "N/A");
+    printf("%12.0f %12.0f %9s %7s %7d %s %s\n", bytes, floor(bytes / ELEMENT_BYTES / (shared ? command->gpus : 1)),
+        "float", reduces ? "sum" : "none", rooted ? 0 : -1, block, block);
+}
+
+/* "channels", "network, leaf0.up0" */
+static const char *bound_words(const struct predicted *row, struct arena *arena)
+{
+    enum coll_bound bound = coll_bound(&row->cost);
+    bool of_link = *row->link && bound != COLL_BOUND_LATENCY;
+    return arena_printf(arena, "%s%s%s", coll_bound_names[bound], of_link ? ", link " : "", of_link ? row->link : "");
+}
+
+static void fill(struct rows *rows, const struct predicted *row, struct arena *arena)
+{
+    double time_s = coll_isolated_s(row->cost);
+    enum coll_bound bound = coll_bound(&row->cost);
+    rows_next(rows);
+    rows_real(rows, COLUMN("bytes", "bytes"), true, row->bytes);
+    rows_real(rows, COLUMN("time_us", "time", "us", .digits = 1), true, time_s * 1e6);
+    rows_real(rows, COLUMN("algbw_GBps", "algbw", "GB/s", .digits = 2), true, row->bytes / time_s * 1e-9);
+    rows_real(rows, COLUMN("busbw_GBps", "busbw", "GB/s", .digits = 2), true, row->cost.bus_bytes / time_s * 1e-9);
+    rows_text(rows, COLUMN("algorithm", "algorithm"), coll_algorithm_names[row->cost.algorithm]);
+    rows_text(rows, COLUMN("protocol", "protocol"), coll_protocol_names[row->cost.protocol]);
+    rows_text(rows, COLUMN("bound_by"), coll_bound_names[bound]);
+    rows_text(rows, COLUMN("link"), bound == COLL_BOUND_LATENCY || !*row->link ? NULL : row->link);
+    rows_text(rows, COLUMN(NULL, "bound by"), bound_words(row, arena));
+}
+
+static void print_rows(const struct predicted *predicted, int n, enum format format, struct arena *arena)
+{
+    static const enum records_format formats[] = {
+        [FORMAT_TABLE] = RECORDS_TABLE, [FORMAT_CSV] = RECORDS_CSV, [FORMAT_JSON] = RECORDS_JSON};
+    struct rows rows = {0};
+    for (int i = 0; i < n; i++)
+        fill(&rows, &predicted[i], arena);
+    rows_print(stdout, &rows, formats[format]);
+    rows_free(&rows);
+}
+
+/* The bounds, one line for neighbouring sizes of the same bound. */
+static void print_bounds(const struct predicted *rows, int n, struct arena *arena)
+{
+    for (int i = 0, end; i < n; i = end) {
+        const char *words = bound_words(&rows[i], arena);
+        for (end = i + 1; end < n && strcmp(words, bound_words(&rows[end], arena)) == 0;)
+            end++;
+        char sizes[64], most[64] = "more than half of the time is hops and steps";
+        snprintf(sizes, sizeof sizes, end > i + 1 ? "%.0f to %.0f B" : "%.0f B", rows[i].bytes, rows[end - 1].bytes);
+        if (coll_bound(&rows[i].cost) != COLL_BOUND_LATENCY)
+            snprintf(most, sizeof most, "busbw tends to %.1f GB/s", rows[end - 1].cost.max_rate_Bps * 1e-9);
+        printf("# Bound by %-11s : %s: %s\n", words, sizes, most);
+    }
+}
+
+static void print_nccl_tests(const struct collective_command *command, const struct hw *hw,
+    const struct predicted *rows, int n, struct arena *arena)
+{
+    double busbw_sum = 0;
+    print_banner(command, hw);
+    for (int i = 0; i < n; i++) {
+        print_row(command, rows[i].bytes, rows[i].cost);
+        busbw_sum += rows[i].cost.bus_bytes / coll_isolated_s(rows[i].cost);
+    }
+    printf("# Out of bounds values : 0 OK\n# Avg bus bandwidth    : %g\n", busbw_sum / n * 1e-9);
+    print_bounds(rows, n, arena);
+    fputs("#\n", stdout);
+}
+
+static enum status cannot(
+    const struct collective_command *command, const struct hw *hw, const struct coll_cost *nearest, struct diag *diag)
+{
+    int wanted = command->force.algorithm;
+    bool collnet = wanted == COLL_COLLNET_DIRECT || wanted == COLL_COLLNET_CHAIN;
+    const char *why = collnet && !quantity_is_set(hw->cluster.nccl_collnet_efficiency)
+                          ? " (CollNet needs switches that reduce: nccl_collnet_efficiency of the cluster)"
+                          : "";
+    bool algorithm = command->force.algorithm != COLL_ANY, protocol = command->force.protocol != COLL_ANY;
+    const char *option = !protocol ? "--algo" : !algorithm ? "--proto" : "--algo, --proto";
+    return diag_input(diag, (struct source_pos){.file = option},
+        "%s of %d GPUs of this cluster cannot be done as %s%s%s%s; the nearest is %s with %s",
+        coll_kind_names[command->kind], command->gpus, algorithm ? coll_algorithm_names[wanted] : "",
+        algorithm && protocol ? " with " : "", protocol ? coll_protocol_names[command->force.protocol] : "", why,
+        coll_algorithm_names[nearest->algorithm], coll_protocol_names[nearest->protocol]);
+}
+
+/* The group, or those of a mesh. */
+static struct isolated *group_of(
+    struct collective_command *command, const struct hw *hw, struct arena *arena, struct diag *diag)
+{
+    const struct mesh_request *mesh = &command->mesh;
+    const char *option = command->degraded ? "--degraded-links" : mesh->mesh.ranks > 0 ? "--mesh" : "--gpus, --nodes";
+    struct source_pos at = {.file = option};
+    if (mesh->mesh.ranks == 0) {
+        command->nodes = command->nodes > 0 ? command->nodes : isolated_fewest_nodes(hw, command->gpus);
+        return isolated_new(hw, command->gpus, command->nodes, command->degraded, at, arena, diag);
+    }
+    int node = hw_gpus_per_node(hw), n = mesh_group_instances(&mesh->group, mesh->mesh.ranks);
+    if (!mesh_group_lies_evenly(&mesh->group, mesh->mesh.ranks, node)) {
+        diag_input(diag, at,
+            "groups of %d GPUs, %d apart, in nodes of %d: some have more GPUs on one node than on another, which is "
+            "not simulated; take sizes that divide %d, or multiples of it",
+            mesh->group.size, mesh->group.stride, node, node);
+        return NULL;
+    }
+    struct coll_group *groups = ARENA_ARRAY(arena, struct coll_group, n);
+    for (int i = 0; i < n; i++)
+        groups[i] = (struct coll_group){mesh_group_first(&mesh->group, i), mesh->group.stride, mesh->group.size};
+    command->nodes = coll_shape(groups[0], node).nodes;
+    return isolated_groups(hw, groups, n, mesh->mesh.ranks, command->degraded, at, arena, diag);
+}
+
+static enum status print_sizes(
+    struct collective_command *command, const struct hw *hw, struct arena *arena, struct diag *diag)
+{
+    struct isolated *isolated = group_of(command, hw, arena, diag);
+    if (!isolated)
+        return STATUS_INPUT;
+    VEC(struct predicted) rows = {0};
+    enum status status = STATUS_OK;
+    for (double bytes = command->min_bytes; bytes <= command->max_bytes && status == STATUS_OK;) {
+        int wanted = command->force.algorithm, protocol = command->force.protocol;
+        struct predicted row = {.bytes = bytes};
+        struct coll_cost cost = row.cost =
+            isolated_cost(isolated, (enum coll_kind)command->kind, bytes, command->force, row.link);
+        vec_push(&rows, row);
+        if ((wanted != COLL_ANY && wanted != (int)cost.algorithm) ||
+            (protocol != COLL_ANY && protocol != (int)cost.protocol))
+            status = cannot(command, hw, &cost, diag);
+        bytes = fmax(bytes + 1, floor(bytes * command->factor));
+    }
+    if (status == STATUS_OK && command->format != FORMAT_NCCL_TESTS)
+        print_rows(rows.at, rows.n, command->format, arena);
+    else if (status == STATUS_OK)
+        print_nccl_tests(command, hw, rows.at, rows.n, arena);
+    vec_free(&rows);
+    return status;
+}
+
+int cmd_collective(int argc, char **argv)
+{
+    const struct command_line line = {.options = options,
+        .take = take_kind,
+        .check = check,
+        .common = COMMON_TABLE,
+        .args_doc = "KIND",
+        .doc = "Predict an isolated collective on a cluster, and print it as nccl-tests does. KIND is all_reduce, "
+               "all_gather, reduce_scatter, broadcast, reduce, all_to_all or send_recv, or the name of nccl-tests' "
+               "program: "
+               "alltoall_perf.\v"
+               "With --mesh and --group it is done by all groups of an axis of parallelism at once, which share the "
+               "nodes' NICs: --mesh tp=8,dp=16 --group dp is 8 groups of 16 GPUs, one on each node. "
+               "Algorithm and protocol are NCCL's choice for each size, unless --algo and --proto force them. Bound "
+               "by: what limits it (NVLink, NIC, channels, ...), or latency if that is more than half of the time. The "
+               "network is that of the cluster file, with its switches if it has a section 'network' (see 'flopcast "
+               "help clusters')."};
+    struct collective_command command = {.kind = -1, .force = COLL_FREE};
+    command_line_parse(&line, argc, argv, &command);
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct hw hw;
+    struct hw_sources sources;
+    command.topology = files_find(&arena, FILES_CLUSTERS, command.topology);
+    if (hw_load_from(&hw, &sources, command.topology, &arena, &diag) == STATUS_OK &&
+        given_cluster(&hw, &sources, command.overrides.list.at, command.overrides.list.n, &arena, &diag) == STATUS_OK)
+        print_sizes(&command, &hw, &arena, &diag);
+    hw_sources_free(&sources);
+    overrides_free(&command.overrides);
+    arena_release(&arena);
+    return cli_report(&diag);
+}

@@ -1,0 +1,633 @@
+#include "cli/tune.h"
+
+#include "base/files.h"
+#include "options/arguments.h"
+#include "cli/cli.h"
+#include "options/stop.h"
+#include "rows/words.h"
+#include "crew/crew.h"
+#include "scenario/kinds.h"
+#include "store/outcome.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- the job of a search: a scenario, or a model with what the command line says, by one strategy or by all of them
+ * ---- */
+
+/* Strategies, and the stack profiles that people run them with; no profile: PyTorch's eager kernels. word: another name
+ * of this one alone. */
+static const struct variant {
+    const char *strategy, *stack, *word;
+} variants[] = {{"megatron", "megatron-core", NULL}, {"fsdp", "torch-compile", "fsdp1"},
+    {"fsdp", "torchtitan", "fsdp2"}, {"deepspeed", NULL, NULL}, {"ddp", "torch-compile", NULL}};
+enum { VARIANTS = sizeof variants / sizeof *variants };
+
+static const char *given(const struct tune_command *command, const char *path)
+{
+    const char *value = NULL;
+    for (int i = 0; i < command->overrides.list.n; i++)
+        value = strcmp(command->overrides.list.at[i].key, path) == 0 ? command->overrides.list.at[i].value : value;
+    return value;
+}
+
+static bool is_model(const struct scenario_set *set)
+{
+    return set->n_points > 0 && strcmp(set->points[0].options.model_path, set->file) == 0;
+}
+
+/* A strategy, or a word for it, as zero3, which the variant is then searched with. */
+static bool is_called(const struct variant *variant, const char *strategy)
+{
+    const struct strategy_word *word = strategy_word(strategy);
+    if (strcmp(strategy, variant->strategy) == 0 || (variant->word && strcmp(strategy, variant->word) == 0))
+        return true;
+    return word && strcmp(word->path, "fsdp.version") != 0 &&
+           strcmp(strategy_kind_names[word->kind], variant->strategy) == 0;
+}
+
+static bool is_all(const struct tune_command *command)
+{
+    return command->strategy && strcmp(command->strategy, "all") == 0;
+}
+
+/* What is not said twice: of one stack that is given, a strategy is tried once. */
+static bool is_tried(const struct tune_command *command, int v)
+{
+    bool wanted = !command->strategy || is_all(command) || is_called(&variants[v], command->strategy);
+    bool again = v > 0 && strcmp(variants[v - 1].strategy, variants[v].strategy) == 0 && given(command, "stack");
+    return wanted && !again;
+}
+
+/* What the command line gives of a degree; 0: nothing, or no whole number. */
+static int64_t degree_of(const struct tune_command *command, const char *path)
+{
+    const char *text = given(command, path);
+    char *end = NULL;
+    long value = text ? strtol(text, &end, 10) : 0;
+    return end && *text && *end == '\0' && value > 0 ? value : 0;
+}
+
+static const char PIPELINE[] = "parallelism.pipeline", VIRTUAL[] = "parallelism.virtual";
+
+/* The scenario with a strategy and its stack, where none is given; variant: or NULL. split: without what splits blocks.
+ */
+static void load_with(struct scenario_set *out, struct tune_command *command, const struct variant *variant, bool split,
+    struct diag *diag)
+{
+    VEC(struct scenario_override) all = {0};
+    for (int i = 0; i < command->overrides.list.n; i++) {
+        struct scenario_override at = command->overrides.list.at[i];
+        if (split || (strcmp(at.key, PIPELINE) != 0 && strcmp(at.key, VIRTUAL) != 0))
+            vec_push(&all, at);
+    }
+    if (variant)
+        vec_push(&all, ((struct scenario_override){
+                           "strategy", !command->strategy || is_all(command) ? variant->strategy : command->strategy}));
+    if (variant && variant->stack && !given(command, "stack"))
+        vec_push(&all, ((struct scenario_override){"stack", variant->stack}));
+    scenario_load(out, command->file, all.at, all.n, &command->arena, diag);
+    vec_free(&all);
+}
+
+/* A search shares blocks and batch out over the stages that are given, where the scenario itself cannot. */
+static void load_variant(
+    struct scenario_set *out, struct tune_command *command, const struct variant *variant, struct diag *diag)
+{
+    struct tune_options *options = &command->options;
+    struct scenario_set plain = {0};
+    struct diag own = DIAG_INIT;
+    load_with(out, command, variant, true, diag);
+    int64_t stages = degree_of(command, PIPELINE), chunks = degree_of(command, VIRTUAL);
+    if (diag->worst == STATUS_OK || (stages == 0 && chunks == 0))
+        return;
+    load_with(&plain, command, variant, false, &own);
+    if (own.worst != STATUS_OK ||
+        (plain.points[0].options.strategy.kind != STRATEGY_MEGATRON && (variant || !is_model(&plain))))
+        return;
+    options->pipeline = stages;
+    options->virtual_stages = chunks;
+    *out = plain;
+    *diag = own;
+}
+
+/* All strategies that the job can be run with, one after the other; none: why the first cannot. */
+static void load_all(struct scenario_set *set, struct tune_command *command, struct diag *diag)
+{
+    struct diag first = DIAG_INIT;
+    VEC(struct scenario_point) points = {0};
+    int each = 0, n = 0;
+    for (int v = 0; v < VARIANTS; v++) {
+        struct scenario_set one = {0};
+        struct diag own = DIAG_INIT;
+        if (!is_tried(command, v))
+            continue;
+        load_variant(&one, command, &variants[v], &own);
+        if (own.worst != STATUS_OK) {
+            first = first.worst == STATUS_OK ? own : first;
+            continue;
+        }
+        *set = one;
+        each = one.n_points;
+        n++;
+        for (int i = 0; i < each; i++)
+            vec_push(&points, one.points[i]);
+    }
+    if (n == 0) {
+        diag_merge(diag, &first);
+        return;
+    }
+    set->points = ARENA_ARRAY(&command->arena, struct scenario_point, points.n);
+    memcpy(set->points, points.at, sizeof *set->points * (size_t)points.n);
+    set->n_points = points.n;
+    command->options.variants = n;
+    vec_free(&points);
+}
+
+static void tune_load(struct scenario_set *set, struct tune_command *command, struct diag *diag)
+{
+    struct tune_options *options = &command->options;
+    bool all = is_all(command);
+    if (!all && command->strategy)
+        vec_push(&command->overrides.list, ((struct scenario_override){"strategy", command->strategy}));
+    load_variant(set, command, NULL, diag);
+    if (diag->worst != STATUS_OK)
+        return;
+    *diag = DIAG_INIT; /* what the scenario's own strategy does not read, another one of the search may */
+    command->is_model = is_model(set);
+    if (!all && (!command->is_model || given(command, "stack")) && (command->strategy || !command->is_model))
+        return;
+    if (!all && given(command, "strategy"))
+        command->strategy = given(command, "strategy");
+    int64_t batch = set->points[0].options.strategy.train.global_batch;
+    if (options->global_batch == 0 && batch > 0)
+        options->global_batch = (int)batch;
+    if (options->global_batch == 0) {
+        diag_input(diag, (struct source_pos){.file = command->file},
+            "strategies are compared at one batch: give --global-batch N, the sequences of a step of the whole job, as "
+            "in --global-batch 512");
+        return;
+    }
+    if (!all && command->strategy) /* it goes in with its stack */
+        command->overrides.list.n -=
+            command->overrides.list.n > 0 &&
+            strcmp(command->overrides.list.at[command->overrides.list.n - 1].key, "strategy") == 0;
+    load_all(set, command, diag);
+}
+
+static void print_list(FILE *out, const char *head, const char *const *list, int n)
+{
+    struct arena arena = ARENA_INIT;
+    const char *text = head;
+    for (int i = 0; i < n; i++)
+        text = arena_printf(&arena, "%s%s%s", text, i == 0 ? "" : "; ", list[i]);
+    words_paragraph(out, text);
+    arena_release(&arena);
+}
+
+/* What all candidates have in common, what was tried and cannot be, and what was left aside. */
+void tune_print_held(FILE *out, const struct tune_command *command, const struct tune *tune, struct arena *arena)
+{
+    const struct scenario_point *point = &tune->candidates.at[0].point;
+    const struct train_options *train = &point->options.strategy.train;
+    bool all = command->options.variants > 1, layouts = false, others = false;
+    for (int i = 0; i < tune->candidates.n; i++) {
+        layouts = layouts || tune->candidates.at[i].is_layout;
+        others = others || !tune->candidates.at[i].is_layout;
+    }
+    const char *held[6], *left[8], *not_possible[2];
+    int n_held = 0, n_left = 0, n_not_possible = 0;
+    bool tried = is_all(command) || (command->is_model && !command->strategy); /* each of them */
+    if (!all && layouts)
+        held[n_held++] = "strategy megatron";
+    held[n_held++] = arena_printf(
+        arena, "precision %s, optimizer %s", precision_names[train->precision], optimizer_names[train->optimizer]);
+    if (!all)
+        held[n_held++] = arena_printf(arena, "stack %s",
+            point->options.stack_path ? files_name_from(arena, NULL, point->options.stack_path)
+                                      : "none: eager kernels");
+    else
+        held[n_held++] = given(command, "stack") ? "the stack given"
+                                                 : "stacks: megatron-core for megatron, torch-compile (FSDP1) and "
+                                                   "torchtitan (FSDP2, eager) for fsdp, torch-compile for ddp, eager "
+                                                   "kernels for deepspeed";
+    if (all)
+        held[n_held++] = "prefetch as PyTorch has it";
+    if (!layouts && tried)
+        not_possible[n_not_possible++] = "layouts of megatron (tensor, context, pipeline, expert parallelism)";
+    else if (!layouts)
+        left[n_left++] = "layouts of megatron (tensor, context, pipeline, expert parallelism; --strategy all has them)";
+    if (!others && tried)
+        not_possible[n_not_possible++] = "FSDP, DDP, ZeRO (at this batch on these GPUs)";
+    else if (!others)
+        left[n_left++] = "FSDP, DDP, ZeRO (--strategy all has them)";
+    if (layouts)
+        left[n_left++] = arena_printf(arena, "context parallelism below %d tokens a rank", TUNE_LEAST_CONTEXT_TOKENS);
+    if (others)
+        left[n_left++] = "FSDP and ZeRO with tensor, context or pipeline parallelism";
+    left[n_left++] =
+        arena_printf(arena, "micro-batches above %d and between powers of 2", (int)command->options.max_batch);
+    left[n_left++] = "other schedules than 1F1B, partial recomputation, offload, other precisions";
+    print_list(out, "held: ", held, n_held);
+    if (n_not_possible > 0)
+        print_list(out, "not possible: ", not_possible, n_not_possible);
+    print_list(out, "not searched: ", left, n_left);
+}
+
+/* While a search goes on: what is best so far, on standard error; and a signal or a closed pipe ends it with what is
+ * known. A thread looks on, as a simulation may take longer than anybody wants to wait. */
+
+static const double SILENT_S = 4, PIPE_SILENT_S = 30; /* before the first line, on a terminal and elsewhere */
+static const double BETWEEN_S = 5;                    /* between two lines */
+
+struct tune_watch {
+    const struct tune_command *command;
+    const struct scenario_set *set;
+    struct tune *tune;
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    bool ended;
+    double start_s, silent_s, said_s, best_s; /* silent_s: nothing is said before; best_s: of a step, as it was said */
+};
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void changing(void *self, bool begins)
+{
+    struct tune_watch *watch = self;
+    (begins ? pthread_mutex_lock : pthread_mutex_unlock)(&watch->mutex);
+}
+
+/* Those that ran as finalists without noise, for a table before the end. */
+static int settle(struct tune *tune)
+{
+    int n = 0;
+    for (int i = 0; i < TUNE_STATE_COUNT; i++)
+        tune->count[i] = 0;
+    tune->n_finalists = 0;
+    for (int i = 0; i < tune->candidates.n; i++) {
+        struct tune_candidate *at = &tune->candidates.at[i];
+        tune->count[at->state]++;
+        if (at->state != TUNE_RAN)
+            continue;
+        at->noisy = at->finalist ? at->noisy : at->quiet;
+        at->finalist = true;
+        n++;
+    }
+    tune->n_finalists = n;
+    return n;
+}
+
+static _Noreturn void leave(struct tune_watch *watch)
+{
+    struct tune *tune = watch->tune;
+    struct arena arena = ARENA_INIT;
+    if (settle(tune) == 0)
+        fputs(STOP_NOTHING_RANKED, stderr);
+    else if (watch->command->format == RECORDS_TABLE)
+        tune_print_table(stdout, watch->command, watch->set, tune, &arena);
+    else
+        tune_print_records(stdout, watch->command, watch->set, tune, &arena);
+    fflush(stdout);
+    stop_leave();
+    _exit(1);
+}
+
+/* What is still to come, by what is left: candidates whose bounds are below the best step, or are not known as they are
+ * of other jobs; others only for the places behind it. */
+static void print_rest(FILE *out, const struct tune *tune, const struct tune_candidate *best, double s)
+{
+    int ran = 0, left = 0, behind = 0;
+    for (int i = 0; i < tune->candidates.n; i++) {
+        const struct tune_candidate *at = &tune->candidates.at[i];
+        bool waits = at->state == TUNE_LEFT_OUT;
+        bool better = at->group != best->group || at->bound.step_s <= best->quiet.step_time_s;
+        ran += at->state == TUNE_RAN || at->state == TUNE_OOM;
+        left += waits && better;
+        behind += waits && !better;
+    }
+    if (left > 0)
+        fprintf(out, "; at most %d may be better, about %.0f s", left, s * left / (ran > 0 ? ran : 1));
+    else if (behind > 0)
+        fprintf(out, "; none is faster by its bound, %d may come behind it", behind);
+    else if (!tune->quiet_only)
+        fputs(", without noise; the best are run with it", out);
+}
+
+/* A better one than what was said last; how many may still be better, and about how long they take. */
+static void say(struct tune_watch *watch)
+{
+    const struct tune *tune = watch->tune;
+    const struct tune_candidate *best = NULL;
+    double s = now_s() - watch->start_s;
+    int ran = 0;
+    for (int i = 0; i < tune->candidates.n; i++) {
+        const struct tune_candidate *at = &tune->candidates.at[i];
+        ran += at->state == TUNE_RAN || at->state == TUNE_OOM;
+        if (at->state == TUNE_RAN && (!best || at->quiet.tokens_per_s > best->quiet.tokens_per_s))
+            best = at;
+    }
+    if (!best || s < watch->silent_s || s - watch->said_s < BETWEEN_S || best->quiet.step_time_s == watch->best_s)
+        return;
+    watch->said_s = s;
+    watch->best_s = best->quiet.step_time_s;
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+    BUG_IF(!out, "open_memstream failed");
+    fprintf(out, "%.0f s: best of %d so far: ", s, ran);
+    tune_name(out, best);
+    fprintf(out, ", %.0f tokens/s", best->quiet.tokens_per_s);
+    print_rest(out, tune, best, s);
+    fclose(out);
+    flockfile(stderr);
+    if (isatty(STDERR_FILENO)) { /* in the place of the line that counts */
+        fputs("\r\033[K", stderr);
+        words_paragraph(stderr, text);
+    } else {
+        fprintf(stderr, "%s\n", text);
+    }
+    funlockfile(stderr);
+    free(text);
+}
+
+static void *look_on(void *self)
+{
+    struct tune_watch *watch = self;
+    for (;;) {
+        struct pollfd out = {.fd = STDOUT_FILENO};
+        bool closed = poll(&out, 1, 0) > 0 && (out.revents & POLLERR);
+        pthread_mutex_lock(&watch->mutex);
+        if (watch->ended)
+            break;
+        if (stop_asked())
+            leave(watch);
+        if (closed)
+            raise(SIGPIPE);
+        say(watch);
+        pthread_mutex_unlock(&watch->mutex);
+        const struct timespec pause = {.tv_nsec = 100000000};
+        nanosleep(&pause, NULL);
+    }
+    pthread_mutex_unlock(&watch->mutex);
+    return NULL;
+}
+
+static struct tune_watch *tune_watch_begin(
+    const struct tune_command *command, const struct scenario_set *set, struct tune *tune)
+{
+    struct tune_watch *watch = xcalloc(1, sizeof *watch);
+    *watch = (struct tune_watch){.command = command,
+        .set = set,
+        .tune = tune,
+        .start_s = now_s(),
+        .silent_s = isatty(STDERR_FILENO) ? SILENT_S : PIPE_SILENT_S,
+        .said_s = -BETWEEN_S};
+    pthread_mutex_init(&watch->mutex, NULL);
+    tune->changing = changing;
+    tune->self = watch;
+    if (pthread_create(&watch->thread, NULL, look_on, watch) == 0)
+        return watch;
+    tune->changing = NULL;
+    free(watch);
+    return NULL;
+}
+
+static void tune_watch_end(struct tune_watch *watch)
+{
+    if (!watch)
+        return;
+    pthread_mutex_lock(&watch->mutex);
+    watch->ended = true;
+    pthread_mutex_unlock(&watch->mutex);
+    pthread_join(watch->thread, NULL);
+    pthread_mutex_destroy(&watch->mutex);
+    free(watch);
+}
+
+enum { MAX_COUNT = 1 << 20 };
+
+#define AT(at) .member = offsetof(struct tune_command, at)
+static const struct command_option options[] = {
+    {"set", "KEY=VALUE",
+        "Set an option, as in cluster.gpus=64; one that is searched (strategy=ddp) then has this value alone; may be "
+        "repeated",
+        OPTION_SET, AT(overrides)},
+    {"strategy", "S",
+        "all: every strategy with the stack that people run it with (the default of a model), or one, as in fsdp, "
+        "fsdp2, "
+        "megatron, zero3, ddp",
+        OPTION_TEXT, AT(strategy)},
+    JOB_SEARCHED_OPTIONS(struct tune_command),
+    {"by", "ORDER", "speed: tokens/s of the job (default); cost: dollars for the tokens", OPTION_NAME, AT(by),
+        .names = tune_order_names},
+    PRICE_OPTION(struct tune_command),
+    {"tokens", "N",
+        "Days and dollars of a training on this number of tokens (images, samples), as in 15T; K, M, B and T are "
+        "powers of 1000",
+        OPTION_TAKE, AT(tokens), .take = argument_tokens},
+    {"max-batch", "N", "Largest micro-batch tried (default: 64)", OPTION_COUNT, AT(options.max_batch),
+        .most = MAX_COUNT},
+    {"global-batch", "N", "Sequences a step of the whole job: micro-batches accumulate to it (default: free)",
+        OPTION_COUNT, AT(options.global_batch), .most = 1 << 30},
+    {"limit", "N",
+        "Simulate at most N candidates, the most promising first: those with the least lower bound (default: 1000)",
+        OPTION_COUNT, AT(options.max_simulations), .most = MAX_COUNT},
+    {"top", "N", "Run the N best with noise and show them (default: 10); kinds of prefetch within 0.1 % are one",
+        OPTION_COUNT, AT(top), .most = MAX_COUNT},
+    {"db", "PATH",
+        "Keep each simulation in this database, and take from it what was simulated before; created if missing",
+        OPTION_TEXT, AT(db)},
+    SHARD_OPTION(struct tune_command, "simulations"),
+    MEASURED_OPTION(struct tune_command),
+    {"format", "FORMAT", "table (default), or csv or json: every candidate", OPTION_NAME, AT(format),
+        .names = records_format_names},
+    {"emit", "TRAINER",
+        "torchtitan, megatron or automodel: write the best that this trainer can run as its own options, which "
+        "`flopcast scenario import` reads back as the same job",
+        OPTION_TAKE, AT(emit), .take = tune_emit_take},
+    {"out", "FILE", "Where --emit writes (default: stdout, and the answer to stderr)", OPTION_TEXT, AT(out)},
+    {0},
+};
+
+/* One line, which goes away when all are done. */
+static void show_progress(void *what, int done, int total)
+{
+    if (done < total)
+        fprintf(stderr, "\rtune: %d of %d %s\033[K", done, total, (const char *)what);
+    else
+        fputs("\r\033[K", stderr);
+}
+
+/* Why there are no candidates. */
+static void report_none(
+    const struct tune_command *command, const struct scenario_set *set, const struct tune *tune, struct diag *diag)
+{
+    struct source_pos at = {.file = set->file};
+    if (tune->n_refused > 0)
+        diag_input(diag, at, "none of %d combinations is possible; the first: %s", tune->n_refused, tune->refusal);
+    else
+        diag_input(diag, at,
+            "no micro-batch up to %d accumulates to a global batch of %d on these GPUs; give a --global-batch that is "
+            "a multiple of cluster.gpus",
+            (int)command->options.max_batch, (int)command->options.global_batch);
+}
+
+/* The candidates, without noise; then the finalists of the orders that are shown, with it. */
+static enum status find(struct tune *tune, const struct tune_command *command, struct diag *diag)
+{
+    scenario_progress progress = isatty(STDERR_FILENO) ? show_progress : NULL;
+    static char candidates[] = "candidates", finalists[] = "finalists with noise";
+    enum status status = tune_run(tune, &command->options, progress, candidates, diag);
+    for (int by = 0; by < TUNE_ORDER_COUNT && status == STATUS_OK && tune->left == 0; by++) {
+        bool asked = by == command->by || (by == TUNE_UNPRICED && command->by == TUNE_BY_COST);
+        status = tune_finals(tune, (enum tune_order)by, asked ? command->top : 1, progress, finalists, diag);
+    }
+    return status;
+}
+
+/* Not all was simulated here, so there is no answer yet. */
+static void report_left(const struct tune_command *command, const struct tune *tune)
+{
+    if (stop_asked())
+        fprintf(stderr, "flopcast: stopped; what is finished is in %s, and the same command goes on\n", command->db);
+    else
+        printf("shard %d/%d: %d simulations are in %s, %d are left to other shards; after all of them: flopcast merge, "
+               "and this command on what it made, with --shard for the runs with noise, or without\n",
+            command->shard.shard, command->shard.shards, tune->own + tune->known, command->db, tune->left);
+}
+
+static enum status search(struct tune *tune, const struct tune_command *command, struct diag *diag)
+{
+    struct store *store = NULL;
+    if (command->db && crew_is_owner(command->crew) && store_open(&store, command->db, STORE_WRITE, diag) != STATUS_OK)
+        return STATUS_IO;
+    struct store_outcomes *outcomes = store ? store_outcomes_begin(store, stop_asked) : NULL;
+    struct scenario_share share = {
+        command->crew, store_outcomes_kept(outcomes), command->shard.shard, command->shard.shards};
+    tune->share = &share;
+    enum status status = find(tune, command, diag), stored = store_outcomes_end(outcomes, diag);
+    tune->share = NULL;
+    store_close(store);
+    if (tune->known > 0)
+        fprintf(stderr, "tune: %d of %d simulations were in %s already\n", tune->known, tune->known + tune->own,
+            command->db);
+    return status == STATUS_OK ? stored : status;
+}
+
+static void check(void *self, struct argp_state *state)
+{
+    const struct tune_command *command = self;
+    if (command->shard.shards > 0 && !command->db)
+        argp_error(state, "--shard is for --db PATH, where the part is kept; each shard has its own database");
+    if (command->out && !command->emit)
+        argp_error(state, "--out is where --emit TRAINER writes; `flopcast tune ... >FILE` keeps the answer");
+}
+
+static void load(struct tune *tune, struct tune_command *command, struct scenario_set *set, struct diag *diag)
+{
+    command->file = files_find(&command->arena, FILES_SCENARIOS, command->file);
+    tune_load(set, command, diag);
+    if (diag->worst == STATUS_OK)
+        kinds_refuse(set->points, set->n_points, "flopcast tune", diag);
+    if (diag->worst != STATUS_OK || prices_set(&command->prices, set, &command->arena, diag) != STATUS_OK)
+        return;
+    tune_candidates(tune, set, &command->options, &command->arena);
+    if (tune->candidates.n == 0)
+        report_none(command, set, tune, diag);
+}
+
+/* Without a database, what there is by then is shown when it is stopped; NULL: nothing is. */
+static struct tune_watch *load_and_watch(
+    struct tune *tune, struct tune_command *command, struct scenario_set *set, struct diag *diag)
+{
+    bool shows = !command->db && crew_is_owner(command->crew);
+    if (shows)
+        stop_watch(STOP_WITHOUT_ANSWER);
+    load(tune, command, set, diag);
+    command->own = (struct own_runs){.command = "tune", .quiet = !crew_is_owner(command->crew)};
+    if (diag->worst == STATUS_OK)
+        own_runs_simulate(
+            &command->own, command->sure, &command->measured, set, &command->overrides, &command->arena, diag);
+    if (!shows || diag->worst != STATUS_OK)
+        return NULL;
+    stop_watch(STOP_NOW);
+    return tune_watch_begin(command, set, tune);
+}
+
+int cmd_tune(int argc, char **argv)
+{
+    const struct command_line line = {.options = options,
+        .common = COMMON_SIMULATE,
+        .args_doc = "SCENARIO|MODEL",
+        .files = FILES_SCENARIOS,
+        .one = "scenario",
+        AT(file),
+        .missing = "a scenario file, or a model, is missing",
+        .check = check,
+        .doc =
+            "Of a model (its name, config.json or folder): search all strategies, Megatron's layouts beside FSDP, ZeRO "
+            "and DDP, at one global batch. Of a scenario (or with --strategy): search strategy, micro-batch, "
+            "checkpointing, prefetch and sharding group under the memory limit, for "
+            "every cluster and GPU count that the scenario sweeps; rank by tokens/s or by cost. With strategy "
+            "megatron: search tensor, context, pipeline, virtual, expert and data parallelism at one global "
+            "batch.\v"
+            "What certainly does not fit is pruned by the peak of its plan, the rest is simulated with noise "
+            "off. The best are then run with the scenario's noise, and rank by that. What --set gives of the "
+            "options searched stays. Layouts of megatron are simulated in the order of a lower bound of their "
+            "steps, until "
+            "none that is left can be among the best of --top, and without noise. --limit bounds the work, not a "
+            "clock, so the answer is the same everywhere. "
+            "The price is that of the GPU's topology file, or --price's; energy has host, network and PUE "
+            "(defaults: `flopcast goodput --sources`).\n\n"
+            "Columns: batch: sequences of a micro-batch; accum: micro-batches a step; no noise: TFLOPS with GPUs alike "
+            "and no jitter; 90 %: how sure the speed is."};
+    struct sure sure = {0};
+    struct tune_command command = {.top = 10, .sure = &sure, .options = {.max_batch = 64, .max_simulations = 1000}};
+    command_line_parse(&line, argc, argv, &command);
+    bool table = command.format == RECORDS_TABLE;
+    struct diag diag = DIAG_INIT;
+    struct scenario_set set;
+    struct tune tune = {0};
+    command.options.keep = command.top;
+    if (command.db)
+        stop_watch(STOP_AFTER);
+    if (crew_begin(&command.crew, &diag) != STATUS_OK)
+        return cli_report(&diag);
+    struct tune_watch *watch = load_and_watch(&tune, &command, &set, &diag);
+    bool whole = diag.worst == STATUS_OK && search(&tune, &command, &diag) == STATUS_OK && tune.left == 0;
+    tune_watch_end(watch);
+    if (diag.worst == STATUS_OK && tune.left > 0)
+        report_left(&command, &tune);
+    FILE *out = command.emit && !command.out ? stderr : stdout;
+    if (whole)
+        (table ? tune_print_table : tune_print_records)(out, &command, &set, &tune, &command.arena);
+    if (whole)
+        tune_emit(&command, &set, &tune, &diag);
+    crew_end(command.crew);
+    sure_end(&sure);
+    vec_free(&command.own.list);
+    own_runs_free(&command.measured);
+    vec_free(&tune.candidates);
+    overrides_free(&command.overrides);
+    prices_free(&command.prices);
+    arena_release(&command.arena);
+    int status = cli_report(&diag);
+    if (stop_asked())
+        stop_leave();
+    return status;
+}

@@ -1,0 +1,79 @@
+/* What `flopcast tune` was asked, and how it prints what was found. */
+#ifndef FLOPCAST_CLI_TUNE_H
+#define FLOPCAST_CLI_TUNE_H
+
+#include "options/arguments.h"
+#include "cli/own_runs.h"
+#include "cli/price.h"
+#include "rows/records.h"
+#include "study/tune.h"
+
+#include <stdio.h>
+
+struct tune_command {
+    const char *file, *db;
+    const char *out;      /* --out: of what --emit writes; NULL: stdout, and the table is on stderr */
+    const char *emit;     /* --emit: one of tune_trainers; NULL: not given */
+    const char *strategy; /* --strategy: "all", or one of strategy_names; NULL: not given */
+    bool is_model;        /* file is a model, no scenario */
+    struct shard shard;
+    struct crew *crew;
+    int by, top; /* enum tune_order */
+    enum records_format format;
+    struct token_count tokens; /* to train on */
+    struct tune_options options;
+    struct overrides overrides;
+    struct prices prices;
+    struct own_texts measured;
+    struct own_runs own;
+    struct sure *sure;
+    struct arena arena;
+};
+
+/* After tune_finals() of the orders that are shown: the one asked for, and the first of the other. */
+void tune_print_table(FILE *out, const struct tune_command *command, const struct scenario_set *set,
+    const struct tune *tune, struct arena *arena);
+/* Every candidate. */
+void tune_print_records(FILE *out, const struct tune_command *command, const struct scenario_set *set,
+    const struct tune *tune, struct arena *arena);
+
+/* Two lines: what all candidates have in common, and what was not searched. */
+void tune_print_held(FILE *out, const struct tune_command *command, const struct tune *tune, struct arena *arena);
+
+/* "tp 4, cp 2, pp 4, vp 10, micro-batch 1, checkpointing none", or "FULL_SHARD, micro-batch 1, ..." */
+void tune_name(FILE *out, const struct tune_candidate *candidate);
+
+/* The candidate as settings of the command's file: what --set gave beside the settings searched, these, what the
+ * scenario sweeps. The caller frees the list; texts are in the arena. */
+struct tune_overrides {
+    VEC(struct scenario_override) list;
+};
+struct tune_overrides tune_overrides(const struct tune_command *command, const struct scenario_set *set,
+    const struct tune_candidate *candidate, struct arena *arena);
+
+/* tune_emit.c: the best that a trainer has options for, as its file (flopcast-interop, exchange/emit.h). Nothing
+ * without --emit. */
+void tune_emit_take(void *emit, const struct argument *argument); /* --emit */
+void tune_emit(
+    const struct tune_command *command, const struct scenario_set *set, const struct tune *tune, struct diag *diag);
+extern const char *const tune_trainers[]; /* "torchtitan", ..., NULL */
+
+/* ---- tune_layout.c ---- */
+
+struct table;
+struct rows;
+
+/* Degrees of a layout; where the candidate is none, unknown. */
+void tune_layout_columns(struct table *table, const struct tune_candidate *candidate);
+/* Kernels of the stage with most work as fast as alone, collectives of tensor, context and expert groups that they wait
+ * for, fill and drain of the pipeline, and what the simulation adds to that bound (study/bound.h). */
+void tune_layout_shares(struct table *table, const struct tune_candidate *candidate);
+void tune_layout_cells(struct rows *rows, const struct tune_candidate *candidate);
+
+/* Layouts that differ in more than the chunks of a stage. */
+bool tune_differs(const struct tune_candidate *a, const struct tune_candidate *b);
+
+/* Why the first of an order is that, beside those behind it. Nothing where it is no layout. */
+void tune_why(FILE *out, const struct tune *tune, const int *order, int n);
+
+#endif

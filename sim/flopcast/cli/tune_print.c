@@ -1,0 +1,605 @@
+#include "cli/tune.h"
+
+#include "rows/rows.h"
+#include "rows/sure.h"
+#include "rows/vary.h"
+#include "rows/words.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct tune_print {
+    FILE *out;
+    const struct tune_command *command;
+    const struct scenario_set *set;
+    const struct tune *tune;
+    struct vary swept;
+    bool noise, retries, tokens; /* whether these are columns */
+    struct sure *sure;
+    struct arena *arena;
+};
+
+/* ---- what a table and records share ---- */
+
+static const char *prefetch(const struct scenario_point *point)
+{
+    const struct strategy_options *strategy = &point->options.strategy;
+    if (strategy->kind != STRATEGY_FSDP)
+        return "-";
+    if (strategy->fsdp.forward_prefetch)
+        return "forward + PRE";
+    return backward_prefetch_names[strategy->fsdp.backward_prefetch];
+}
+
+/* What the scenario sweeps and the search does not settle. */
+static void find_swept(
+    struct vary *out, const struct scenario_set *set, const struct tune_candidate *any, struct arena *arena)
+{
+    struct tune_settings settings = tune_settings(any, arena);
+    struct vary all;
+    vary_find_unnamed(&all, set, arena);
+    *out = (struct vary){0};
+    for (int i = 0; i < all.options.n; i++)
+        if (!tune_sets(&settings, all.options.at[i].path))
+            vec_push(&out->options, all.options.at[i]);
+    vec_free(&all.options);
+}
+
+static const double GTOKENS = 1e9, S_PER_DAY = 86400;
+
+static double days(const struct tune_print *print, const struct tune_rates *rates)
+{
+    return print->command->tokens.n / rates->tokens_per_s / S_PER_DAY;
+}
+
+/* Of an amount for 10^9 tokens that of all. */
+static double of_all(const struct tune_print *print, double per_gtokens)
+{
+    return per_gtokens * print->command->tokens.n / GTOKENS;
+}
+
+/* The points of the first variant: what differs between variants is no sweep. */
+static struct scenario_set one_variant(const struct scenario_set *set, const struct tune_command *command)
+{
+    struct scenario_set one = *set;
+    one.n_points /= command->options.variants > 1 ? command->options.variants : 1;
+    return one;
+}
+
+/* ---- the table ---- */
+
+/* Of the candidate and those that it represents. */
+static const char *prefetches(const struct tune_print *print, int index)
+{
+    const char *text = prefetch(&print->tune->candidates.at[index].point);
+    for (int i = 0; i < print->tune->candidates.n; i++)
+        if (i != index && print->tune->candidates.at[i].represents == index)
+            text = arena_printf(print->arena, "%s, %s", text, prefetch(&print->tune->candidates.at[i].point));
+    return text;
+}
+
+/* What a terminal without room leaves out last, first: how a column is ranked for table_spare(). */
+enum {
+    SPARE_GPU = 1,
+    SPARE_GROUP,
+    SPARE_ACCUM,
+    SPARE_QUIET,
+    SPARE_PREFETCH,
+    SPARE_RETRIES,
+    SPARE_GPU_HOURS,
+    SPARE_ENERGY
+};
+
+/* All candidates are on the same card. */
+static bool one_gpu(const struct tune *tune)
+{
+    for (int i = 1; i < tune->candidates.n; i++)
+        if (strcmp(tune->candidates.at[i].point.hw.gpu.name, tune->candidates.at[0].point.hw.gpu.name) != 0)
+            return false;
+    return true;
+}
+
+static bool all_layouts(const struct tune *tune)
+{
+    for (int i = 0; i < tune->candidates.n; i++)
+        if (!tune->candidates.at[i].is_layout)
+            return false;
+    return true;
+}
+
+static void number(struct table *table, const char *name, const char *unit, int spare, int digits, double value)
+{
+    table_number(table, name, unit, digits, value);
+    table_spare(table, spare);
+}
+
+static const char *stack_of(const struct scenario_point *point, struct arena *arena)
+{
+    return point->options.stack_path ? words_stem(point->options.stack_path, arena) : "none";
+}
+
+/* To as many digits as the speed's interval has. */
+static void sure_cell(const struct tune_print *print, struct table *table, const char *name, const char *unit,
+    int spare, const struct sure_range *range, double value, int digits)
+{
+    table_number_as(table, name, unit, isnan(value) ? "-" : sure_number(print->arena, range, value, digits));
+    table_spare(table, spare);
+}
+
+/* What the candidate is. */
+static void name_candidate(const struct tune_print *print, struct table *table, int index)
+{
+    const struct scenario_point *point = &print->tune->candidates.at[index].point;
+    const struct strategy_options *strategy = &point->options.strategy;
+    bool grouped = strategy->kind == STRATEGY_FSDP && strategy->fsdp.sharding_group_size > 0;
+    table_text(table, "GPU", "", point->hw.gpu.name);
+    table_spare(table, one_gpu(print->tune) ? SPARE_GPU : 0);
+    table_number(table, "GPUs", "", 0, (double)point->options.cluster.gpus);
+    table_text(table, "strategy", "", strategy_label(strategy));
+    if (print->command->options.variants > 1)
+        table_text(table, "stack", "", stack_of(point, print->arena));
+    for (int i = 0; i < print->swept.options.n; i++) {
+        const struct vary_option *option = &print->swept.options.at[i];
+        table_text(table, option->path, "", vary_short(option, &point->options, print->arena));
+    }
+    if (!all_layouts(print->tune)) {
+        number(table, "group", "GPUs", SPARE_GROUP, 0,
+            grouped ? (double)strategy->fsdp.sharding_group_size : TABLE_UNKNOWN);
+        table_text(table, "prefetch", "", prefetches(print, index));
+        table_spare(table, SPARE_PREFETCH);
+    }
+    if (print->tune->quiet_only)
+        tune_layout_columns(table, &print->tune->candidates.at[index]);
+    table_text(table, "checkpoint", "", checkpointing_names[strategy->train.activation_checkpointing]);
+    table_number(table, "batch", "/GPU", 0, (double)strategy->train.micro_batch);
+    number(table, "accum", "", SPARE_ACCUM, 0, (double)strategy_batch(&strategy->train).micro_batches);
+}
+
+static void add_row(const struct tune_print *print, struct table *table, int index)
+{
+    const struct tune_candidate *candidate = &print->tune->candidates.at[index];
+    const struct tune_rates *rates = candidate->finalist ? &candidate->noisy : &candidate->quiet;
+    const char *counted = words_counted_all(print->set);
+    double usd = rates->usd_per_gtokens > 0 ? rates->usd_per_gtokens : TABLE_UNKNOWN;
+    const struct sure_range *range = sure_of_speed(print->sure, &candidate->point, rates->mfu);
+    struct arena *arena = print->arena;
+    table_row(table);
+    name_candidate(print, table, index);
+    sure_cell(print, table, arena_printf(arena, "%s/s", counted), "of the job", 0, range, rates->tokens_per_s, 0);
+    table_number_as(table, "TFLOPS", "/GPU (90 %)", sure_with_range(arena, range, rates->tflops_per_gpu, 1));
+    if (print->noise)
+        sure_cell(print, table, "no noise", "TFLOPS", SPARE_QUIET, range, candidate->quiet.tflops_per_gpu, 1);
+    if (print->retries)
+        number(table, "retries", "/step", SPARE_RETRIES, 1, rates->retries);
+    table_number(table, "HBM peak", "GiB", 1, rates->peak_bytes / 0x1p30);
+    if (print->tune->quiet_only)
+        tune_layout_shares(table, candidate);
+    if (print->tokens) {
+        sure_cell(print, table, "time", "days", 0, range, days(print, rates), 1);
+        sure_cell(print, table, "GPU-h", "", SPARE_GPU_HOURS, range, of_all(print, rates->gpu_hours_per_gtokens), 0);
+        sure_cell(print, table, "cost", "$", 0, range, of_all(print, usd), 0);
+        sure_cell(print, table, "energy", "MWh", SPARE_ENERGY, range, of_all(print, rates->kwh_per_gtokens) / 1e3, 1);
+    } else {
+        sure_cell(print, table, "GPU-h", arena_printf(arena, "/10^9 %s", counted), SPARE_GPU_HOURS, range,
+            rates->gpu_hours_per_gtokens, 1);
+        sure_cell(print, table, "cost", "$/10^9", 0, range, usd, 2);
+        sure_cell(print, table, "energy", "kWh/10^9", SPARE_ENERGY, range, rates->kwh_per_gtokens, 1);
+    }
+}
+
+/* Layouts that differ from a better one in the chunks of a stage alone go. How many stay. */
+static int fold(const struct tune *tune, int *order, int n)
+{
+    int kept = 0;
+    for (int i = 0; i < n; i++) {
+        const struct tune_candidate *at = &tune->candidates.at[order[i]];
+        bool known = false;
+        for (int k = 0; k < kept && at->is_layout && !known; k++) {
+            const struct tune_candidate *better = &tune->candidates.at[order[k]];
+            known = better->is_layout && better->base == at->base && !tune_differs(better, at);
+        }
+        if (!known)
+            order[kept++] = order[i];
+    }
+    return kept;
+}
+
+/* The first rows of an order. */
+static void print_best(struct tune_print *print, const int *order, int n, int rows)
+{
+    struct table table = {0};
+    print->noise = print->retries = false;
+    for (int i = 0; i < n && i < rows; i++) {
+        const struct tune_candidate *candidate = &print->tune->candidates.at[order[i]];
+        print->noise =
+            print->noise || (candidate->finalist && candidate->noisy.step_time_s != candidate->quiet.step_time_s);
+        print->retries = print->retries || candidate->noisy.retries > 0;
+    }
+    for (int i = 0; i < n && i < rows; i++)
+        add_row(print, &table, order[i]);
+    table_finish(print->out, &table);
+}
+
+static void print_set(FILE *out, const char *key, const char *value, struct arena *arena)
+{
+    fprintf(out, " --set %s", words_shell(arena_printf(arena, "%s=%s", key, value), arena));
+}
+
+struct tune_overrides tune_overrides(const struct tune_command *command, const struct scenario_set *set,
+    const struct tune_candidate *candidate, struct arena *arena)
+{
+    struct tune_overrides out = {0};
+    struct tune_settings settings = tune_settings(candidate, arena);
+    struct vary vary;
+    vary_find(&vary, set, arena);
+    for (int i = 0; i < command->overrides.list.n; i++) {
+        const struct scenario_override *given = &command->overrides.list.at[i];
+        const char *path = config_key_path(&scenario_table, given->key, arena); /* --set may have used an alias */
+        bool is_set = tune_sets(&settings, path);
+        for (int k = 0; k < vary.options.n && !is_set; k++)
+            is_set = strcmp(vary.options.at[k].path, path) == 0;
+        if (!is_set)
+            vec_push(&out.list, *given);
+    }
+    for (int i = 0; i < settings.n; i++)
+        vec_push(&out.list, settings.list[i]);
+    for (int i = 0; i < vary.options.n; i++) {
+        const struct vary_option *option = &vary.options.at[i];
+        if (!tune_sets(&settings, option->path))
+            vec_push(&out.list,
+                ((struct scenario_override){option->path, vary_text(option, &candidate->point.options, arena)}));
+    }
+    vec_free(&vary.options);
+    return out;
+}
+
+/* The candidate as a command. */
+static void print_command(const struct tune_print *print, int index)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+    BUG_IF(!out, "open_memstream failed");
+    struct arena *arena = print->arena;
+    struct tune_overrides overrides =
+        tune_overrides(print->command, print->set, &print->tune->candidates.at[index], arena);
+    fprintf(out, "flopcast run %s", words_file(arena, print->command->file));
+    for (int i = 0; i < overrides.list.n; i++) {
+        const struct scenario_override *one = &overrides.list.at[i];
+        if (strcmp(one->key, "noise") == 0 && strcmp(one->value, "off") == 0)
+            fputs(" --no-noise", out);
+        else
+            print_set(out, one->key, one->value, arena);
+    }
+    fclose(out);
+    fputc('\n', print->out);
+    words_command(print->out, "the first: ", text);
+    free(text);
+    vec_free(&overrides.list);
+}
+
+/* Why there is nothing to rank. */
+static void print_none(FILE *out, const struct tune *tune)
+{
+    int left = tune->count[TUNE_LEFT_OUT];
+    if (left > 0)
+        fprintf(out, "none of the %d tried fits; %d left out by --limit: take a larger one, or a smaller --max-batch\n",
+            tune->count[TUNE_OOM] + tune->count[TUNE_PRUNED], left);
+    else
+        fputs("nothing fits: take more or larger GPUs, a shorter train.seq_len, or train.attention=flash\n", out);
+}
+
+static void print_counts(FILE *out, const struct tune_command *command, const struct tune *tune)
+{
+    int tried = tune->count[TUNE_RAN] + tune->count[TUNE_OOM];
+    const char *by = tried < command->options.max_simulations ? ": stopped" : " by --limit";
+    struct arena arena = ARENA_INIT;
+    const char *slower = tune->count[TUNE_SLOWER] > 0
+                             ? arena_printf(&arena, ", %d slower by their bounds", tune->count[TUNE_SLOWER])
+                             : "";
+    const char *left =
+        tune->count[TUNE_LEFT_OUT] > 0 ? arena_printf(&arena, ", %d left out%s", tune->count[TUNE_LEFT_OUT], by) : "";
+    words_paragraph_of(out, "\n%d candidate%s: %d ran, %d out of memory, %d pruned: cannot fit%s%s", tune->candidates.n,
+        plural(tune->candidates.n), tune->count[TUNE_RAN], tune->count[TUNE_OOM], tune->count[TUNE_PRUNED], slower,
+        left);
+    if (tune->n_refused > 0)
+        words_paragraph_of(
+            out, "%d more %s not possible: %s", tune->n_refused, tune->n_refused == 1 ? "is" : "are", tune->refusal);
+    arena_release(&arena);
+}
+
+/* The GPUs of the candidates that ran, with or without a price; by the first candidate of each. */
+static const char *gpu_names(const struct tune_print *print, bool priced)
+{
+    const char *names = "";
+    for (int i = 0; i < print->tune->candidates.n; i++) {
+        const struct tune_candidate *candidate = &print->tune->candidates.at[i];
+        const char *name = candidate->point.hw.gpu.name;
+        if (candidate->state == TUNE_RAN && (candidate->point.hw.gpu.price.value > 0) == priced && !strstr(names, name))
+            names = arena_printf(print->arena, "%s%s%s", names, *names ? ", " : "", name);
+    }
+    return names;
+}
+
+static bool same_source(const struct hw_gpu *a, const struct hw_gpu *b)
+{
+    return strcmp(a->price.source, b->price.source) == 0;
+}
+
+/* A line for each source of prices: what it says of which GPU. */
+static void print_prices(const struct tune_print *print)
+{
+    VEC(const struct hw_gpu *) known = {0};
+    for (int i = 0; i < print->tune->candidates.n; i++) {
+        const struct tune_candidate *candidate = &print->tune->candidates.at[i];
+        const struct hw_gpu *gpu = &candidate->point.hw.gpu;
+        bool is_known = candidate->state != TUNE_RAN || !(gpu->price.value > 0);
+        for (int k = 0; k < known.n && !is_known; k++)
+            is_known = strcmp(known.at[k]->name, gpu->name) == 0 && known.at[k]->price.value == gpu->price.value;
+        if (!is_known)
+            vec_push(&known, gpu);
+    }
+    for (int i = 0; i < known.n; i++) {
+        const char *line = "";
+        bool printed = false;
+        for (int k = 0; k < i; k++)
+            printed = printed || same_source(known.at[k], known.at[i]);
+        for (int k = i; k < known.n && !printed; k++)
+            if (same_source(known.at[k], known.at[i])) {
+                line = arena_printf(print->arena, "%s%s%s %g $/h", line, *line ? ", " : "", known.at[k]->name,
+                    known.at[k]->price.value);
+            }
+        if (!printed)
+            words_paragraph_of(print->out, "price: %s: %s", line, known.at[i]->price.source);
+    }
+    vec_free(&known);
+}
+
+static void print_title(const struct tune_print *print, const char *what)
+{
+    fprintf(print->out, "%s", what);
+    if (print->tokens)
+        fprintf(print->out, ", for %s %s", print->command->tokens.text, words_counted_all(print->set));
+    fputs("\n\n", print->out);
+}
+
+static void print_noise(const struct tune_print *print)
+{
+    if (print->tune->quiet_only)
+        words_paragraph(print->out,
+            "\nwithout noise (GPUs alike, no jitter); `flopcast run` has it, and its bubble has fill, drain "
+            "and stages that wait for slower ones");
+    if (print->noise)
+        words_paragraph_of(print->out,
+            "\nthe %d best without noise (GPUs alike, no jitter) were run with it, as `flopcast run` has it",
+            print->tune->n_finalists);
+}
+
+/* The best of each strategy and stack, which the search finds of all of them. */
+static void print_bests(struct tune_print *print, int *order)
+{
+    int n = tune_rank_quiet(order, print->tune, TUNE_BY_SPEED), kept = 0;
+    for (int i = 0; i < n; i++) {
+        bool known = false;
+        for (int k = 0; k < kept; k++)
+            known = known || print->tune->candidates.at[order[k]].base == print->tune->candidates.at[order[i]].base;
+        if (!known)
+            order[kept++] = order[i];
+    }
+    fputc('\n', print->out);
+    print_title(print, "the best of each strategy and stack");
+    print_best(print, order, kept, kept);
+}
+
+/* The best in a sentence. */
+static void print_said(const struct tune_print *print, int index)
+{
+    const struct tune_candidate *best = &print->tune->candidates.at[index];
+    const struct tune_rates *rates = best->finalist ? &best->noisy : &best->quiet;
+    struct arena *arena = print->arena;
+    const struct sure_range *range = sure_of_speed(print->sure, &best->point, rates->mfu);
+    char *name = NULL;
+    size_t n = 0;
+    FILE *memory = open_memstream(&name, &n);
+    BUG_IF(!memory, "open_memstream failed");
+    tune_name(memory, best);
+    fclose(memory);
+    const char *usd =
+        rates->usd_per_gtokens > 0 && print->tokens
+            ? arena_printf(arena, "; %s", sure_said(arena, range, of_all(print, rates->usd_per_gtokens), "$"))
+            : "";
+    const char *time = print->tokens
+                           ? arena_printf(arena, "; %s for %s", sure_said(arena, range, days(print, rates), "days"),
+                                 print->command->tokens.text)
+                           : "";
+    int64_t gpus = best->point.options.cluster.gpus;
+    const struct hw_gpu *gpu = &best->point.hw.gpu;
+    words_paragraph_of(print->out, "%s on %" PRId64 " GPU%s: %s%s%s; %s", name, gpus, plural(gpus),
+        sure_said(arena, range, rates->tokens_per_s, arena_printf(arena, "%s/s", words_counted_all(print->set))), time,
+        usd,
+        sure_said_to_fit(arena, print->sure, rates->peak_bytes + gpu->context_bytes.value, gpu->hbm_capacity.value));
+    free(name);
+    fputc('\n', print->out);
+}
+
+/* "best by speed", or of what was tried. */
+static const char *best_title(const struct tune_print *print, int by)
+{
+    const struct tune *tune = print->tune;
+    const char *title = arena_printf(print->arena, "best by %s", tune_order_names[by]);
+    int tried = tune->count[TUNE_RAN] + tune->count[TUNE_OOM];
+    if (tune->count[TUNE_LEFT_OUT] == 0)
+        return title;
+    return arena_printf(print->arena, "best of the %d tried, by %s", tried, tune_order_names[by]);
+}
+
+/* The order asked for; what it leaves out because it has no price; the best by the other order, if that is another. */
+static void print_orders(struct tune_print *print, int *order)
+{
+    const struct tune *tune = print->tune;
+    int by = print->command->by, top = print->command->top, n = tune_rank(order, tune, (enum tune_order)by);
+    bool all = by == TUNE_BY_SPEED, none_priced = !all && n == 0;
+    const char *unpriced = gpu_names(print, false);
+    int first = -1, ranked = n;
+    if (n > 0) {
+        first = order[0];
+        print_said(print, first);
+        tune_why(print->out, tune, order, n);
+        fputs(tune->candidates.at[first].is_layout ? "\n" : "", print->out);
+        n = fold(tune, order, n);
+        print_title(print, best_title(print, by));
+        print_best(print, order, n, top);
+        if (n < ranked)
+            words_paragraph_of(
+                print->out, "\n%d more rows differ in vp alone (chunks of a stage); --format csv has them", ranked - n);
+        print_noise(print);
+        print_command(print, first);
+    }
+    if (!all && (n = tune_rank(order, tune, TUNE_UNPRICED)) > 0) {
+        fputs(first >= 0 ? "\n" : "", print->out);
+        print_title(print, arena_printf(print->arena, "no price, so by GPU-hours: %s", unpriced));
+        print_best(print, order, n, top);
+        if (none_priced) {
+            first = order[0];
+            print_noise(print);
+            print_command(print, first);
+        }
+    }
+    int other = !all ? TUNE_BY_SPEED : *gpu_names(print, true) ? TUNE_BY_COST : TUNE_UNPRICED;
+    if (tune_rank(order, tune, (enum tune_order)other) > 0 && order[0] != first) {
+        fputc('\n', print->out);
+        print_title(print, other == TUNE_BY_SPEED  ? "best by speed"
+                           : other == TUNE_BY_COST ? "best by cost"
+                                                   : "fewest GPU-hours");
+        print_best(print, order, 1, 1);
+    }
+    if (print->command->options.variants > 1)
+        print_bests(print, order);
+    if (*unpriced)
+        fprintf(print->out, "\nno price: %s; --price NAME=DOLLARS an hour gives one\n", unpriced);
+}
+
+void tune_print_table(FILE *out, const struct tune_command *command, const struct scenario_set *set,
+    const struct tune *tune, struct arena *arena)
+{
+    const struct scenario_set one = one_variant(set, command);
+    struct tune_print print = {.out = out,
+        .command = command,
+        .set = &one,
+        .tune = tune,
+        .tokens = command->tokens.n > 0,
+        .sure = command->sure,
+        .arena = arena};
+    int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
+    int n = tune_rank(order, tune, TUNE_BY_SPEED);
+    if (n == 0)
+        print_none(out, tune);
+    else {
+        find_swept(&print.swept, &one, &tune->candidates.at[order[0]], arena);
+        print_orders(&print, order);
+        sure_print(out, command->sure);
+        own_runs_print(out, &command->own);
+    }
+    print_counts(out, command, tune);
+    print_prices(&print);
+    if (tune->candidates.n > 0)
+        tune_print_held(out, command, tune, arena);
+    vec_free(&print.swept.options);
+    free(order);
+}
+
+/* ---- records ---- */
+
+/* prefix: of the names of all cells. */
+static void add_rates(
+    const struct tune_print *print, struct rows *rows, const char *prefix, bool known, const struct tune_rates *rates)
+{
+    bool priced = known && rates->usd_per_gtokens > 0;
+    const struct {
+        const char *name;
+        bool known;
+        double value;
+    } cells[] = {{"step_time_s", known, rates->step_time_s}, {"tflops_per_gpu", known, rates->tflops_per_gpu},
+        {"tokens_per_s", known, rates->tokens_per_s}, {"gpu_hours_per_gtokens", known, rates->gpu_hours_per_gtokens},
+        {"usd_per_gtokens", priced, rates->usd_per_gtokens}, {"kwh_per_gtokens", known, rates->kwh_per_gtokens},
+        {"alloc_retries_a_step", known, rates->retries}, {"days", known, known ? days(print, rates) : 0},
+        {"usd", priced, priced ? of_all(print, rates->usd_per_gtokens) : 0}};
+    enum { ALL = sizeof cells / sizeof *cells, OF_TOKENS = 2 };
+    for (int i = 0; i < (print->tokens ? ALL : ALL - OF_TOKENS); i++)
+        rows_real(
+            rows, COLUMN(arena_printf(print->arena, "%s%s", prefix, cells[i].name)), cells[i].known, cells[i].value);
+}
+
+static void add_candidate(const struct tune_print *print, struct rows *rows, const struct tune_candidate *candidate)
+{
+    const struct scenario_point *point = &candidate->point;
+    const struct strategy_options *strategy = &point->options.strategy;
+    const struct fsdp_options *fsdp = strategy->kind == STRATEGY_FSDP ? &strategy->fsdp : NULL;
+    const char *forward = fsdp && fsdp->forward_prefetch ? "true" : "false";
+    bool ran = candidate->state == TUNE_RAN;
+    rows_next(rows);
+    rows_text(rows, COLUMN("model"), point->model.shape.name);
+    rows_text(rows, COLUMN("cluster"), point->hw.cluster.name);
+    rows_text(rows, COLUMN("swept"), vary_assignments(&print->swept, point, print->arena));
+    rows_int(rows, COLUMN("gpus"), point->options.cluster.gpus);
+    rows_text(rows, COLUMN("strategy"), strategy_label(strategy));
+    rows_int(rows, COLUMN("sharding_group_size"), fsdp ? fsdp->sharding_group_size : 0);
+    rows_text(rows, COLUMN("backward_prefetch"), fsdp ? backward_prefetch_names[fsdp->backward_prefetch] : NULL);
+    rows_text(rows, COLUMN("forward_prefetch"), fsdp ? forward : NULL);
+    rows_text(rows, COLUMN("activation_checkpointing"), checkpointing_names[strategy->train.activation_checkpointing]);
+    rows_int(rows, COLUMN("micro_batch"), strategy->train.micro_batch);
+    rows_int(rows, COLUMN("grad_accum"), strategy_batch(&strategy->train).micro_batches);
+    rows_text(rows, COLUMN("status"), tune_state_names[candidate->state]);
+    rows_real(rows, COLUMN("least_bytes"), true, candidate->least_bytes);
+    rows_real(rows, COLUMN("peak_allocated_bytes"), ran, candidate->quiet.peak_bytes);
+    if (print->tune->quiet_only)
+        tune_layout_cells(rows, candidate);
+    if (print->command->options.variants > 1)
+        rows_text(rows, COLUMN("stack"), stack_of(point, print->arena));
+    add_rates(print, rows, "", ran, &candidate->quiet);
+    add_rates(print, rows, "noisy_", ran && candidate->finalist, &candidate->noisy);
+    for (int i = 0; i < print->swept.options.n; i++)
+        vec_push(&rows->cells, vary_cell(&print->swept.options.at[i], &point->options));
+}
+
+/* Rows as the table has them; then those that ran and are no finalists; then all others, as they were made. */
+static int order_of_records(int *order, const struct tune_command *command, const struct tune *tune)
+{
+    bool *taken = xcalloc((size_t)tune->candidates.n + 1, sizeof *taken);
+    int *ranked = xcalloc((size_t)tune->candidates.n + 1, sizeof *ranked), n = 0;
+    const int orders[] = {command->by, command->by == TUNE_BY_COST ? TUNE_UNPRICED : command->by};
+    for (int k = 0; k < 4; k++) {
+        enum tune_order by = (enum tune_order)orders[k % 2];
+        int all = (k < 2 ? tune_rank : tune_rank_quiet)(ranked, tune, by);
+        for (int i = 0; i < all; i++)
+            if (!taken[ranked[i]]) {
+                taken[ranked[i]] = true;
+                order[n++] = ranked[i];
+            }
+    }
+    for (int i = 0; i < tune->candidates.n; i++)
+        if (!taken[i])
+            order[n++] = i;
+    free(taken);
+    free(ranked);
+    return n;
+}
+
+void tune_print_records(FILE *out, const struct tune_command *command, const struct scenario_set *set,
+    const struct tune *tune, struct arena *arena)
+{
+    const struct scenario_set one = one_variant(set, command);
+    struct tune_print print = {
+        .out = out, .command = command, .set = &one, .tune = tune, .tokens = command->tokens.n > 0, .arena = arena};
+    if (tune->candidates.n > 0)
+        find_swept(&print.swept, &one, &tune->candidates.at[0], arena);
+    struct rows rows = {0};
+    int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order), n = order_of_records(order, command, tune);
+    for (int i = 0; i < n; i++)
+        add_candidate(&print, &rows, &tune->candidates.at[order[i]]);
+    rows_finish(out, &rows, command->format);
+    free(order);
+    vec_free(&print.swept.options);
+}

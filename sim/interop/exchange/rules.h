@@ -1,0 +1,133 @@
+/* Private to exchange: tables of what settings of a framework become, and what is left to be worked out. */
+#ifndef FLOPCAST_EXCHANGE_RULES_H
+#define FLOPCAST_EXCHANGE_RULES_H
+
+#include "exchange/configuration.h"
+
+enum rule_kind {
+    RULE_INT,     /* a whole number, also as 5e8: of key */
+    RULE_NUMBER,  /* any number: of key */
+    RULE_BOOL,    /* true or false: of key. An argument without a value is true */
+    RULE_WORDS,   /* words says what of key: "bf16=bf16_mixed no=fp32"; a value that it lacks is not understood */
+    RULE_SET,     /* an argument without a value: words is what key becomes */
+    RULE_MODEL,   /* a whole number: of key of the model file */
+    RULE_SHAPE,   /* of the model: kept for the framework's finish function, unless --model says it; words as below */
+    RULE_FACT,    /* kept for the framework's finish function, which says its fate; it must be one of a list of words,
+                     where words is not NULL */
+    RULE_MADE,    /* the same: the finish function makes the settings of it that key lists, with blanks between. A list
+                     that begins with '~' names values that are written (exchange/emit.h), others can be, too */
+    RULE_HELD,    /* flopcast has it as words says; anything else is not understood */
+    RULE_ASIDE,   /* changes neither speed nor memory: words is why */
+    RULE_SLIGHT,  /* changes them a little, which is not simulated: words is how, an assumption of the scenario, with
+                     the name or key in front */
+    RULE_REFUSED, /* changes them, and is not simulated: words is what is simulated. "false", "null", an empty list and
+                     "0" ask for nothing */
+    RULE_OTHER    /* of another sort of job, which words names: nothing is written */
+};
+
+struct rule {
+    const char *names; /* one or several, with blanks between; "a*": all that begin with a */
+    enum rule_kind kind;
+    const char *key, *words;
+};
+
+/* The rule of a name; NULL: there is none. */
+const struct rule *rules_find(const struct rule *rules, int n, const char *name);
+
+/* A table's words one by one: the next of them, in the arena; NULL: there is none more. */
+const char *rules_word(const char **at, struct arena *arena);
+/* What a value of ours is called by "theirs=ours theirs=ours"; NULL: nothing. */
+const char *rules_theirs(const char *words, const char *ours, struct arena *arena);
+
+/* Applies the table to a setting. Names that are in no rule are not understood. */
+enum status rules_apply(struct configuration *config, const struct rule *rules, int n,
+    struct configuration_setting *setting, struct diag *diag);
+
+/* Adds all leaves of a document as settings and applies the table. */
+enum status rules_apply_document(
+    struct configuration *config, const struct config_doc *doc, const struct rule *rules, int n, struct diag *diag);
+/* The same of a file of YAML or JSON. */
+enum status rules_apply_file(
+    struct configuration *config, const char *path, const struct rule *rules, int n, struct diag *diag);
+
+/* The same of the leaves below a mapping, but those below `but` (NULL: all), by any function; names begin there. */
+typedef enum status apply_setting(
+    struct configuration *config, struct configuration_setting *setting, void *self, struct diag *diag);
+enum status rules_visit(struct configuration *config, struct config_node mapping, const char *file, const char *but,
+    apply_setting *apply, void *self, struct diag *diag);
+
+/* named.c: what others call models of ours (scenarios/huggingface/called.yaml), in the order of the file:
+ * "llama3.1-8b", "meta-llama/Llama-3.1-8B"; of torchtitan "torchtitan/llama3/8B". Free with vec_free(). */
+struct called_so {
+    const char *ours, *theirs;
+};
+struct called {
+    VEC(struct called_so) list;
+};
+#define CALLED_TORCHTITAN "torchtitan/"
+struct called called_load(struct arena *arena);
+
+/* Flopcast's model of what others call so, "Qwen/Qwen3-8B", "qwen3_8B.yaml"; NULL: it has none. The setting
+ * that names it becomes it, or it is missing. And the blocks of the model that is put; 0: not known. */
+const char *model_called(struct configuration *config, const char *theirs);
+void put_called(struct configuration *config, const char *theirs, struct configuration_setting *from);
+int64_t model_blocks_named(struct configuration *config);
+struct model_shape;
+bool model_named(struct configuration *config, struct model_shape *shape); /* the shape itself; false: not known */
+
+/* The last setting of a name; NULL: there is none, or its value is left to others; that one alone. */
+struct configuration_setting *setting_find(struct configuration *config, const char *name);
+struct configuration_setting *setting_open(struct configuration *config, const char *name);
+bool setting_is(struct configuration *config, const char *name, const char *value);
+/* Also where a finish function finds it: an assumption, once for each sentence. */
+void assume(struct configuration *config, const char *sentence);
+/* Whether the value is one that asks for nothing: "false", "null", "0", "[]", "{}", "". */
+bool value_is_off(const char *value);
+/* A whole number of at most 2^53, or otherwise. A value that is none is reported. */
+int64_t setting_int(struct configuration *config, const char *name, int64_t otherwise, struct diag *diag);
+
+/* A setting of the scenario that is said beside those of the trainer; *at names the file. Key and value are checked. */
+enum status configuration_say(
+    struct configuration *out, const char *key, const char *value, struct source_pos at, struct diag *diag);
+
+/* The key becomes text, because of a setting, which is then taken; NULL: because of what `why` says. */
+void put_setting(struct configuration *config, const char *key, const char *text, struct configuration_setting *from);
+void put_assumed(struct configuration *config, const char *key, const char *text, const char *why);
+/* The text of a scenario's key; NULL: not put. */
+const char *put_find(const struct configuration *config, const char *key);
+int64_t put_int(const struct configuration *config, const char *key, int64_t otherwise);
+void put_model(struct configuration *config, const char *key, const char *text, struct configuration_setting *from);
+void put_model_remove(struct configuration *config, const char *key);
+const char *put_model_find(const struct configuration *config, const char *key);
+void put_remove(struct configuration *config, const char *key);
+/* The fate of a setting, unless it was taken before; why it cannot be understood, unless its fate is known. */
+void setting_aside(struct configuration_setting *setting, const char *words);
+void setting_refuse(struct configuration_setting *setting, const char *why);
+
+/* a x b, at most 2^53 in size: no settings of a file go beyond that. */
+int64_t times(int64_t a, int64_t b);
+/* Elements of a token in the model's residual stream, of the files or of the model that is named; 0: not known. */
+int64_t model_width(struct configuration *config);
+/* Ranks that share one copy of the model, however it is cut. */
+int64_t model_ranks(const struct configuration *config);
+
+const char *number_text(struct configuration *config, int64_t number);
+
+extern const struct rule megatron_rules[], torchtitan_rules[], automodel_rules[];
+extern const int megatron_n_rules, torchtitan_n_rules, automodel_n_rules;
+
+/* One file a framework: its table, and what follows from several settings. */
+enum status deepspeed_read(struct configuration *config, const char *path, struct diag *diag);
+void deepspeed_finish(struct configuration *config, struct diag *diag);
+enum status accelerate_read(struct configuration *config, const char *path, struct diag *diag);
+void accelerate_finish(struct configuration *config, struct diag *diag);
+enum status torchtitan_read(struct configuration *config, const char *path, struct diag *diag);
+void torchtitan_finish(struct configuration *config, struct diag *diag);
+enum status automodel_read(struct configuration *config, const char *path, struct diag *diag);
+void automodel_finish(struct configuration *config, struct diag *diag);
+enum status primus_read(struct configuration *config, const char *path, struct diag *diag);
+void primus_finish(struct configuration *config, struct diag *diag);
+enum status megatron_read(struct configuration *config, const char *path, struct diag *diag);
+void megatron_finish(struct configuration *config, struct diag *diag);
+
+#endif
