@@ -79,6 +79,10 @@ says parts.md "No published run was predicted blind." "Today 3 that no fit rests
 } >third.csv
 expect 0 "$FLOPCAST" validate --measurements third.csv --page parts.md
 grep -qE '^\| SimuMax, B200 \| SimuMax 4dcaae5 \(v1.2\) \| - \| \| \| [0-9.]+ / [0-9.]+ \| [0-9.]+ / [0-9.]+ \| [0-2] of 2 \|$' parts.md || fail "peers: $(grep SimuMax parts.md)"
+# Any table of the page alone, by its name.
+printf '<!-- begin framework: written by flopcast validate --page -->\n<!-- end -->\n' >one.md
+expect 0 "$FLOPCAST" validate --from kept.csv --page one.md
+says one.md "### By framework" "| no stack profile | 6 | 1 | 3 |"
 sed 's/begin peers/begin pears/' parts.md >unknown.md
 expect 2 "$FLOPCAST" validate --from kept.csv --page unknown.md
 printf 'no markers\n' >bare.md
