@@ -68,7 +68,7 @@ static char *printed(struct store *evidence, const char *name)
     return text;
 }
 
-/* Empty but for these texts. */
+/* A row of which nothing is known. */
 static const struct validate_row blank = {.file = "t.csv",
     .id = "",
     .source = "",
