@@ -3,13 +3,13 @@
 'use strict';
 
 const $ = id => document.getElementById(id);
-const SIZES = [8, 16, 32, 64, 128, 256, 512], MICRO = [1, 2, 4, 8], RECOMPUTE = ['none', 'selective', 'full'];
+const SIZES = [8, 16, 32, 64, 128, 256, 512], RECOMPUTE = ['none', 'selective', 'full'];
 const IMAGES = /^family: *(convnet|vit|dhen)/m;
 const GIB = 2 ** 30;
 const COLOURS = { parameters: '#0072b2', gradients: '#d55e00', optimizer: '#e69f00', activations: '#009e73', gathered: '#56b4e9', buffers: '#cc79a7',
   context: '#8a93a0', nccl: '#b9a44c' };
 const FIELDS = ['model', 'topology', 'gpus', 'strategy', 'micro', 'seq', 'batch', 'checkpointing', 'tensor', 'pipeline', 'context', 'expert',
-  'precision', 'optimizer', 'stack'];
+  'sequence', 'precision', 'optimizer', 'stack'];
 const FIRST = { model: 'llama3.1-8b', topology: 'h100-8x400g', gpus: '64', strategy: 'fsdp2', micro: '1', seq: '8192' };
 
 // ---- the program in workers ----
@@ -73,6 +73,7 @@ class Workers {
 }
 
 let workers = null, files = null, dropped = null; // dropped: {name, text} of a config.json
+const models = new Map(); // by name: the text of the file that has it, and what it is
 const known = new Map(); // results by command
 
 async function ask(args) {
@@ -93,7 +94,7 @@ function modelName() {
   return dropped ? dropped.name : scenario ? `scenarios/models/${name}.yaml` : name;
 }
 
-const isOfImages = () => !dropped && IMAGES.test(files[`scenarios/models/${value('model')}.yaml`] || '');
+const isOfImages = () => !dropped && IMAGES.test(models.get(value('model'))?.text ?? '');
 
 function jobArguments(change = {}) {
   const given = id => id in change ? String(change[id]) : value(id);
@@ -106,6 +107,8 @@ function jobArguments(change = {}) {
   option('--checkpointing', given('checkpointing'), 'none');
   for (const degree of ['tensor', 'pipeline', 'context', 'expert'])
     option(`--${degree}`, given(degree), '1');
+  if (given('sequence'))
+    args.push('--set', 'parallelism.sequence=true');
   option('--precision', given('precision'));
   option('--optimizer', given('optimizer'));
   option('--stack', given('stack'));
@@ -114,7 +117,8 @@ function jobArguments(change = {}) {
 
 const runArguments = change => ['run', ...jobArguments(change), '--format', 'json'];
 
-function searchArguments() {
+// The best of a bounded search: it is asked for with every change. all: however long it takes.
+function searchArguments(all) {
   const sequences = value('batch') || Number(value('gpus')) * Number(value('micro'));
   const args = ['tune', modelName(), '--topology', value('topology'), '--gpus', value('gpus'), '--global-batch', String(sequences)];
   if (!isOfImages())
@@ -123,7 +127,7 @@ function searchArguments() {
     args.push('--precision', value('precision'));
   if (value('optimizer'))
     args.push('--optimizer', value('optimizer'));
-  return [...args, '--top', '3'];
+  return [...args, '--top', '3', ...all ? [] : ['--limit', '60']];
 }
 
 const quoted = word => /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
@@ -171,12 +175,14 @@ function showNothing(why) {
   for (const id of ['speed', 'words', 'how-sure', 'figures', 'memory', 'memory-parts', 'memory-is', 'curve', 'curve-table', 'grid', 'printed'])
     $(id).replaceChildren();
   $('sure').toggleAttribute('hidden', true);
+  $('answers').classList.add('wrong');
   showTrouble(why);
 }
 
 function showVerdict(point) {
   const { need, has } = memoryOf(point), fits = point.status !== 'oom';
   $('answer').className = fits ? 'good' : 'bad';
+  $('answers').classList.remove('wrong');
   $('verdict').textContent = fits ? `Fits, ${gib(has - need)} to spare` : `Does not fit: ${gib(point.shortfall_bytes ?? need - has)} short`;
   $('speed').replaceChildren();
   $('sure').toggleAttribute('hidden', !fits);
@@ -190,7 +196,7 @@ function showVerdict(point) {
   $('bar').textContent = `${$('verdict').textContent} · ${$('speed').textContent}`;
   drawSure(point);
   const figures = [[`${unit()} of the job`, three(perSecond(point) * point.gpus)], ['Step', `${three(point.step_time_s)} s`],
-    ['MFU', percent(point.mfu)], ['TFLOPS a GPU', three(point.tflops_per_gpu)], ['Waits for network', percent(point.exposed_comm_s / point.step_time_s)]];
+    ['MFU', percent(point.mfu)], ['TFLOPS a GPU', three(point.tflops_per_gpu)], ['Network waits', percent(point.exposed_comm_s / point.step_time_s)]];
   if (point.bubble_s)
     figures.push(['Pipeline bubble', percent(point.bubble_s / point.step_time_s)]);
   if (point.gpu_power_w)
@@ -235,7 +241,7 @@ function showMemory(point) {
   }
   const end = has / most * width;
   svg.append(make('line', { class: 'none', x1: end, x2: end, y1: 0, y2: 30 }),
-    make('text', { x: end, y: 42, 'text-anchor': 'end' }, `${gib(has)} of ${point.gpu}`));
+    make('text', { x: end, y: 42, 'text-anchor': end > width / 2 ? 'end' : 'start' }, `${gib(has)} of ${point.gpu}`));
   $('memory-parts').replaceChildren(...items);
   $('memory-is').textContent = point.status === 'oom' ? `of a GPU; ${gib(need)} are needed at one time` : `of a GPU at the fullest moment of a step: ${gib(need)}`;
 }
@@ -245,16 +251,17 @@ function showMemory(point) {
 const curve = new Map(); // by GPUs: a point, or why there is none
 
 function drawCurve() {
-  const svg = $('curve'), width = svg.clientWidth || 300, height = 300, left = 54, right = 14, top = 22, bottom = 34;
   const sizes = [...curve.keys()].sort((a, b) => a - b), points = sizes.map(n => curve.get(n)).filter(point => point.status === 'ok');
+  const svg = $('curve'), width = svg.clientWidth || 300, height = points.length ? 300 : 70, left = 54, right = 14, top = 22, bottom = 34;
   const most = Math.max(1, ...points.map(point => point.tokens_per_s_per_gpu_high || perSecond(point))) * 1.04;
   const ends = [Math.log2(Math.min(8, ...sizes)), Math.log2(Math.max(512, ...sizes))];
   const x = n => left + 16 + (Math.log2(n) - ends[0]) / (ends[1] - ends[0]) * (width - left - right - 32);
   const y = v => height - bottom - v / most * (height - top - bottom);
   svg.setAttribute('viewBox', `0 0 ${width} ${height}`);
+  svg.setAttribute('height', height);
   svg.replaceChildren();
   const magnitude = 10 ** Math.floor(Math.log10(most)), step = [0.2, 0.5, 1, 2].map(m => m * magnitude).find(s => most / s <= 6);
-  for (let v = 0; v <= most; v += step)
+  for (let v = 0; v <= (points.length ? most : 0); v += step)
     svg.append(make('line', { class: 'axis', x1: left, x2: width - right, y1: y(v), y2: y(v) }), make('text', { x: left - 8, y: y(v) + 4, 'text-anchor': 'end' }, three(v)));
   for (const n of SIZES)
     svg.append(make('text', { x: x(n), y: height - 14, 'text-anchor': 'middle' }, String(n)));
@@ -295,6 +302,7 @@ const whyNot = point => point.status === 'oom' ? `out of memory, ${gib(point.sho
 // ---- micro-batches and recomputation ----
 
 const grid = new Map();
+const batches = () => { const least = Math.max(1, Math.floor(Number(value('micro')) / 2)); return [1, 2, 4, 8].map(n => n * least); };
 
 function drawGrid() {
   const now = `${value('micro')} ${value('checkpointing') || 'none'}`;
@@ -310,7 +318,7 @@ function drawGrid() {
       onclick: () => take({ micro: String(micro), checkpointing: recompute === 'none' ? '' : recompute }) }, three(perSecond(point))));
   };
   $('grid').replaceChildren(headOf('batch', ...RECOMPUTE),
-    make('tbody', {}, ...MICRO.map(micro => row(String(micro), ...RECOMPUTE.map(recompute => cell(micro, recompute))))));
+    make('tbody', {}, ...batches().map(micro => row(String(micro), ...RECOMPUTE.map(recompute => cell(micro, recompute))))));
 }
 
 // ---- one turn: the chosen job first, then what surrounds it ----
@@ -326,8 +334,9 @@ async function answer() {
   workers.drop();
   remember();
   describe();
-  $('search').disabled = false;
   $('found').replaceChildren();
+  $('search-is').textContent = '';
+  $('search').hidden = true;
   curve.clear();
   grid.clear();
   $('answers').classList.add('waiting');
@@ -363,7 +372,7 @@ async function around(mine, gpus) {
   const fresh = () => mine === turn;
   drawGrid();
   const jobs = [...SIZES.filter(n => n !== gpus).map(n => [runArguments({ gpus: n }), point => curve.set(n, point), drawCurve]),
-    ...RECOMPUTE.flatMap(recompute => MICRO.map(micro => [runArguments({ micro, checkpointing: recompute }), point => grid.set(`${micro} ${recompute}`, point), drawGrid]))];
+    ...RECOMPUTE.flatMap(recompute => batches().map(micro => [runArguments({ micro, checkpointing: recompute }), point => grid.set(`${micro} ${recompute}`, point), drawGrid]))];
   await Promise.all(jobs.map(async ([args, put, draw]) => {
     const result = await ask(args);
     if (!fresh())
@@ -371,25 +380,24 @@ async function around(mine, gpus) {
     put(pointOf(result));
     draw();
   }));
-  if (fresh())
-    document.body.dataset.whole = String(mine);
+  if (!fresh())
+    return;
+  document.body.dataset.whole = String(mine);
+  await search(mine, false);
 }
 
-async function search() {
-  const mine = turn, args = searchArguments();
-  $('search').disabled = true;
-  $('search').textContent = 'Searching';
+async function search(mine, all) {
+  const args = searchArguments(all);
+  $('search').hidden = true;
+  $('search-is').textContent = 'Searching';
   const result = await ask([...args, '--format', 'json']);
-  $('search').textContent = 'Search';
   if (mine !== turn)
     return;
-  $('search').disabled = false;
-  if (result.status !== 0) {
-    $('found').replaceChildren(make('tbody', {}, make('tr', {}, make('td', { class: 'text bad-cell' }, result.stderr))));
-    return;
-  }
-  showFound(JSON.parse(result.stdout));
-  $('command').textContent = asTyped(['run', ...jobArguments()]) + '\n' + asTyped(args);
+  $('command').textContent = [['run', ...jobArguments()], args].map(asTyped).join('\n');
+  if (result.status === 0)
+    showFound(JSON.parse(result.stdout));
+  else
+    $('search-is').textContent = result.stderr;
 }
 
 function showFound(candidates) {
@@ -402,12 +410,18 @@ function showFound(candidates) {
       best.push(found);
     kinds.add(kind);
   }
-  const degree = n => n > 0 ? String(n) : '-';
-  const count = status => candidates.filter(found => found.status === status).length;
-  $('search-is').textContent = `${candidates.length.toLocaleString('en-US')} candidates: ${ran.length} simulated, ${count('pruned')} cannot fit; the rest is slower by its bound.`;
-  $('found').replaceChildren(headOf('Strategy', 'stack', 'tensor', 'context', 'pipeline', 'expert', 'batch', 'recomputed', `${unit()} of the job`, 'GiB'),
-    make('tbody', {}, ...best.map(found => row(found.strategy, make('td', { class: 'text' }, found.stack || '-'), degree(found.tensor), degree(found.context), degree(found.pipeline),
-      degree(found.expert), String(found.micro_batch), found.activation_checkpointing, three(speed(found)), (found.peak_allocated_bytes / GIB).toFixed(1)))));
+  const layout = found => [['tensor', found.tensor], ['context', found.context], ['pipeline', found.pipeline], ['chunks', found.virtual], ['expert', found.expert]]
+    .filter(([, n]) => n > 1).map(([name, n]) => `${name} ${n}`).join(', ') || (found.sharding_group_size ? `groups of ${found.sharding_group_size}` : '-');
+  const count = status => candidates.filter(found => found.status === status).length, left = count('left_out');
+  $('search').hidden = left === 0;
+  $('search-is').textContent = `What flopcast tune finds at this global batch: of ${candidates.length.toLocaleString('en-US')} candidates ${count('pruned')} cannot fit, `
+    + `${ran.length} were simulated${left ? `, ${left} were not looked at` : ran.length ? ', the others are slower by their bounds' : ''}.`;
+  const cell = text => make('td', { class: 'text' }, text);
+  const head = headOf('Strategy', 'layout', `${unit()} of the job`, 'GiB', 'batch', 'recomputed', 'stack');
+  for (const i of [1, 5, 6])
+    head.firstChild.children[i].className = 'text';
+  $('found').replaceChildren(...best.length ? [head] : [], make('tbody', {}, ...best.map(found => row(found.strategy, cell(layout(found)), three(speed(found)),
+    (found.peak_allocated_bytes / GIB).toFixed(1), String(found.micro_batch), cell(found.activation_checkpointing), cell(found.stack || '-')))));
 }
 
 // ---- the form ----
@@ -416,10 +430,12 @@ function fill(id, options) {
   $(id).replaceChildren(...options.map(([name, text]) => make('option', { value: name }, text ?? name)));
 }
 
+const firstComment = text => (text ?? '').split('\n').find(line => line.startsWith('# '))?.slice(2) ?? '';
+
 function describe() {
-  const about = name => (files[name] || '').split('\n').find(line => line.startsWith('# '))?.slice(2) || '';
-  $('model-is').textContent = dropped ? `In place of it: ${dropped.name}` : about(`scenarios/models/${value('model')}.yaml`);
-  $('topology-is').textContent = about(`topologies/clusters/${value('topology')}.yaml`);
+  $('model-is').textContent = dropped ? `In place of it: ${dropped.name}` : models.get(value('model'))?.about ?? '';
+  $('topology-is').textContent = firstComment(files[`topologies/clusters/${value('topology')}.yaml`]);
+  $('grid-is').textContent = `${unit()} of a GPU by micro-batch and recomputation; choose a cell to take its settings`;
   $('curve-is').textContent = `${unit()} of a GPU; the band has 9 of 10 measured runs of such jobs`;
 }
 
@@ -453,17 +469,14 @@ async function takeFile(file) {
 
 function listFiles() {
   const names = folder => Object.keys(files).filter(name => name.startsWith(folder) && name.endsWith('.yaml')).map(name => name.slice(folder.length, -5)).sort();
-  const models = new Set(names('scenarios/models/'));
-  for (const name of [...models]) { // those that stand in one file, below "sizes:"
-    const text = files[`scenarios/models/${name}.yaml`], at = text.indexOf('\nsizes:');
-    if (at >= 0) {
-      if (!/^name:/m.test(text.slice(0, at)))
-        models.delete(name);
-      for (const [, size] of text.slice(at).matchAll(/^ {2}([\w.-]+):/gm))
-        models.add(size);
-    }
+  for (const name of names('scenarios/models/')) {
+    const text = files[`scenarios/models/${name}.yaml`], at = text.indexOf('\nsizes:'); // models that stand in one file
+    if (at < 0 || /^name:/m.test(text.slice(0, at)))
+      models.set(name, { text, about: firstComment(text) });
+    for (const [, size, about] of at < 0 ? [] : text.slice(at).matchAll(/^ {2}([\w.-]+):.*?(?: # (.*))?$/gm))
+      models.set(size, { text, about: about ?? '' });
   }
-  fill('model', [...models].sort().map(name => [name]));
+  fill('model', [...models.keys()].sort().map(name => [name]));
   fill('topology', names('topologies/clusters/').map(name => [name]));
   fill('stack', [['', 'plain kernels of PyTorch'], ...names('scenarios/stacks/').map(name => [name])]);
   for (const degree of ['tensor', 'pipeline', 'context', 'expert'])
@@ -496,7 +509,7 @@ function listen() {
         takeFile(event.dataTransfer.files[0]);
     });
   addEventListener('hashchange', () => { recall(); answer(); });
-  $('search').addEventListener('click', search);
+  $('search').addEventListener('click', () => search(turn, true));
   $('copy').addEventListener('click', async () => {
     await navigator.clipboard.writeText($('command').textContent).catch(() => getSelection().selectAllChildren($('command')));
     $('copy').textContent = 'Copied';
