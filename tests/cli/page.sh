@@ -17,8 +17,8 @@ for page in results/README.md README.md; do
     cmp page.md "$FLOPCAST_SOURCE_DIR/$page" || fail "$page is not what the command writes; scenarios/run validate writes it: $(diff page.md "$FLOPCAST_SOURCE_DIR/$page" | head)"
 done
 
-# Outside of what is generated, and of what commands print (cli.readme compares that): no percentage, and no count of runs beside the words of accuracy.
-typed() { sed '/^<!-- begin/,/^<!-- end -->/d; /^    /d' "$1" | grep -nE '[0-9] ?%|[Mm]edian|p90|percentile|[0-9] (published )?runs' || true; }
+# Outside of what is generated, and of what commands print (cli.readme compares that) or another test compares: no percentage, and no count of runs beside the words of accuracy.
+typed() { sed '/^<!-- begin/,/^<!-- end -->/d; /^<!-- compared by/,/^<!-- .compared -->/d; /^    /d' "$1" | grep -nE '[0-9] ?%|[Mm]edian|p90|percentile|[0-9] (published )?runs' || true; }
 [[ -z $(typed "$FLOPCAST_SOURCE_DIR/README.md") ]] || fail "figures of accuracy are typed into README.md: $(typed "$FLOPCAST_SOURCE_DIR/README.md")"
 for part in summary accuracy "other simulators"; do
     sed "/^<!-- begin $part:/,/^<!-- end -->/{/^<!--/d}" "$FLOPCAST_SOURCE_DIR/README.md" >typed.md # without its markers it counts as typed

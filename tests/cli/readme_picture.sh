@@ -7,7 +7,10 @@ picture=$FLOPCAST_SOURCE_DIR/plots/t5_scaling.svg
 command -v gnuplot >/dev/null || exit 77
 
 expect 0 "$FLOPCAST" run scenarios/t5_scaling.yaml --db a.db
-cp out t5.txt
+# The sentence below the picture is what the answer says: loss, published, all readings.
+loss=$(tr '\n' ' ' <out | sed -nE 's/.*batch 8: loses ([0-9.]+) %.* published: loses ([0-9.]+) %.* other readings ([0-9.]+) to ([0-9.]+) %.*batch 16.*/loses \1 % from 8 to 512 A100 (\3 to \4 % by all readings of the paper); published: \2 %./p')
+[[ -n $loss ]] || fail "what T5 loses: $(<out)"
+grep -qF "$loss" "$FLOPCAST_SOURCE_DIR/README.md" || fail "README.md does not say: $loss"
 expect 0 "$FLOPCAST" plot t5_scaling --db a.db --out t5.svg
 version() { sed -n 's/.*<desc>\(Produced by GNUPLOT.*\)<\/desc>.*/\1/p' "$1"; }
 [[ -n $(version "$picture") ]] || fail "plots/t5_scaling.svg was not drawn by gnuplot"

@@ -15,14 +15,9 @@ SELECT "group" || iif(in_fits = 'yes', ': fitted', ': left out') AS "published r
   coalesce(fixed(100 * quantile(abs(error), 0.9), 1) || ' %', '-') AS ">p90"
 FROM groups LEFT JOIN rows ON g = groups.rowid GROUP BY groups.rowid;
 
-/* The largest cluster of a T5-11B that loses the most as published; verdicts. */
+/* Verdicts. */
 --
 SELECT * FROM (
-  SELECT '**T5-11B of the FSDP paper** loses ' || fixed(100 * (1 - predicted_ratio), 1) || ' % from ' || (SELECT gpus FROM row WHERE rowid = largest.smallest)
-    || ' to ' || gpus || ' GPUs, published ' || fixed(100 * (1 - measured_ratio), 1) || ' %.' AS ""
-  FROM (SELECT * FROM run WHERE measured_ratio IS NOT NULL AND model = 't5-11b' ORDER BY gpus DESC, measured_ratio, i LIMIT 1) AS largest
-  WHERE measured_ratio < 1)
-UNION ALL SELECT * FROM (
   SELECT 'Verdicts fits / out of memory are right for ' || fixed(100.0 * good / n, 0)
     || printf(' %% of %,d runs, %,d of %,d that ran out of memory among them.', n, oom_right, measured) AS ""
   FROM (SELECT count(*) AS n, sum(oom = measured_oom) AS good, sum(oom AND measured_oom) AS oom_right, sum(measured_oom) AS measured FROM run WHERE judged)
