@@ -8,7 +8,8 @@ export class Browser {
   constructor(program) {
     this.profile = mkdtempSync(join(tmpdir(), 'flopcast-page-'));
     this.process = spawn(program, ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--hide-scrollbars',
-      '--no-first-run', `--user-data-dir=${this.profile}`, '--remote-debugging-pipe', 'about:blank'], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] });
+      '--no-first-run', `--user-data-dir=${this.profile}`, '--remote-debugging-pipe', 'about:blank'],
+    { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] });
     this.asked = new Map();
     this.heard = [];
     this.next = 1;
@@ -69,7 +70,8 @@ export class Browser {
   async key(key, modifiers = 0) {
     const codes = { Tab: 9, Enter: 13, ArrowDown: 40, ArrowUp: 38, Backspace: 8, ' ': 32 }, text = { Enter: '\r' }[key] ?? (key.length === 1 ? key : undefined);
     const event = { key, code: key.length === 1 ? '' : key, windowsVirtualKeyCode: codes[key] ?? key.toUpperCase().charCodeAt(0), modifiers };
-    await this.send('Input.dispatchKeyEvent', { type: 'keyDown', text: modifiers & 2 ? undefined : text, commands: modifiers === 2 && key === 'a' ? ['selectAll'] : undefined, ...event });
+    const control = modifiers === 2, commands = control && key === 'a' ? ['selectAll'] : undefined;
+    await this.send('Input.dispatchKeyEvent', { type: 'keyDown', text: control ? undefined : text, commands, ...event });
     await this.send('Input.dispatchKeyEvent', { type: 'keyUp', ...event });
   }
 

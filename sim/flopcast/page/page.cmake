@@ -7,7 +7,9 @@ target_link_libraries(flopcast_page PRIVATE fc_cli page_argp)
 target_link_options(flopcast_page PRIVATE -O2 --js-library ${here}/left_out.js -sMODULARIZE=1 -sEXPORT_NAME=createFlopcast
   -sENVIRONMENT=web,worker,node -sINVOKE_RUN=0 -sALLOW_MEMORY_GROWTH=1 -sMAXIMUM_MEMORY=4GB -sTOTAL_STACK=8MB -sFORCE_FILESYSTEM=1
   -sEXPORTED_FUNCTIONS=_main,_fflush -sEXPORTED_RUNTIME_METHODS=callMain,FS,ENV,stackSave,stackRestore)
-set_target_properties(flopcast_page PROPERTIES LINK_DEPENDS ${here}/left_out.js)
+# Debian's emscripten asks node for JavaScript packages that lie where Debian's own node looks, and no other.
+set_target_properties(flopcast_page PROPERTIES LINK_DEPENDS ${here}/left_out.js
+  RULE_LAUNCH_LINK "${CMAKE_COMMAND} -E env NODE_PATH=/usr/share/nodejs")
 
 find_program(NODE NAMES node nodejs REQUIRED)
 file(GLOB packed CONFIGURE_DEPENDS topologies/*.yaml topologies/*/*.yaml topologies/*/aliases.txt scenarios/*.yaml scenarios/*/*)

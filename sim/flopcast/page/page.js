@@ -230,7 +230,7 @@ function showMemory(point) {
   svg.replaceChildren(make('rect', { x: 0, y: 4, width: has / most * width, height: 22, rx: 4, fill: 'var(--page)', stroke: 'var(--line)' }));
   let at = 0;
   const items = [];
-  for (const [name, bytes] of rest > 0.01 * GIB ? [...shown, ["held by the allocator", rest]] : shown) {
+  for (const [name, bytes] of rest > 0.01 * GIB ? [...shown, ['held by the allocator', rest]] : shown) {
     const colour = COLOURS[name] || '#c9ced6';
     svg.append(make('rect', { x: at / most * width, y: 4, width: Math.max(bytes / most * width, 0.5), height: 22, fill: colour },
       make('title', {}, `${name}: ${gib(bytes)}`)));
@@ -243,7 +243,7 @@ function showMemory(point) {
   svg.append(make('line', { class: 'none', x1: end, x2: end, y1: 0, y2: 30 }),
     make('text', { x: end, y: 42, 'text-anchor': end > width / 2 ? 'end' : 'start' }, `${gib(has)} of ${point.gpu}`));
   $('memory-parts').replaceChildren(...items);
-  $('memory-is').textContent = point.status === 'oom' ? `of a GPU; ${gib(need)} are needed at one time` : `of a GPU at the fullest moment of a step: ${gib(need)}`;
+  $('memory-is').textContent = `of a GPU at the fullest moment of a step: ${gib(need)}`;
 }
 
 // ---- the curve: points come one after the other ----
@@ -262,7 +262,8 @@ function drawCurve() {
   svg.replaceChildren();
   const magnitude = 10 ** Math.floor(Math.log10(most)), step = [0.2, 0.5, 1, 2].map(m => m * magnitude).find(s => most / s <= 6);
   for (let v = 0; v <= (points.length ? most : 0); v += step)
-    svg.append(make('line', { class: 'axis', x1: left, x2: width - right, y1: y(v), y2: y(v) }), make('text', { x: left - 8, y: y(v) + 4, 'text-anchor': 'end' }, three(v)));
+    svg.append(make('line', { class: 'axis', x1: left, x2: width - right, y1: y(v), y2: y(v) }),
+      make('text', { x: left - 8, y: y(v) + 4, 'text-anchor': 'end' }, three(v)));
   for (const n of SIZES)
     svg.append(make('text', { x: x(n), y: height - 14, 'text-anchor': 'middle' }, String(n)));
   svg.append(make('text', { x: width - right, y: height, 'text-anchor': 'end' }, 'GPUs'));
@@ -287,7 +288,8 @@ function drawCurve() {
       if (width > 480)
         svg.append(make('text', { x: cx, y: cy - 10, 'text-anchor': 'middle' }, curve.get(n).status === 'oom' ? 'no room' : 'not so'));
     }
-  svg.setAttribute('aria-label', `Speed by GPUs: ${sizes.map(n => `${n}: ${curve.get(n).status === 'ok' ? three(perSecond(curve.get(n))) : whyNot(curve.get(n))}`).join('; ')}`);
+  const said = point => point.status === 'ok' ? three(perSecond(point)) : whyNot(point);
+  svg.setAttribute('aria-label', `Speed by GPUs: ${sizes.map(n => `${n}: ${said(curve.get(n))}`).join('; ')}`);
   $('curve-table').replaceChildren(headOf('GPUs', `${unit()} a GPU`, '9 of 10', 'MFU', 'of the job'), make('tbody', {}, ...sizes.map(n => {
     const point = curve.get(n);
     if (point.status !== 'ok')
@@ -314,7 +316,8 @@ function drawGrid() {
     if (point.status !== 'ok')
       return make('td', { class: 'bad-cell', title: whyNot(point) }, point.status === 'oom' ? 'no room' : '-');
     const kind = [name === now ? 'chosen' : '', perSecond(point) === best ? 'best' : ''].join(' ').trim();
-    return make('td', kind ? { class: kind } : {}, make('button', { type: 'button', 'aria-label': `micro-batch ${micro}, recomputation ${recompute}: ${three(perSecond(point))} ${unit()}`,
+    const label = `micro-batch ${micro}, recomputation ${recompute}: ${three(perSecond(point))} ${unit()}`;
+    return make('td', kind ? { class: kind } : {}, make('button', { type: 'button', 'aria-label': label,
       onclick: () => take({ micro: String(micro), checkpointing: recompute === 'none' ? '' : recompute }) }, three(perSecond(point))));
   };
   $('grid').replaceChildren(headOf('batch', ...RECOMPUTE),
@@ -326,7 +329,9 @@ function drawGrid() {
 let turn = 0;
 
 function pointOf(result) {
-  return result.status === 0 ? JSON.parse(result.stdout)[0] : { status: 'wrong', why: result.stderr.split('\n').find(line => / error: /.test(line)) || result.stderr };
+  if (result.status === 0)
+    return JSON.parse(result.stdout)[0];
+  return { status: 'wrong', why: result.stderr.split('\n').find(line => / error: /.test(line)) || result.stderr };
 }
 
 async function answer() {
@@ -372,7 +377,8 @@ async function around(mine, gpus) {
   const fresh = () => mine === turn;
   drawGrid();
   const jobs = [...SIZES.filter(n => n !== gpus).map(n => [runArguments({ gpus: n }), point => curve.set(n, point), drawCurve]),
-    ...RECOMPUTE.flatMap(recompute => batches().map(micro => [runArguments({ micro, checkpointing: recompute }), point => grid.set(`${micro} ${recompute}`, point), drawGrid]))];
+    ...RECOMPUTE.flatMap(recompute => batches().map(micro =>
+      [runArguments({ micro, checkpointing: recompute }), point => grid.set(`${micro} ${recompute}`, point), drawGrid]))];
   await Promise.all(jobs.map(async ([args, put, draw]) => {
     const result = await ask(args);
     if (!fresh())
@@ -410,12 +416,13 @@ function showFound(candidates) {
       best.push(found);
     kinds.add(kind);
   }
-  const layout = found => [['tensor', found.tensor], ['context', found.context], ['pipeline', found.pipeline], ['chunks', found.virtual], ['expert', found.expert]]
+  const layout = found => [['tensor', found.tensor], ['context', found.context], ['pipeline', found.pipeline], ['chunks', found.virtual],
+    ['expert', found.expert]]
     .filter(([, n]) => n > 1).map(([name, n]) => `${name} ${n}`).join(', ') || (found.sharding_group_size ? `groups of ${found.sharding_group_size}` : '-');
   const count = status => candidates.filter(found => found.status === status).length, left = count('left_out');
   $('search').hidden = left === 0;
-  $('search-is').textContent = `What flopcast tune finds at this global batch: of ${candidates.length.toLocaleString('en-US')} candidates ${count('pruned')} cannot fit, `
-    + `${ran.length} were simulated${left ? `, ${left} were not looked at` : ran.length ? ', the others are slower by their bounds' : ''}.`;
+  $('search-is').textContent = 'What flopcast tune finds at this global batch: '
+    + `of ${candidates.length.toLocaleString('en-US')} candidates ${count('pruned')} cannot fit, ${ran.length} were simulated${left ? `, ${left} were not looked at` : ran.length ? ', the others are slower by their bounds' : ''}.`;
   const cell = text => make('td', { class: 'text' }, text);
   const head = headOf('Strategy', 'layout', `${unit()} of the job`, 'GiB', 'batch', 'recomputed', 'stack');
   for (const i of [1, 5, 6])
@@ -468,7 +475,8 @@ async function takeFile(file) {
 }
 
 function listFiles() {
-  const names = folder => Object.keys(files).filter(name => name.startsWith(folder) && name.endsWith('.yaml')).map(name => name.slice(folder.length, -5)).sort();
+  const names = folder => Object.keys(files).filter(name => name.startsWith(folder) && name.endsWith('.yaml'))
+    .map(name => name.slice(folder.length, -5)).sort();
   for (const name of names('scenarios/models/')) {
     const text = files[`scenarios/models/${name}.yaml`], at = text.indexOf('\nsizes:'); // models that stand in one file
     if (at < 0 || /^name:/m.test(text.slice(0, at)))
