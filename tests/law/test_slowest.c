@@ -59,11 +59,14 @@ static struct exec_result simulate(
     struct plan plan;
     struct exec_options exec;
     struct exec_result result;
+    struct exec_progress progress = {0};
     const struct hw *hw = compile(&plan, &exec, layout, gpus, &arena);
     exec.fold = (int)fold;
     exec.noise.slow_hosts = slow_hosts;
+    exec.progress = &progress;
     exec_run(&result, &plan, hw, &exec, &arena);
     assert_int_equal(result.status, EXEC_OK);
+    assert_true(progress.by_slowest == (fold == FOLD_AUTO && result.ranks_simulated < atoi(gpus)));
     plan_release(&plan);
     arena_release(&arena);
     return result;

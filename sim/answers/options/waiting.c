@@ -17,7 +17,8 @@ static const double LEAST_SHARE = 0.02; /* of a simulation, before the rest is e
 static const double NEXT_PASS = 0.1;    /* one that is so much less far than the last is another one */
 
 struct waiting {
-    const char *command, *name, *what, *sooner, *sooner_short;
+    const char *command, *name, *what;
+    bool slow; /* there are many ranks with noise */
     bool terminal, shown, ended, several_passes;
     double begun_s, silent_s, said_s;
     int done, total;
@@ -90,10 +91,19 @@ static const char *how_far(const struct waiting *waiting, double s, struct arena
                : far;
 }
 
+/* What would be sooner. */
+static const char *sooner(const struct waiting *waiting)
+{
+    if (!waiting->slow)
+        return "";
+    return waiting->progress.by_slowest ? "; sooner: --no-noise"
+                                        : "; sooner: --fold slowest (run.fold=slowest), or --no-noise";
+}
+
 /* What of a line fits the terminal: all that is said, with more or less of what would be sooner, or the first of it. */
 static const char *fitting(const struct waiting *waiting, const char *said, struct arena *arena)
 {
-    const char *const ends[] = {waiting->sooner, waiting->sooner_short, ""};
+    const char *const ends[] = {sooner(waiting), waiting->slow ? "; sooner: --no-noise" : "", ""};
     int room = screen_line(stderr);
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if ((int)(strlen(said) + strlen(ends[i])) <= room)
@@ -123,7 +133,7 @@ static void say(struct waiting *waiting)
     if (waiting->terminal)
         fprintf(stderr, "\r%s\033[K", fitting(waiting, said, &arena));
     else
-        fprintf(stderr, "%s%s\n", said, waiting->sooner);
+        fprintf(stderr, "%s%s\n", said, sooner(waiting));
     fflush(stderr);
     arena_release(&arena);
 }
@@ -153,9 +163,7 @@ struct waiting *waiting_begin(
     waiting->command = command;
     waiting->name = name;
     waiting->what = what;
-    bool slow = is_slow(set);
-    waiting->sooner = slow ? "; sooner: --fold slowest (run.fold=slowest), or --no-noise" : "";
-    waiting->sooner_short = slow ? "; sooner: --no-noise" : "";
+    waiting->slow = is_slow(set);
     waiting->several_passes = set && set->n_points == 1 && scenario_varies(&set->points[0]);
     waiting->terminal = isatty(STDERR_FILENO);
     waiting->begun_s = waiting->pass_begun_s = now_s();

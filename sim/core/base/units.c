@@ -6,16 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-ps_t ps_from_s(double seconds)
-{
-    return ps_round(seconds * (double)PS_PER_S);
-}
-
-double s_from_ps(ps_t time)
-{
-    return (double)time / (double)PS_PER_S;
-}
-
 /* One spelling of a unit: factor turns it into base SI; where it is below one, its inverse is a
  * whole number. Prefixes are applied by the parser where prefixed is set. */
 struct unit {

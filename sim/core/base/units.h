@@ -28,8 +28,14 @@ static inline ps_t ps_round(double ps)
     ps_t whole = (ps_t)ps; /* and the rest is exact: what llround() does, without a call */
     return whole + (ps - (double)whole >= 0.5);
 }
-ps_t ps_from_s(double seconds);
-double s_from_ps(ps_t time);
+static inline ps_t ps_from_s(double seconds)
+{
+    return ps_round(seconds * (double)PS_PER_S);
+}
+static inline double s_from_ps(ps_t time)
+{
+    return (double)time / (double)PS_PER_S;
+}
 
 enum dimension {
     DIM_NONE = 0,     /* a plain number */

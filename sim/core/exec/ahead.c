@@ -15,12 +15,14 @@ static void find_kernels(struct sim *sim, int rank_index)
     ahead->n = ahead->at = ahead->event = 0;
     if (sim->options->one_by_one || tracing(sim, rank_index, STREAM_COMPUTE))
         return;
-    int32_t number = queue->ops[queue->position];
+    struct plan_cursor cursor = queue->cursor;
     ps_t now = queue->end;
-    while (ahead->n < AHEAD && ahead->n < left && now <= PS_HORIZON && !rank->tables->awaited[number]) {
-        number = queue->ops[queue->position + ahead->n + 1];
-        const struct plan_op *op = op_of(rank, number);
-        if (host_issue_time(rank, queue->step, number) > now || unsatisfied_wait(rank, op, queue->step) >= 0)
+    while (ahead->n < AHEAD && ahead->n < left && now <= PS_HORIZON && !plan_cursor_awaited(cursor)) {
+        cursor = plan_cursor_next(cursor, STREAM_COMPUTE);
+        const struct plan_op *op = plan_cursor_op(cursor);
+        int32_t number = plan_cursor_number(cursor);
+        if (host_issue_time(rank, queue->step, cursor) > now ||
+            unsatisfied_wait(rank, number, op, queue->step) != PLAN_NO_OP)
             return;
         struct ahead_kernel *kernel = &ahead->kernels[ahead->n++];
         kernel->undrawn = queue->noise.counter;
@@ -53,8 +55,8 @@ static void begin_next(struct sim *sim, struct rank *rank)
 {
     struct queue *queue = &rank->queues[STREAM_COMPUTE];
     const struct ahead_kernel *next = &rank->ahead.kernels[rank->ahead.at++];
-    queue->position++;
-    int32_t kernel = queue_op(rank, queue)->index;
+    queue_go_on(rank, STREAM_COMPUTE); /* to one of this step */
+    int32_t kernel = queue_op(queue)->index;
     queue->started = queue->end;
     queue->end = next->end;
     queue->left = 1;

@@ -453,8 +453,16 @@ void communicator_on_latency(void *self, const struct event *event)
         (struct net_listener){sim->events.comm_end, event->target});
 }
 
+/* What a communicator has ended. */
+struct ended {
+    ps_t start;
+    struct coll_cost cost;
+    const struct link_weight *uses;
+    int n_uses;
+};
+
 /* What has limited a collective, which took so long from its last arrival on. */
-static enum coll_bound bound_of(const struct sim *sim, const struct communicator *comm, double taken_s)
+static enum coll_bound bound_of(const struct sim *sim, const struct ended *comm, double taken_s)
 {
     static const double longer = 1.05; /* than isolated: others took part of its links */
     struct coll_cost alone = comm->cost;
@@ -468,15 +476,15 @@ static enum coll_bound bound_of(const struct sim *sim, const struct communicator
     return taken_s > longer * coll_isolated_s(alone) ? COLL_BOUND_SHARED_LINKS : coll_bound(&alone);
 }
 
-/* One member's op is over. */
-static void finish(struct sim *sim, const struct communicator *comm, struct party party)
+/* One member's op is over; comm is as it ended, but it may be in its next one. */
+static void finish(struct sim *sim, const struct ended *comm, struct party party)
 {
     struct rank *rank = &sim->ranks[party.rank];
     struct queue *queue = &rank->queues[party.queue];
     double moving_s = s_from_ps(sim->machine->engine.now - comm->start);
     queue->last_moved = comm->start;
     if (measuring(sim, queue->step)) {
-        const struct plan_op *op = queue_op(rank, queue);
+        const struct plan_op *op = queue_op(queue);
         double wait_s = s_from_ps(comm->start - queue->started);
         rank->spent.comm[idle_serves(sim, op)].moving_s += moving_s;
         rank->spent.stage_wait_s += idle_meets_stages(sim, op) ? wait_s : 0;
@@ -516,7 +524,8 @@ void communicator_on_end(void *self, const struct event *event)
     if (comm->n_parties == 0)
         return;
     comm->arrived = 0;
-    const struct communicator ended = *comm; /* the first member that goes on may come with the next collective */
+    /* The first member that goes on may come with the next collective. */
+    const struct ended ended = {comm->start, comm->cost, comm->uses, comm->n_uses};
     for (int i = 0; i < comm->n_parties; i++)
         hold(sim, party_of(sim, comm, i), 0, 0);
     for (int i = 0; i < comm->n_parties; i++)

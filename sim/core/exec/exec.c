@@ -114,29 +114,6 @@ static void setup_kernels(struct sim *sim)
     vec_push(&sim->costs.sm_states, free);
 }
 
-static void setup_host(struct sim *sim, struct program_tables *tables)
-{
-    const struct plan_program *program = tables->program;
-    int n = program->ops.n;
-    tables->host_prefix_s = ARENA_ARRAY(sim->arena, double, n + 1);
-    tables->launches = ARENA_ARRAY(sim->arena, int32_t, n + 1);
-    tables->next_block = ARENA_ARRAY(sim->arena, int32_t, n + 1);
-    tables->next_memory = ARENA_ARRAY(sim->arena, int32_t, n + 1);
-    tables->awaited = ARENA_ARRAY(sim->arena, bool, n + 1);
-    for (int i = 0; i < n; i++) {
-        tables->launches[i + 1] = tables->launches[i] + (program->ops.at[i].position >= 0);
-        tables->host_prefix_s[i + 1] = tables->host_prefix_s[i] + (double)program->ops.at[i].host_s;
-    }
-    for (int w = 0; w < program->waits.n; w++)
-        tables->awaited[program->waits.at[w] & ~PLAN_PREVIOUS_STEP] = true;
-    tables->next_block[n] = tables->next_memory[n] = n;
-    for (int i = n - 1; i >= 0; i--) {
-        bool blocks = program->ops.at[i].kind == OP_HOST_WAIT;
-        tables->next_block[i] = blocks ? i : tables->next_block[i + 1];
-        tables->next_memory[i] = blocks || plan_op_is_memory(&program->ops.at[i]) ? i : tables->next_memory[i + 1];
-    }
-}
-
 /* On which queue the program meets other ranks. */
 static void setup_meetings(struct sim *sim, struct program_tables *tables)
 {
@@ -144,14 +121,15 @@ static void setup_meetings(struct sim *sim, struct program_tables *tables)
     tables->group_queue = ARENA_ARRAY(sim->arena, int, plan->groups.n);
     tables->send_queue = ARENA_ARRAY(sim->arena, int, plan->channels.n);
     tables->recv_queue = ARENA_ARRAY(sim->arena, int, plan->channels.n);
-    for (int i = 0; i < tables->program->ops.n; i++) {
-        const struct plan_op *op = &tables->program->ops.at[i];
-        if (op->kind == OP_COLLECTIVE)
-            tables->group_queue[plan->collectives.at[op->index].group] = op->stream;
-        else if (plan_op_is_comm(op))
-            (op->kind == OP_SEND ? tables->send_queue : tables->recv_queue)[plan->messages.at[op->index].channel] =
-                op->stream;
-    }
+    for (int p = 0; p < tables->fold->n_patterns; p++)
+        for (int i = 0; i < tables->fold->patterns[p]->n_ops; i++) {
+            const struct plan_op *op = &tables->fold->patterns[p]->ops[i];
+            if (op->kind == OP_COLLECTIVE)
+                tables->group_queue[plan->collectives.at[op->index].group] = op->stream;
+            else if (plan_op_is_comm(op))
+                (op->kind == OP_SEND ? tables->send_queue : tables->recv_queue)[plan->messages.at[op->index].channel] =
+                    op->stream;
+        }
 }
 
 static void setup_programs(struct sim *sim)
@@ -159,11 +137,11 @@ static void setup_programs(struct sim *sim)
     sim->tables = ARENA_ARRAY(sim->arena, struct program_tables, sim->plan->n_programs);
     for (int p = 0; p < sim->plan->n_programs; p++) {
         const struct plan_program *program = &sim->plan->programs[p];
-        sim->tables[p].program = program;
-        sim->tables[p].ops = program->ops.at;
-        sim->tables[p].waits = program->waits.at;
-        sim->tables[p].n_ops = program->ops.n;
-        setup_host(sim, &sim->tables[p]);
+        const struct plan_fold *fold = program->fold ? program->fold : plan_fold_flat(sim->plan, program, sim->arena);
+        sim->tables[p] = (struct program_tables){.program = program,
+            .fold = fold,
+            .n_ops = fold->n_ops,
+            .n_launches = plan_fold_launches(fold, fold->n_ops)};
         setup_meetings(sim, &sim->tables[p]);
     }
 }
@@ -195,9 +173,14 @@ static void setup_rank(struct sim *sim, int r, struct gpu_speeds speeds)
         rank->pairs = ARENA_ARRAY(sim->arena, double, rank->tables->program->packing.micro_batches);
     rank->queues = sim->queues + (ptrdiff_t)r * sim->n_queues;
     for (int q = 0; q < sim->n_queues; q++) {
-        const plan_numbers *ops = &rank->tables->program->queue_ops.at[q];
-        rank->queues[q] = (struct queue){.ops = ops->at, .n_ops = ops->n, .noise = queue_noise(sim, rank->number, q)};
-        rank->waiting |= ops->n > 0 ? queue_bit(q) : 0;
+        const struct plan_fold *fold = rank->tables->fold;
+        rank->queues[q] =
+            (struct queue){.n_ops = plan_fold_queue_ops(fold, q), .noise = queue_noise(sim, rank->number, q)};
+        if (rank->queues[q].n_ops == 0)
+            continue;
+        rank->queues[q].cursor = plan_cursor_first(fold, q);
+        rank->queues[q].op = plan_cursor_number(rank->queues[q].cursor);
+        rank->waiting |= queue_bit(q);
     }
     rank->host_noise = rng_stream((uint64_t)sim->options->seed, ENTITY_HOST, (uint64_t)rank->number);
     rank->pauses = rng_stream((uint64_t)sim->options->seed, ENTITY_PAUSE, (uint64_t)rank->number);
@@ -266,8 +249,7 @@ static void check_ended(const struct sim *sim)
             if (queue->n_ops == 0 || queue->step == sim->total_steps)
                 continue;
             fprintf(stderr, "flopcast: rank %d: queue %s stands before op %d (%s) of step %d, state %d\n", rank->number,
-                sim->plan->queues.at[q].name, queue->ops[queue->position], queue_op(rank, queue)->name, queue->step,
-                queue->state);
+                sim->plan->queues.at[q].name, queue->op, queue_op(queue)->name, queue->step, queue->state);
         }
     BUG_IF(true, "deadlock; the host of rank 0 is before op %d of step %d, state %d", sim->ranks[0].host_end,
         sim->ranks[0].host_step, sim->ranks[0].host_state);
@@ -281,16 +263,22 @@ static bool is_large(const struct plan *plan)
 {
     int64_t ops = 0;
     for (int p = 0; p < plan->n_programs; p++)
-        ops += (int64_t)plan->programs[p].ops.n * plan_program_ranks(plan, p);
+        ops += (int64_t)plan_program_ops(&plan->programs[p]) * plan_program_ranks(plan, p);
     return ops > MOST_OPS_OF_ALL;
+}
+
+/* Unasked. */
+static bool takes_slowest(const struct sim *sim)
+{
+    return sim->options->fold == FOLD_AUTO && is_large(sim->plan);
 }
 
 /* Other ranks would meet links as theirs, and are never waited for. */
 static bool by_slowest(const struct sim *sim, const struct gpu_speeds *speeds)
 {
-    bool wanted = sim->options->fold == FOLD_SLOWEST || (sim->options->fold == FOLD_AUTO && is_large(sim->plan));
-    return wanted && !sim->fold.on && !sim->place && speeds && !sim->fold.uneven && !documents_vary(sim) &&
-           sim->costs.n_kinds == 1 && fabric_is_uniform(&sim->fabric) && sim->fabric.leaves == 0;
+    return (sim->options->fold == FOLD_SLOWEST || takes_slowest(sim)) && !sim->fold.on && !sim->place && speeds &&
+           !sim->fold.uneven && !documents_vary(sim) && sim->costs.n_kinds == 1 && fabric_is_uniform(&sim->fabric) &&
+           sim->fabric.leaves == 0;
 }
 
 void sim_begin(struct sim *sim, bool keeps_ledgers)
@@ -530,6 +518,8 @@ static void simulate_ranks(struct sim *sim)
 {
     struct exec_reference own = {0}, *reference = sim->options->reference ? sim->options->reference : &own;
     sim->fold.hosts_matter = true; /* without a look at it */
+    if (sim->options->progress && takes_slowest(sim))
+        sim->options->progress->by_slowest = true;
     if (sim->options->no_memory) {
         simulate(sim, false);
         return;

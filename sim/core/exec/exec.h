@@ -123,6 +123,7 @@ void exec_reference_release(struct exec_reference *reference);
 /* How far a simulation is, for who waits for it, on whatever thread: thousandths of its steps. */
 struct exec_progress {
     _Atomic int thousandths;
+    _Atomic bool by_slowest; /* FOLD_AUTO has taken the slowest */
 };
 
 struct exec_options {

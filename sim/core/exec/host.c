@@ -2,23 +2,37 @@
  * follow from its start and the prefix sums of host costs, so no event and no memory per op is needed. */
 #include "exec/state.h"
 
-ps_t host_issue_time(const struct rank *rank, int32_t step, int32_t op)
+/* s: host time of the step up to the end of the op. */
+static ps_t issued_at(const struct rank *rank, double s)
+{
+    return rank->host_base + ps_from_s((s - rank->host_first_s) * rank->host_factor);
+}
+
+/* 0: in an earlier step or segment, which lies in the past; -1: in this one. */
+static ps_t issued(const struct rank *rank, int32_t step, int32_t op)
 {
     if (step != rank->host_step)
         return step < rank->host_step ? 0 : PS_NEVER;
-    if (op < rank->host_first)
-        return 0; /* in an earlier segment, which lies in the past */
-    if (op >= rank->host_end)
-        return PS_NEVER;
-    double work_s = rank->tables->host_prefix_s[op + 1] - rank->tables->host_prefix_s[rank->host_first];
-    return rank->host_base + ps_from_s(work_s * rank->host_factor);
+    return op < rank->host_first ? 0 : op >= rank->host_end ? PS_NEVER : -1;
+}
+
+ps_t host_issue_time(const struct rank *rank, int32_t step, struct plan_cursor op)
+{
+    ps_t at = issued(rank, step, plan_cursor_number(op));
+    return at == -1 ? issued_at(rank, plan_cursor_host_s(op)) : at;
+}
+
+ps_t host_issue_time_of(const struct rank *rank, int32_t step, int32_t op)
+{
+    ps_t at = issued(rank, step, op);
+    return at == -1 ? issued_at(rank, plan_fold_host_s(rank->tables->fold, op + 1)) : at;
 }
 
 /* Launches that the GPU has not finished when the host is before an op of its step. */
 static int64_t outstanding(const struct rank *rank, int32_t op)
 {
-    int32_t n = rank->tables->n_ops;
-    return (int64_t)rank->host_step * rank->tables->launches[n] + rank->tables->launches[op] - rank->done;
+    return (int64_t)rank->host_step * rank->tables->n_launches + plan_fold_launches(rank->tables->fold, op) -
+           rank->done;
 }
 
 /* The first op before `end` before which the launch queue would be full if the GPU did nothing from now on; end when
@@ -42,9 +56,9 @@ static int32_t queue_full_at(const struct rank *rank, int32_t end)
  * where the rank has a ledger, elsewhere those where the allocator is known to take its time. */
 static int32_t next_stop(const struct sim *sim, const struct rank *rank, int32_t from)
 {
-    int32_t block = rank->tables->next_block[from];
     if (sim->memory.ledgers)
-        return rank->tables->next_memory[from];
+        return plan_fold_memory(rank->tables->fold, from);
+    int32_t block = plan_fold_block(rank->tables->fold, from);
     if (!sim->memory.before || rank->next_stop == sim->memory.before[rank->program].stops.n)
         return block;
     const struct ledger_stop *stop = &sim->memory.before[rank->program].stops.at[rank->next_stop];
@@ -57,8 +71,7 @@ static void reach(struct sim *sim, int rank_index, int32_t from)
     struct rank *rank = &sim->ranks[rank_index];
     int32_t full = queue_full_at(rank, next_stop(sim, rank, from));
     rank->host_end = full > from ? full : from;
-    double work_s = rank->tables->host_prefix_s[rank->host_end] - rank->tables->host_prefix_s[rank->host_first];
-    ps_t end = rank->host_base + ps_from_s(work_s * rank->host_factor);
+    ps_t end = issued_at(rank, plan_fold_host_s(rank->tables->fold, rank->host_end));
     engine_at(&sim->machine->engine, end, sim->events.host, (uint32_t)rank_index, 0);
     queue_try_all(sim, rank_index);
 }
@@ -88,18 +101,24 @@ double host_jitter(const struct sim *sim, double work_s)
     return sim->options->noise.host_jitter * sqrt(JITTER_OF_S / fmax(work_s, JITTER_OF_S));
 }
 
+static void host_begins_at(struct rank *rank, int32_t op)
+{
+    rank->host_first = op;
+    rank->host_first_s = plan_fold_host_s(rank->tables->fold, op);
+}
+
 /* A new segment begins now with op first, whose cost the host pays; it may stop from op `from` on. */
 static void begin_segment(struct sim *sim, int rank_index, int32_t first, int32_t from)
 {
     struct rank *rank = &sim->ranks[rank_index];
-    const double *prefix_s = rank->tables->host_prefix_s;
-    double sigma = host_jitter(sim, prefix_s[rank->tables->next_block[from]] - prefix_s[first]);
+    const struct plan_fold *fold = rank->tables->fold;
+    host_begins_at(rank, first);
+    double sigma = host_jitter(sim, plan_fold_host_s(fold, plan_fold_block(fold, from)) - rank->host_first_s);
     rank->host_factor = sigma > 0 ? rng_lognormal_mean1(&rank->host_noise, sigma) : 1;
     if (sim->fold.hosts_behind > 0)
         rank->host_factor *= exp(sim->fold.hosts_behind * sigma);
     rank->host_state = HOST_RUNNING;
     rank->host_base = after_pause(sim, rank);
-    rank->host_first = first;
     reach(sim, rank_index, from);
 }
 
@@ -122,7 +141,7 @@ static void leave_allocator(struct sim *sim, int rank_index, int32_t at, ps_t si
     if (stood > 0) {
         trace_host_segment(sim, rank_index, HOST_ALLOCATES, sim->machine->engine.now + calls);
         rank->host_base = sim->machine->engine.now + calls;
-        rank->host_first = at;
+        host_begins_at(rank, at);
     }
     rank->host_state = HOST_RUNNING;
     reach(sim, rank_index, at + 1);
@@ -143,7 +162,7 @@ static void retry_when_drained(struct sim *sim, int rank_index)
 static bool goes_on(const struct rank *rank, int32_t at)
 {
     return at + 1 < rank->tables->n_ops && plan_op_is_memory(op_of(rank, at + 1)) &&
-           rank->tables->host_prefix_s[at + 1] == rank->tables->host_prefix_s[at];
+           plan_fold_host_s(rank->tables->fold, at + 1) == plan_fold_host_s(rank->tables->fold, at);
 }
 
 /* Where every rank has a ledger, ops in a row take one event: half of all events of such a run would be theirs. */
@@ -180,8 +199,7 @@ void host_check(struct sim *sim, int rank_index)
     }
     if (rank->host_state != HOST_BLOCKED)
         return;
-    const struct plan_op *op = op_of(rank, rank->host_end);
-    if (!wait_satisfied(rank, rank->tables->waits[op->first_wait], rank->host_step))
+    if (!wait_satisfied(rank, wait_of(rank, rank->host_end, 0), rank->host_step))
         return;
     trace_host_segment(sim, rank_index, HOST_WAITS, sim->machine->engine.now);
     begin_segment(sim, rank_index, rank->host_end, rank->host_end + 1);

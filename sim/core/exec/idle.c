@@ -24,11 +24,12 @@ bool idle_meets_stages(const struct sim *sim, const struct plan_op *op)
 }
 
 /* Of what the op waited for on other queues, the op that ended last, if its queue knows of it still. */
-static const struct queue *awaited_last(const struct rank *rank, const struct plan_op *op)
+static const struct queue *awaited_last(const struct rank *rank, int32_t number)
 {
+    const struct plan_op *op = op_of(rank, number);
     const struct queue *last = NULL;
-    for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++) {
-        plan_wait wait = rank->tables->waits[w] & ~PLAN_PREVIOUS_STEP;
+    for (int w = 0; w < op->n_waits; w++) {
+        plan_wait wait = wait_of(rank, number, w) & ~PLAN_PREVIOUS_STEP;
         const struct queue *queue = &rank->queues[op_of(rank, wait)->stream];
         if (op_of(rank, wait)->stream != op->stream && queue->last_op == wait && queue->done > 0 &&
             (!last || queue->idle_since > last->idle_since))
@@ -61,7 +62,7 @@ static void attribute(struct sim *sim, struct rank *rank, const struct queue *la
             rank->spent.exposed_wait_s += s_from_ps(stages ? 0 : waiting);
         }
         until = began;
-        last = awaited_last(rank, op);
+        last = awaited_last(rank, last->last_op);
     }
     rank->spent.comm[serves].exposed_s += s_from_ps(left);
     rank->spent.bubble_s += s_from_ps(bubble);
@@ -78,7 +79,7 @@ static const struct queue *blocked_for(const struct rank *rank, const struct que
         for (first = rank->tables->n_ops - 1; first > 0 && op_of(rank, first)->kind == OP_HOST;)
             first--;
     for (int32_t i = first; i >= 0 && op_of(rank, i)->kind == OP_HOST_WAIT; i--) {
-        const struct queue *queue = awaited_last(rank, op_of(rank, i));
+        const struct queue *queue = awaited_last(rank, i);
         if (queue && (!last || queue->idle_since > last->idle_since))
             last = queue;
     }
@@ -87,21 +88,21 @@ static const struct queue *blocked_for(const struct rank *rank, const struct que
 
 /* The host had not issued the op, or it waited for others. Kernels of other queues mostly wait for a collective
  * themselves, as the sharded gradients' casts do for the reduce-scatter. */
-void idle_account(struct sim *sim, struct rank *rank, const struct queue *queue, const struct plan_op *op)
+void idle_account(struct sim *sim, struct rank *rank, const struct queue *queue)
 {
     ps_t now = sim->machine->engine.now, idle = now - queue->idle_since;
     if (idle == 0)
         return;
     ps_t host = queue->issue > queue->idle_since ? queue->issue - queue->idle_since : 0;
     bool for_comm = false;
-    for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++) {
-        plan_wait wait = rank->tables->waits[w] & ~PLAN_PREVIOUS_STEP;
+    for (int w = 0; w < queue_op(queue)->n_waits; w++) {
+        plan_wait wait = wait_of(rank, queue->op, w) & ~PLAN_PREVIOUS_STEP;
         for_comm |= plan_queue_is_comm(sim->plan, op_of(rank, wait)->stream);
     }
     ps_t waited = idle - host, in_comm = idle_in_collectives(sim, rank) - queue->idle_comm;
     ps_t comm = for_comm || in_comm > waited ? waited : in_comm;
     if (comm > 0)
-        attribute(sim, rank, awaited_last(rank, op), now - waited, now, comm);
+        attribute(sim, rank, awaited_last(rank, queue->op), now - waited, now, comm);
     const struct queue *comm_queue =
         host > 0 && queue->issue_base > queue->idle_since ? blocked_for(rank, queue) : NULL;
     if (comm_queue) {

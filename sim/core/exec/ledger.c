@@ -2,11 +2,12 @@
 #include "exec/peak.h"
 #include "exec/state.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-static const struct plan_program *program_of(const struct sim *sim, int rank)
+static const struct plan_fold *fold_of(const struct sim *sim, int rank)
 {
-    return sim->ranks[rank].tables->program;
+    return sim->ranks[rank].tables->fold;
 }
 
 static int64_t fixed_bytes(const struct sim *sim, int program)
@@ -69,9 +70,10 @@ static void sample(struct sim *sim, int rank)
 static void setup_timeline(struct sim *sim, int rank)
 {
     struct ledger *ledger = &sim->memory.ledgers[rank];
-    const struct plan_program *program = program_of(sim, rank);
-    for (int i = 0; i < program->ops.n; i++)
-        ledger->n_samples += plan_op_is_memory(&program->ops.at[i]);
+    const struct plan_fold *fold = fold_of(sim, rank);
+    for (int s = 0; s < fold->n_stretches; s++)
+        for (int i = 0; i < fold->stretches[s].pattern->n_ops; i++)
+            ledger->n_samples += plan_op_is_memory(&fold->stretches[s].ops[i]);
     ledger->n_rows = ledger->n_samples < LEDGER_ROWS ? ledger->n_samples : LEDGER_ROWS;
     ledger->timeline = ARENA_ARRAY(sim->arena, struct exec_memory_sample, ledger->n_rows);
 }
@@ -92,9 +94,8 @@ static void collect_pending(struct sim *sim, int rank)
 }
 
 /* False: something has to be freed, or where the GPU is drained, there is too little memory. */
-static bool allocate(struct sim *sim, int rank, int32_t index, bool drained)
+static bool allocate(struct sim *sim, int rank, const struct plan_buffer *buffer, int32_t number, bool drained)
 {
-    const struct plan_buffer *buffer = &program_of(sim, rank)->buffers.at[index];
     struct ledger *ledger = &sim->memory.ledgers[rank];
     int category = buffer->category, stream = buffer->stream;
     int32_t block = drained ? hbm_reclaim(&ledger->hbm, buffer->bytes, category, stream) : -1;
@@ -102,7 +103,7 @@ static bool allocate(struct sim *sim, int rank, int32_t index, bool drained)
         collect_pending(sim, rank);
     if (block < 0)
         block = (drained ? hbm_retry : hbm_alloc)(&ledger->hbm, buffer->bytes, category, stream);
-    ledger->blocks[index] = block;
+    ledger->blocks[number] = block;
     return block >= 0;
 }
 
@@ -112,27 +113,37 @@ static bool makes_in_first_step(const struct sim *sim)
     return sim->total_steps > 1;
 }
 
-static void setup_buffer(struct sim *sim, int rank, int32_t index)
+static void setup_buffer(struct sim *sim, int rank, const struct plan_buffer *buffer, int32_t number)
 {
     /* nothing is free yet that a retry could release */
-    if (!sim->memory.out_of_memory && !allocate(sim, rank, index, false))
-        fail(sim, rank, &program_of(sim, rank)->buffers.at[index]);
+    if (!sim->memory.out_of_memory && !allocate(sim, rank, buffer, number, false))
+        fail(sim, rank, buffer);
+}
+
+static void setup_kept(struct sim *sim, int rank)
+{
+    const struct plan_fold *fold = fold_of(sim, rank);
+    for (int32_t i = 0; i < fold->n_ops; i++)
+        if (plan_fold_op(fold, i)->kind == OP_KEEP) {
+            int32_t number;
+            const struct plan_buffer *buffer = plan_fold_buffer(fold, i, &number);
+            setup_buffer(sim, rank, buffer, number);
+        }
 }
 
 static void setup_one(struct sim *sim, int rank)
 {
     struct ledger *ledger = &sim->memory.ledgers[rank];
-    const struct plan_program *program = program_of(sim, rank);
+    const struct plan_fold *fold = fold_of(sim, rank);
     hbm_init(&ledger->hbm, (int64_t)program_hw(sim, sim->ranks[rank].program)->gpu.hbm_capacity.value,
         fixed_bytes(sim, sim->ranks[rank].program), &sim->options->allocator);
-    ledger->blocks = ARENA_ARRAY(sim->arena, int32_t, program->buffers.n);
+    ledger->blocks = xcalloc((size_t)fold->n_buffers, sizeof *ledger->blocks);
     if (is_first_of_program(sim, rank))
         setup_timeline(sim, rank);
-    for (int i = 0; i < program->setup.n; i++)
-        setup_buffer(sim, rank, program->setup.at[i]);
-    for (int i = 0; i < program->ops.n && !makes_in_first_step(sim); i++)
-        if (program->ops.at[i].kind == OP_KEEP)
-            setup_buffer(sim, rank, program->ops.at[i].index);
+    for (int i = 0; i < fold->n_setup; i++)
+        setup_buffer(sim, rank, &fold->setup_buffers[i], fold->setup[i]);
+    if (!makes_in_first_step(sim))
+        setup_kept(sim, rank);
     ledger->hbm.mallocs = 0; /* the time of those lies before the first step */
 }
 
@@ -147,20 +158,20 @@ void ledger_release(struct sim *sim)
 {
     for (int r = 0; sim->memory.ledgers && r < sim->n_ranks; r++) {
         hbm_release(&sim->memory.ledgers[r].hbm);
+        free(sim->memory.ledgers[r].blocks);
         vec_free(&sim->memory.ledgers[r].pending);
         vec_free(&sim->memory.ledgers[r].stops);
     }
 }
 
-static void give_back(struct sim *sim, int rank, const struct plan_op *op)
+static void give_back(struct sim *sim, int rank, int32_t op, const struct plan_buffer *buffer, int32_t number)
 {
-    const struct plan_buffer *buffer = &program_of(sim, rank)->buffers.at[op->index];
     struct ledger *ledger = &sim->memory.ledgers[rank];
-    int32_t block = ledger->blocks[op->index];
+    int32_t block = ledger->blocks[number];
     hbm_free(&ledger->hbm, block, buffer->category);
-    if (op->n_waits > 0)
+    if (op_of(&sim->ranks[rank], op)->n_waits > 0)
         vec_push(&ledger->pending,
-            (struct pending_free){block, sim->ranks[rank].host_step, program_of(sim, rank)->waits.at[op->first_wait]});
+            (struct pending_free){block, sim->ranks[rank].host_step, wait_of(&sim->ranks[rank], op, 0)});
     else
         hbm_reuse(&ledger->hbm, block);
 }
@@ -169,6 +180,8 @@ static ps_t calls_of(const struct sim *sim, int rank)
 {
     const struct hw_gpu *gpu = &program_hw(sim, sim->ranks[rank].program)->gpu;
     struct hbm *hbm = &sim->memory.ledgers[rank].hbm;
+    if (hbm->mallocs == 0 && hbm->frees == 0)
+        return 0; /* mostly */
     double spent_s = (double)hbm->mallocs * gpu->cuda_malloc.value + (double)hbm->frees * gpu->cuda_free.value;
     hbm->mallocs = hbm->frees = 0;
     return ps_from_s(spent_s);
@@ -190,18 +203,20 @@ bool ledger_op(struct sim *sim, int rank, int32_t op_index, bool drained, ps_t *
     if (!sim->memory.ledgers)
         return follow(&sim->memory.before[sim->ranks[rank].program], &sim->ranks[rank], drained, calls);
     const struct plan_op *op = op_of(&sim->ranks[rank], op_index);
+    int32_t number;
+    const struct plan_buffer *buffer = plan_fold_buffer(fold_of(sim, rank), op_index, &number);
     struct ledger *ledger = &sim->memory.ledgers[rank];
     int32_t step = sim->ranks[rank].host_step;
     int64_t retries = ledger->hbm.retries;
     bool found = true;
     if (op->kind == OP_FREE)
-        give_back(sim, rank, op);
+        give_back(sim, rank, op_index, buffer, number);
     else if (op->kind == OP_ALLOC || (step == 0 && makes_in_first_step(sim)))
-        found = allocate(sim, rank, op->index, drained);
+        found = allocate(sim, rank, buffer, number, drained);
     if (!found && !drained)
         return false;
     if (!found)
-        fail(sim, rank, &program_of(sim, rank)->buffers.at[op->index]);
+        fail(sim, rank, buffer);
     *calls = calls_of(sim, rank);
     if (*calls > 0 || drained)
         vec_push(&ledger->stops, (struct ledger_stop){step, op_index, drained, *calls});

@@ -1,6 +1,7 @@
 #include "exec/peak.h"
 
 #include "exec/hbm.h"
+#include "plan/fold.h"
 
 void exec_fixed_memory(double *category_bytes, const struct plan *plan, int program, const struct hw *hw)
 {
@@ -43,19 +44,28 @@ static void change(struct count *count, const struct plan_buffer *buffer, int si
 
 static void count_step(struct count *count, const struct plan_program *program, bool first)
 {
-    for (int i = 0; i < program->ops.n; i++) {
-        const struct plan_op *op = &program->ops.at[i];
+    for (int i = 0; i < plan_program_ops(program); i++) {
+        const struct plan_op *op = program->fold ? plan_fold_op(program->fold, i) : &program->ops.at[i];
+        int32_t number;
         if (plan_op_is_memory(op) && (first || op->kind != OP_KEEP))
-            change(count, &program->buffers.at[op->index], op->kind == OP_FREE ? -1 : 1);
+            change(count, program->fold ? plan_fold_buffer(program->fold, i, &number) : &program->buffers.at[op->index],
+                op->kind == OP_FREE ? -1 : 1);
     }
+}
+
+static void count_setup(struct count *count, const struct plan_program *program)
+{
+    for (int i = 0; program->fold && i < program->fold->n_setup; i++)
+        change(count, &program->fold->setup_buffers[i], 1);
+    for (int i = 0; i < program->setup.n; i++)
+        change(count, &program->buffers.at[program->setup.at[i]], 1);
 }
 
 void exec_program_peak(struct exec_peak *out, const struct plan *plan, int p, const struct hw *hw)
 {
     const struct plan_program *program = &plan->programs[p];
     struct count count = {0};
-    for (int i = 0; i < program->setup.n; i++)
-        change(&count, &program->buffers.at[program->setup.at[i]], 1);
+    count_setup(&count, program);
     count_step(&count, program, true);
     count_step(&count, program, false);
     *out = (struct exec_peak){.last = count.last,

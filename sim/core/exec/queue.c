@@ -14,14 +14,14 @@ void queue_arm(struct sim *sim, int rank_index, int queue_index, ps_t end)
 /* Of the whole running kernel at the current speed. */
 static double running_ps(const struct sim *sim, const struct rank *rank, const struct queue *queue)
 {
-    return queue_kernel_ps(sim, rank, queue_op(rank, queue)->index, queue->draws, queue->start_s);
+    return queue_kernel_ps(sim, rank, queue_op(queue)->index, queue->draws, queue->start_s);
 }
 
 static void start_kernel(struct sim *sim, int rank_index, int queue_index, const struct plan_op *op)
 {
     struct rank *rank = &sim->ranks[rank_index];
     struct queue *queue = &rank->queues[queue_index];
-    queue->draws = queue_draw(sim, rank, queue, queue->ops[queue->position]);
+    queue->draws = queue_draw(sim, rank, queue, queue->op);
     queue->state = QUEUE_RUNNING;
     rank->waiting &= ~queue_bit(queue_index);
     rank->running |= queue_bit(queue_index);
@@ -64,11 +64,11 @@ static void start_comm(struct sim *sim, int rank_index, int queue_index, int32_t
 
 /* When the op that a queue is before was issued; PS_NEVER: the host has not come to it and tries all queues when it
  * goes on. */
-static ps_t issue_of_next(const struct rank *rank, struct queue *queue, int32_t op_index)
+static ps_t issue_of_next(const struct rank *rank, struct queue *queue)
 {
     if (queue->issue_known)
         return queue->issue;
-    ps_t issue = host_issue_time(rank, queue->step, op_index);
+    ps_t issue = host_issue_time(rank, queue->step, queue->cursor);
     if (issue != PS_NEVER) {
         queue->issue = issue;
         queue->issue_base = rank->host_base;
@@ -96,43 +96,56 @@ static void unblock(struct rank *rank, struct queue *queue)
     queue->blocks = 0;
 }
 
+/* The queue is not tried again before the host has come to its op. */
+static void wait_for_host(struct rank *rank, int queue_index, int64_t op)
+{
+    rank->unissued_from = rank->unissued && rank->unissued_from < op ? rank->unissued_from : op;
+    rank->unissued |= queue_bit(queue_index);
+}
+
 static void try_start(struct sim *sim, int rank_index, int queue_index)
 {
     struct rank *rank = &sim->ranks[rank_index];
     struct queue *queue = &rank->queues[queue_index];
     if (queue->state != QUEUE_WAITING || sim_is_over(sim, queue->step))
         return;
-    int32_t op_index = queue->ops[queue->position];
-    const struct plan_op *op = op_of(rank, op_index);
-    ps_t issue = issue_of_next(rank, queue, op_index);
-    if (issue == PS_NEVER)
+    int32_t op_index = queue->op;
+    const struct plan_op *op = queue_op(queue);
+    ps_t issue = issue_of_next(rank, queue);
+    if (issue == PS_NEVER) {
+        wait_for_host(rank, queue_index, (int64_t)queue->step * rank->tables->n_ops + op_index);
         return;
+    }
+    rank->unissued &= ~queue_bit(queue_index);
     if (issue > sim->machine->engine.now) {
         if (!queue->wake_pending)
             queue_arm(sim, rank_index, queue_index, issue);
         queue->wake_pending = true;
         return;
     }
-    int wait = unsatisfied_wait(rank, op, queue->step);
-    if (wait >= 0) {
-        block(rank, queue_index, rank->tables->waits[wait], queue->step);
+    plan_wait wait = unsatisfied_wait(rank, op_index, op, queue->step);
+    if (wait != PLAN_NO_OP) {
+        block(rank, queue_index, wait, queue->step);
         return;
     }
     queue->wake_pending = false; /* another event of this instant may have come before it: */
     queue->epoch++;              /* it is superseded */
     if (queue_index == STREAM_COMPUTE && measuring(sim, queue->step))
-        idle_account(sim, rank, queue, op);
+        idle_account(sim, rank, queue);
     if (op->kind == OP_KERNEL)
         start_kernel(sim, rank_index, queue_index, op);
     else
         start_comm(sim, rank_index, queue_index, op_index);
 }
 
-void queue_try_all(struct sim *sim, int rank)
+void queue_try_all(struct sim *sim, int rank_index)
 {
+    struct rank *rank = &sim->ranks[rank_index];
+    if (rank->unissued && rank->unissued_from < host_reached(rank))
+        rank->unissued = 0;
     for
-        EACH_QUEUE(q, sim->ranks[rank].waiting & ~sim->ranks[rank].blocked)
-    try_start(sim, rank, (int)q);
+        EACH_QUEUE(q, rank->waiting & ~rank->blocked & ~rank->unissued)
+    try_start(sim, rank_index, (int)q);
 }
 
 /* Beside other jobs this one goes on, so its times are taken now; the last one ends the run. */
@@ -186,15 +199,11 @@ void queue_finish(struct sim *sim, int rank_index, int queue_index)
     queue->idle_since = sim->machine->engine.now;
     queue->idle_comm = idle_in_collectives(sim, rank);
     queue->issue_known = false;
-    queue->last_op = queue->ops[queue->position];
+    queue->last_op = queue->op;
     queue->last_began = queue->started;
-    bool awaited = rank->tables->awaited[queue->last_op];
-    if (++queue->position == queue->n_ops) {
-        queue->position = 0;
-        queue->step++;
-        if (queue_index == STREAM_COMPUTE)
-            end_step(sim, queue->step - 1);
-    }
+    bool awaited = plan_cursor_awaited(queue->cursor);
+    if (queue_go_on(rank, queue_index) && queue_index == STREAM_COMPUTE)
+        end_step(sim, queue->step - 1);
     host_check(sim, rank_index);
     if (awaited)
         queue_try_all(sim, rank_index);
@@ -319,7 +328,7 @@ static void schedule_ends(struct sim *sim, int rank_index)
         {
             struct queue *queue = &rank->queues[q];
             if (!(queue->spent_ps > 0)) /* it has begun at this instant */
-                queue->start_s = queue_start_s(sim, rank, queue_op(rank, queue)->index, queue->started);
+                queue->start_s = queue_start_s(sim, rank, queue_op(queue)->index, queue->started);
             queue->end = sim->machine->engine.now + ps_round(queue->left * running_ps(sim, rank, queue));
             queue_arm(sim, rank_index, (int)q, queue->end);
         }
@@ -336,7 +345,7 @@ void queue_retime(struct sim *sim, int rank_index)
 static double running_isolated_ps(const struct sim *sim, const struct rank *rank, int queue_index)
 {
     const struct queue *queue = &rank->queues[queue_index];
-    const struct plan_op *op = queue_op(rank, queue);
+    const struct plan_op *op = queue_op(queue);
     return queue_isolated_ps(sim, rank, op->index, queue->draws);
 }
 

@@ -13,6 +13,7 @@
 #include "exec/together.h"
 #include "fabric/fabric.h"
 #include "net/net.h"
+#include "plan/fold.h"
 
 #include <math.h>
 
@@ -51,10 +52,11 @@ struct kernel_draws {
 enum queue_state { QUEUE_WAITING, QUEUE_RUNNING, QUEUE_IN_COMM };
 
 struct queue {
-    const int32_t *ops; /* the program's on this queue */
-    int32_t n_ops;
-    int32_t position; /* next op, in ops */
-    int64_t done;     /* ops completed since the run began: step x n_ops + position */
+    int32_t n_ops;    /* the program's on this queue */
+    int32_t position; /* of the next one among them: */
+    int32_t op;
+    struct plan_cursor cursor;
+    int64_t done; /* ops completed since the run began: step x n_ops + position */
     int32_t step;
     uint32_t epoch;       /* of the event that ends the op or wakes the queue */
     uint64_t blocks;      /* queues of the rank that wait for an op of this one, a bit for each */
@@ -105,14 +107,9 @@ enum host_state { HOST_RUNNING, HOST_BLOCKED, HOST_QUEUE_FULL, HOST_DRAINING, HO
 /* What is looked up in a program; the same for all ranks that run it. */
 struct program_tables {
     const struct plan_program *program;
-    const struct plan_op *ops; /* the program's */
-    const plan_wait *waits;
+    const struct plan_fold *fold; /* the program's, or made of it */
     int32_t n_ops;
-    double *host_prefix_s;        /* n_ops + 1: host time of all ops before */
-    int32_t *launches;            /* n_ops + 1: device ops before */
-    int32_t *next_block;          /* n_ops + 1: first op at or after that blocks the host */
-    int32_t *next_memory;         /* the same, ops that touch memory included: with a ledger the host stops there */
-    bool *awaited;                /* by op: another op waits for it */
+    int32_t n_launches;           /* device ops */
     int *group_queue;             /* by group: where its collectives are, -1: there are none */
     int *send_queue, *recv_queue; /* by channel, likewise */
 };
@@ -125,13 +122,16 @@ struct rank {
     /* A bit for each queue, so that those that do not matter are not read: */
     uint64_t waiting;          /* it has ops, and is in none of them */
     uint64_t blocked;          /* its next op was issued, and waits for another queue: in `blocks` of this one */
+    uint64_t unissued;         /* the host has not come to its next op, the first of these is `unissued_from` */
     uint64_t running, holding; /* a kernel runs on it; a collective that it is in holds SMs */
     ps_t host_base;            /* the current host burst began */
     int32_t host_first;        /* its first op */
+    double host_first_s;       /* host time of the ops before that */
     int32_t host_end;          /* the op that ends it (not issued in it), or the number of ops */
     int32_t host_step;
-    int32_t next_stop; /* of the reference run */
-    int64_t done;      /* device ops completed, all queues */
+    int64_t unissued_from; /* counted in ops of all steps, as host_reached() is */
+    int32_t next_stop;     /* of the reference run */
+    int64_t done;          /* device ops completed, all queues */
     uint8_t host_state;
     ps_t drain_since;        /* HOST_DRAINING: since when */
     double host_factor;      /* jitter of the host burst */
@@ -314,12 +314,17 @@ struct sim {
 
 static inline const struct plan_op *op_of(const struct rank *rank, int32_t op)
 {
-    return &rank->tables->ops[op];
+    return plan_fold_op(rank->tables->fold, op);
+}
+/* What it waits for, w from 0 on. */
+static inline plan_wait wait_of(const struct rank *rank, int32_t op, int w)
+{
+    return plan_fold_wait(rank->tables->fold, op, w);
 }
 /* The op that a queue is at, or comes to next. */
-static inline const struct plan_op *queue_op(const struct rank *rank, const struct queue *queue)
+static inline const struct plan_op *queue_op(const struct queue *queue)
 {
-    return op_of(rank, queue->ops[queue->position]);
+    return plan_cursor_op(queue->cursor);
 }
 
 static inline const struct hw *program_hw(const struct sim *sim, int program)
@@ -361,26 +366,46 @@ static inline uint64_t queue_bit(int queue)
     return UINT64_C(1) << queue;
 }
 
+/* To its next op. True: that is of the next step. */
+static inline bool queue_go_on(struct rank *rank, int queue_index)
+{
+    const struct plan_fold *fold = rank->tables->fold;
+    struct queue *queue = &rank->queues[queue_index];
+    bool ends = ++queue->position == queue->n_ops;
+    queue->cursor = ends ? plan_cursor_first(fold, queue_index) : plan_cursor_next(queue->cursor, queue_index);
+    queue->op = plan_cursor_number(queue->cursor);
+    if (ends) {
+        queue->position = 0;
+        queue->step++;
+    }
+    return ends;
+}
+
 /* How many ops of its queue must be done until a wait is satisfied. */
 static inline int64_t wait_wants(const struct rank *rank, plan_wait wait, int32_t step)
 {
     if (wait & PLAN_PREVIOUS_STEP)
         step--;
-    const struct plan_op *op = op_of(rank, wait & ~PLAN_PREVIOUS_STEP);
-    return (int64_t)step * rank->queues[op->stream].n_ops + op->position + 1;
+    int32_t number = wait & ~PLAN_PREVIOUS_STEP;
+    const struct plan_stretch *stretch = plan_fold_stretch(rank->tables->fold, number);
+    const struct plan_op *op = &stretch->ops[number - stretch->first_op];
+    return (int64_t)step * rank->queues[op->stream].n_ops + stretch->positions[op->stream] + op->position + 1;
 }
 static inline bool wait_satisfied(const struct rank *rank, plan_wait wait, int32_t step)
 {
     const struct plan_op *op = op_of(rank, wait & ~PLAN_PREVIOUS_STEP);
     return rank->queues[op->stream].done >= wait_wants(rank, wait, step);
 }
-/* The first of an op's waits that is not satisfied; -1: none. */
-static inline int unsatisfied_wait(const struct rank *rank, const struct plan_op *op, int32_t step)
+/* The first of an op's waits that is not satisfied; PLAN_NO_OP: all are. */
+static inline plan_wait unsatisfied_wait(
+    const struct rank *rank, int32_t number, const struct plan_op *op, int32_t step)
 {
-    for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++)
-        if (!wait_satisfied(rank, rank->tables->waits[w], step))
-            return w;
-    return -1;
+    for (int w = 0; w < op->n_waits; w++) {
+        plan_wait wait = wait_of(rank, number, w);
+        if (!wait_satisfied(rank, wait, step))
+            return wait;
+    }
+    return PLAN_NO_OP;
 }
 
 /* exec.c: the life of a run; several jobs go through it side by side (together.c) */
@@ -480,8 +505,8 @@ int stand_in(const struct sim *sim, int number);
 /* idle.c: why the compute queue was idle */
 /* For how long the rank has been in some collective, since the run began. */
 ps_t idle_in_collectives(const struct sim *sim, const struct rank *rank);
-/* The compute queue goes on now, with this op. */
-void idle_account(struct sim *sim, struct rank *rank, const struct queue *queue, const struct plan_op *op);
+/* The compute queue goes on now, with its op. */
+void idle_account(struct sim *sim, struct rank *rank, const struct queue *queue);
 /* What of the job an op in which ranks meet is for; whether ranks of other programs do. */
 enum plan_parallelism idle_serves(const struct sim *sim, const struct plan_op *op);
 bool idle_meets_stages(const struct sim *sim, const struct plan_op *op);
@@ -500,6 +525,11 @@ void ahead_forget(struct sim *sim, int rank);
 void ahead_rearm(struct sim *sim, int rank);
 
 /* host.c */
+/* Ops up to which the host has issued all, counted from the first step on. */
+static inline int64_t host_reached(const struct rank *rank)
+{
+    return (int64_t)rank->host_step * rank->tables->n_ops + rank->host_end;
+}
 /* How many more launches have to end until a full queue wakes the host; 0: it does not wait for that. (Until the GPU is
  * drained it waits for the last of all kernels issued, whose end is an event anyway.) */
 int64_t host_wants(const struct rank *rank);
@@ -511,7 +541,8 @@ void host_draw_pause(const struct sim *sim, struct rank *rank, ps_t after);
 void host_check(struct sim *sim, int rank); /* a blocked host looks whether it may go on */
 void host_on_event(void *self, const struct event *event);
 /* When the host issued the op of a step; PS_NEVER when it has not been reached. */
-ps_t host_issue_time(const struct rank *rank, int32_t step, int32_t op);
+ps_t host_issue_time(const struct rank *rank, int32_t step, struct plan_cursor op);
+ps_t host_issue_time_of(const struct rank *rank, int32_t step, int32_t op);
 
 /* communicator.c */
 void communicator_setup(struct sim *sim);

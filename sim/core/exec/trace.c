@@ -15,12 +15,13 @@ void trace_setup(struct sim *sim)
 }
 
 /* The last one that the op waits for on another queue: of several, the one that was issued last. */
-static int32_t awaited(const struct plan_program *program, const struct plan_op *op)
+static int32_t awaited(const struct rank *rank, int32_t number)
 {
+    const struct plan_op *op = op_of(rank, number);
     int32_t found = -1;
-    for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++) {
-        plan_wait wait = program->waits.at[w];
-        if (!(wait & PLAN_PREVIOUS_STEP) && program->ops.at[wait].stream != op->stream && wait > found)
+    for (int w = 0; w < op->n_waits; w++) {
+        plan_wait wait = wait_of(rank, number, w);
+        if (!(wait & PLAN_PREVIOUS_STEP) && op_of(rank, wait)->stream != op->stream && wait > found)
             found = wait;
     }
     return found;
@@ -46,7 +47,7 @@ static void describe_comm(const struct sim *sim, const struct plan_op *op, struc
 void trace_record(struct sim *sim, int rank_index, int queue_index, struct exec_span span)
 {
     const struct rank *rank = &sim->ranks[rank_index];
-    span.op = (int32_t)(queue_op(rank, &rank->queues[queue_index]) - rank->tables->ops);
+    span.op = rank->queues[queue_index].op;
     const struct plan_op *op = op_of(rank, span.op);
     span.end = sim->machine->engine.now;
     span.rank = rank_index;
@@ -56,7 +57,7 @@ void trace_record(struct sim *sim, int rank_index, int queue_index, struct exec_
     span.name = op->name;
     span.program = rank->program;
     span.cell = plan_cell_of(rank->tables->program, span.op);
-    span.waits_for = awaited(rank->tables->program, op);
+    span.waits_for = awaited(rank, span.op);
     if (op->kind == OP_KERNEL)
         span.kernel = (int)sim->plan->kernels.at[op->index].kind;
     else
@@ -104,11 +105,11 @@ void trace_host_segment(struct sim *sim, int rank_index, enum exec_host_kind blo
     if (!tracing_host(sim, rank_index))
         return;
     for (int32_t op = rank->host_first; op < rank->host_end; op++) {
-        ps_t issued = host_issue_time(rank, rank->host_step, op);
+        ps_t issued = host_issue_time_of(rank, rank->host_step, op);
         record_host_op(sim, rank_index, op, at, issued);
         at = issued;
     }
-    if (rank->host_end == rank->tables->program->ops.n) {
+    if (rank->host_end == rank->tables->n_ops) {
         end_host_step(sim, rank_index);
         return;
     }
@@ -123,7 +124,7 @@ void trace_host_segment(struct sim *sim, int rank_index, enum exec_host_kind blo
         .phase = op->phase,
         .name = op->name};
     if (blocked == HOST_WAITS) {
-        plan_wait wait = rank->tables->program->waits.at[op->first_wait];
+        plan_wait wait = wait_of(rank, rank->host_end, 0);
         span.op = wait & PLAN_PREVIOUS_STEP ? -1 : wait;
     }
     vec_push(&sim->measure.host_spans, span);

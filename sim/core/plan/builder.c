@@ -1,6 +1,8 @@
 #include "plan/plan.h"
 
 #include "base/digest.h"
+#include "plan/check.h"
+#include "plan/fold.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -86,21 +88,76 @@ void plan_begin(struct plan_builder *builder, struct plan *plan, int ranks)
     plan_begin_programs(builder, plan, &mesh, AXIS_PP);
 }
 
-/* Arrays that grew by doubling give back what they do not need: a pipeline has millions of ops. */
-static void end_program(struct plan_builder *builder)
+static void release_queue_ops(struct plan_program *program)
+{
+    for (int q = 0; q < program->queue_ops.n; q++)
+        vec_free(&program->queue_ops.at[q]);
+    vec_free(&program->queue_ops);
+}
+
+static void place_ops(const struct plan *plan, struct plan_program *program)
+{
+    release_queue_ops(program);
+    for (int q = 0; q < plan->queues.n; q++)
+        vec_push(&program->queue_ops, (plan_numbers){0});
+    for (int i = 0; i < program->ops.n; i++) {
+        struct plan_op *op = &program->ops.at[i];
+        if (op->kind != OP_KERNEL && !plan_op_is_comm(op))
+            continue;
+        op->position = program->queue_ops.at[op->stream].n;
+        vec_push(&program->queue_ops.at[op->stream], i);
+    }
+    for (int q = 0; q < plan->queues.n; q++)
+        vec_fit(&program->queue_ops.at[q]);
+}
+
+/* The program is complete; what holds for one alone is checked here, as plan_check() sees folds only. */
+static void fold_program(struct plan_builder *builder)
 {
     struct plan_program *program = builder->program;
-    vec_fit(&program->ops);
-    vec_fit(&program->waits);
-    vec_fit(&program->buffers);
+    char why[256];
+    place_ops(builder->plan, program);
+    BUG_IF(!plan_program_holds(builder->plan, program, why, sizeof why), "%s", why);
+    program->fold = plan_fold_make(builder->plan, program, builder->own, &builder->alike, builder->folds);
+    builder->own = builder->plan->collectives.n;
+}
+
+/* Arrays that grew by doubling give back what they do not need: a pipeline has millions of ops. Of a program that is
+ * folded they are the next one's. */
+static void end_program(struct plan_builder *builder, struct plan_program *next)
+{
+    struct plan_program *program = builder->program;
+    if (builder->folds)
+        fold_program(builder);
+    if (!program->fold) {
+        vec_fit(&program->ops);
+        vec_fit(&program->waits);
+        vec_fit(&program->buffers);
+        return;
+    }
+    release_queue_ops(program);
+    vec_free(&program->setup);
+    if (next) {
+        memcpy(&next->ops, &program->ops, sizeof next->ops);
+        memcpy(&next->waits, &program->waits, sizeof next->waits);
+        memcpy(&next->buffers, &program->buffers, sizeof next->buffers);
+        next->ops.n = next->waits.n = next->buffers.n = 0;
+        memset(&program->ops, 0, sizeof program->ops);
+        memset(&program->waits, 0, sizeof program->waits);
+        memset(&program->buffers, 0, sizeof program->buffers);
+    } else {
+        vec_free(&program->ops);
+        vec_free(&program->waits);
+        vec_free(&program->buffers);
+    }
 }
 
 void plan_next_program(struct plan_builder *builder)
 {
-    end_program(builder);
+    bool last = builder->program + 1 == builder->plan->programs + builder->plan->n_programs;
+    BUG_IF(last, "one program more than %d", builder->plan->n_programs);
+    end_program(builder, builder->program + 1);
     builder->program++;
-    BUG_IF(builder->program == builder->plan->programs + builder->plan->n_programs, "one program more than %d",
-        builder->plan->n_programs);
     begin_program(builder);
 }
 
@@ -330,40 +387,32 @@ int plan_last_op(const struct plan_builder *builder, int queue)
     return builder->tails.at[queue].last_op;
 }
 
-static void place_ops(const struct plan *plan, struct plan_program *program)
-{
-    for (int q = 0; q < plan->queues.n; q++)
-        vec_push(&program->queue_ops, (plan_numbers){0});
-    for (int i = 0; i < program->ops.n; i++) {
-        struct plan_op *op = &program->ops.at[i];
-        if (op->kind != OP_KERNEL && !plan_op_is_comm(op))
-            continue;
-        op->position = program->queue_ops.at[op->stream].n;
-        vec_push(&program->queue_ops.at[op->stream], i);
-    }
-    for (int q = 0; q < plan->queues.n; q++)
-        vec_fit(&program->queue_ops.at[q]);
-}
-
 void plan_end(struct plan_builder *builder)
 {
     struct plan *plan = builder->plan;
     BUG_IF(builder->program + 1 != plan->programs + plan->n_programs, "program %d of %d is the last",
         (int)(builder->program - plan->programs), plan->n_programs);
-    end_program(builder);
+    end_program(builder, NULL);
     for (int p = 0; p < plan->n_programs; p++)
-        place_ops(plan, &plan->programs[p]);
+        if (!plan->programs[p].fold)
+            place_ops(plan, &plan->programs[p]);
     for (int q = 0; q < builder->tails.n; q++)
         vec_free(&builder->tails.at[q].pending);
     vec_free(&builder->tails);
     index_free(&builder->kernels);
+    index_free(&builder->alike);
+}
+
+int plan_program_ops(const struct plan_program *program)
+{
+    return program->fold ? program->fold->n_ops : program->ops.n;
 }
 
 int plan_ops(const struct plan *plan)
 {
     int n = 0;
     for (int p = 0; p < plan->n_programs; p++)
-        n += plan->programs[p].ops.n;
+        n += plan_program_ops(&plan->programs[p]);
     return n;
 }
 
@@ -414,9 +463,7 @@ static void release_program(struct plan_program *program)
     vec_free(&program->buffers);
     vec_free(&program->setup);
     vec_free(&program->cells);
-    for (int q = 0; q < program->queue_ops.n; q++)
-        vec_free(&program->queue_ops.at[q]);
-    vec_free(&program->queue_ops);
+    release_queue_ops(program);
 }
 
 void plan_release(struct plan *plan)

@@ -1,4 +1,4 @@
-#include "plan/plan.h"
+#include "plan/check.h"
 
 #include "base/digest.h"
 #include "plan/meet.h"
@@ -121,7 +121,7 @@ static bool indices_hold(const struct plan *plan, const struct plan_program *pro
     return true;
 }
 
-static bool program_holds(const struct plan *plan, const struct plan_program *program, char *why, size_t n)
+bool plan_program_holds(const struct plan *plan, const struct plan_program *program, char *why, size_t n)
 {
     if (!indices_hold(plan, program, why, n))
         return false;
@@ -167,7 +167,7 @@ bool plan_check(const struct plan *plan, char *why, size_t n)
     if (!groups_hold(plan, why, n))
         return false;
     for (int p = 0; p < plan->n_programs; p++)
-        if (!program_holds(plan, &plan->programs[p], why, n))
+        if (!plan->programs[p].fold && !plan_program_holds(plan, &plan->programs[p], why, n))
             return false;
     return programs_meet(plan, why, n);
 }

@@ -181,10 +181,13 @@ static int next_device_op(const struct plan_program *program, int at)
 /* Whether the program stands at an op of which others have not come so far. */
 static bool holds_back(const struct plan *plan, const struct plan_meets *meets, const int *at, int program)
 {
-    int leader = meets->leader[meets->first[program] + at[program]], come = 0;
-    for (int p = 0; p < plan->n_programs; p++)
-        come += at[p] < plan->programs[p].ops.n && meets->leader[meets->first[p] + at[p]] == leader;
-    return come < meets->n[leader];
+    int number = plan_meets_number(meets, plan, program, at[program]), leader = number < 0 ? -1 : meets->leader[number];
+    int come = 0;
+    for (int p = 0; p < plan->n_programs && leader >= 0; p++) {
+        int there = at[p] < plan->programs[p].ops.n ? plan_meets_number(meets, plan, p, at[p]) : -1;
+        come += there >= 0 && meets->leader[there] == leader;
+    }
+    return leader >= 0 && come < meets->n[leader];
 }
 
 /* One line: the next op of each program, of which those that hold back print nothing unless all do. False: none left.

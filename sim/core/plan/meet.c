@@ -1,5 +1,7 @@
 #include "plan/meet.h"
 
+#include "plan/fold.h"
+
 #include <stdlib.h>
 
 /* ---- who meets whom ---- */
@@ -19,15 +21,74 @@ int plan_part_of(const struct plan *plan, const struct plan_op *op)
     return plan->groups.n + 2 * plan->messages.at[op->index].channel + (op->kind == OP_RECV);
 }
 
+static int queue_length(const struct plan *plan, int program, int queue)
+{
+    const struct plan_fold *fold = plan->programs[program].fold;
+    if (!fold)
+        return plan->programs[program].queue_ops.at[queue].n;
+    return plan_fold_queue_ops(fold, queue);
+}
+
+/* The ops of a queue one after the other. */
+struct walker {
+    int program, queue, at; /* ops before it */
+    int length;
+    struct plan_cursor cursor;
+};
+
+static struct walker walk_from_first(const struct plan *plan, int program, int queue)
+{
+    struct walker walker = {.program = program, .queue = queue, .length = queue_length(plan, program, queue)};
+    if (plan->programs[program].fold && walker.length > 0)
+        walker.cursor = plan_cursor_first(plan->programs[program].fold, queue);
+    return walker;
+}
+
+static int walker_op(const struct plan *plan, const struct walker *walker)
+{
+    const struct plan_program *program = &plan->programs[walker->program];
+    return program->fold ? plan_cursor_number(walker->cursor) : program->queue_ops.at[walker->queue].at[walker->at];
+}
+
+static void walk_on(const struct plan *plan, struct walker *walker)
+{
+    const struct plan_fold *fold = plan->programs[walker->program].fold;
+    if (++walker->at < walker->length && fold)
+        walker->cursor = plan_cursor_next(walker->cursor, walker->queue);
+}
+
+static const struct plan_op *op_of(const struct plan *plan, int program, int op)
+{
+    const struct plan_program *of = &plan->programs[program];
+    return of->fold ? plan_fold_op(of->fold, op) : &of->ops.at[op];
+}
+
+static plan_wait wait_of(const struct plan *plan, int program, int op, int w)
+{
+    const struct plan_program *of = &plan->programs[program];
+    return of->fold ? plan_fold_wait(of->fold, op, w) : of->waits.at[of->ops.at[op].first_wait + w];
+}
+
+static int position_of(const struct plan *plan, int program, int op)
+{
+    const struct plan_program *of = &plan->programs[program];
+    return of->fold ? plan_fold_position(of->fold, op) : of->ops.at[op].position;
+}
+
+/* (Ops of one part are on one queue.) */
 static struct parts find_parts(const struct plan *plan)
 {
     struct parts parts = {.plan = plan, .kinds = plan->groups.n + 2 * plan->channels.n};
     parts.ops = xcalloc((size_t)plan->n_programs * (size_t)parts.kinds, sizeof *parts.ops);
     for (int p = 0; p < plan->n_programs; p++)
-        for (int i = 0; i < plan->programs[p].ops.n; i++) {
-            const struct plan_op *op = &plan->programs[p].ops.at[i];
-            if (plan_op_is_comm(op))
-                vec_push(&parts.ops[p * parts.kinds + plan_part_of(plan, op)], i);
+        for (int q = 0; q < plan->queues.n; q++) {
+            struct walker at = walk_from_first(plan, p, q);
+            for (; plan_queue_is_comm(plan, q) && at.at < at.length; walk_on(plan, &at)) {
+                int number = walker_op(plan, &at);
+                const struct plan_op *op = op_of(plan, p, number);
+                if (plan_op_is_comm(op))
+                    vec_push(&parts.ops[p * parts.kinds + plan_part_of(plan, op)], number);
+            }
         }
     return parts;
 }
@@ -37,11 +98,6 @@ static void release_parts(struct parts *parts)
     for (int i = 0; i < parts->plan->n_programs * parts->kinds; i++)
         vec_free(&parts->ops[i]);
     free(parts->ops);
-}
-
-static const struct plan_op *op_of(const struct plan *plan, int program, int op)
-{
-    return &plan->programs[program].ops.at[op];
 }
 
 static bool counterparts(const struct plan *plan, const struct plan_op *a, const struct plan_op *b)
@@ -83,7 +139,8 @@ static bool join(struct plan_meets *meets, const struct parts *parts, int p, int
                 kind_of(plan, y), bytes_of(plan, y));
             return false;
         }
-        int from = meets->first[p] + mine->at[k], to = meets->first[q] + theirs->at[k];
+        int from = plan_meets_number(meets, plan, p, mine->at[k]),
+            to = plan_meets_number(meets, plan, q, theirs->at[k]);
         if (from == to)
             continue;
         int leader = from < to ? from : to, other = from < to ? to : from;
@@ -131,15 +188,25 @@ static bool join_all(struct plan_meets *meets, const struct parts *parts, char *
     return true;
 }
 
+int plan_meets_number(const struct plan_meets *meets, const struct plan *plan, int program, int op)
+{
+    int queue = op_of(plan, program, op)->stream;
+    if (!plan_queue_is_comm(plan, queue))
+        return -1;
+    return meets->first[program * plan->queues.n + queue] + position_of(plan, program, op);
+}
+
 bool plan_meets_find(struct plan_meets *out, const struct plan *plan, char *why, size_t n)
 {
-    out->first = xcalloc((size_t)plan->n_programs + 1, sizeof *out->first);
-    for (int p = 0; p < plan->n_programs; p++)
-        out->first[p + 1] = out->first[p] + plan->programs[p].ops.n;
-    int total = out->first[plan->n_programs];
-    out->leader = xcalloc((size_t)total, sizeof *out->leader);
-    out->n = xcalloc((size_t)total, sizeof *out->n);
-    for (int i = 0; i < total; i++) {
+    int queues = plan->queues.n;
+    *out = (struct plan_meets){.first = xcalloc((size_t)plan->n_programs * (size_t)queues, sizeof *out->first)};
+    for (int i = 0; i < plan->n_programs * queues; i++) {
+        out->first[i] = out->total;
+        out->total += plan_queue_is_comm(plan, i % queues) ? queue_length(plan, i / queues, i % queues) : 0;
+    }
+    out->leader = xcalloc((size_t)out->total, sizeof *out->leader);
+    out->n = xcalloc((size_t)out->total, sizeof *out->n);
+    for (int i = 0; i < out->total; i++) {
         out->leader[i] = i;
         out->n[i] = 1;
     }
@@ -161,58 +228,71 @@ void plan_meets_release(struct plan_meets *meets)
 struct walk {
     const struct plan_meets *meets;
     const struct plan *plan;
-    int *host;    /* by program: the op that its host is before */
-    int *head;    /* by program and queue: ops done */
-    int *arrived; /* by leader: ops that wait for the others */
-    bool *there;  /* by op: it is one of those */
+    int *host;           /* by program: the op that its host is before */
+    struct walker *head; /* by program and queue: ops done */
+    int *arrived;        /* by leader: ops that wait for the others */
+    bool *there;         /* by op: it is one of those */
 };
 
-static int *head_of(const struct walk *walk, int program, int queue)
+static struct walker *head_of(const struct walk *walk, int program, int queue)
 {
     return &walk->head[program * walk->plan->queues.n + queue];
 }
 
 static bool is_done(const struct walk *walk, int program, plan_wait wait)
 {
-    const struct plan_op *op = op_of(walk->plan, program, wait & ~PLAN_PREVIOUS_STEP);
-    return (wait & PLAN_PREVIOUS_STEP) || *head_of(walk, program, op->stream) > op->position;
+    int op = wait & ~PLAN_PREVIOUS_STEP;
+    return (wait & PLAN_PREVIOUS_STEP) ||
+           head_of(walk, program, op_of(walk->plan, program, op)->stream)->at > position_of(walk->plan, program, op);
 }
 
-static bool waits_are_done(const struct walk *walk, int program, const struct plan_op *op)
+static bool waits_are_done(const struct walk *walk, int program, int op)
 {
-    for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++)
-        if (!is_done(walk, program, walk->plan->programs[program].waits.at[w]))
+    for (int w = 0, n = op_of(walk->plan, program, op)->n_waits; w < n; w++)
+        if (!is_done(walk, program, wait_of(walk->plan, program, op, w)))
             return false;
     return true;
 }
 
+/* The first op from there on that blocks the host; the number of ops: none does. */
+static int next_block(const struct plan *plan, int program, int from)
+{
+    const struct plan_program *of = &plan->programs[program];
+    if (of->fold)
+        return plan_fold_block(of->fold, from);
+    while (from < of->ops.n && of->ops.at[from].kind != OP_HOST_WAIT)
+        from++;
+    return from;
+}
+
 static bool host_goes_on(const struct walk *walk, int program)
 {
-    const struct plan_program *all = &walk->plan->programs[program];
-    int before = walk->host[program];
-    while (walk->host[program] < all->ops.n) {
-        const struct plan_op *op = &all->ops.at[walk->host[program]];
-        if (op->kind == OP_HOST_WAIT && !waits_are_done(walk, program, op))
-            break;
-        walk->host[program]++;
-    }
-    return walk->host[program] > before;
+    int *host = &walk->host[program], before = *host, n = plan_program_ops(&walk->plan->programs[program]);
+    while ((*host = next_block(walk->plan, program, *host)) < n && waits_are_done(walk, program, *host))
+        ++*host;
+    return *host > before;
+}
+
+/* It is there, and maybe the last. */
+static bool meets_now(const struct walk *walk, int at, bool *moved)
+{
+    int leader = walk->meets->leader[at];
+    *moved = *moved || !walk->there[at];
+    walk->arrived[leader] += !walk->there[at];
+    walk->there[at] = true;
+    return walk->arrived[leader] == walk->meets->n[leader];
 }
 
 static bool queue_goes_on(const struct walk *walk, int program, int queue)
 {
-    const plan_numbers *ops = &walk->plan->programs[program].queue_ops.at[queue];
-    int *head = head_of(walk, program, queue);
-    bool moved = false;
-    for (; *head < ops->n; (*head)++, moved = true) {
-        int number = ops->at[*head], at = walk->meets->first[program] + number, leader = walk->meets->leader[at];
-        const struct plan_op *op = op_of(walk->plan, program, number);
-        if (number >= walk->host[program] || !waits_are_done(walk, program, op))
+    struct walker *head = head_of(walk, program, queue);
+    bool moved = false, meets = plan_queue_is_comm(walk->plan, queue);
+    int first = walk->meets->first[program * walk->plan->queues.n + queue];
+    for (; head->at < head->length; walk_on(walk->plan, head), moved = true) {
+        int number = walker_op(walk->plan, head);
+        if (number >= walk->host[program] || !waits_are_done(walk, program, number))
             break;
-        moved = moved || !walk->there[at];
-        walk->arrived[leader] += !walk->there[at];
-        walk->there[at] = true;
-        if (walk->arrived[leader] < walk->meets->n[leader])
+        if (meets && !meets_now(walk, first + head->at, &moved))
             break;
     }
     return moved;
@@ -232,27 +312,29 @@ static bool all_done(const struct walk *walk, char *why, size_t n)
     int length = 0;
     for (int p = 0; p < walk->plan->n_programs; p++)
         for (int q = 0; q < walk->plan->queues.n; q++) {
-            const plan_numbers *ops = &walk->plan->programs[p].queue_ops.at[q];
-            int at = *head_of(walk, p, q);
-            if (at == ops->n || (size_t)length >= n)
+            const struct walker *head = head_of(walk, p, q);
+            if (head->at == head->length || (size_t)length >= n || !plan_queue_is_comm(walk->plan, q))
                 continue;
-            if (walk->there[walk->meets->first[p] + ops->at[at]])
+            int number = walker_op(walk->plan, head);
+            if (walk->there[walk->meets->first[p * walk->plan->queues.n + q] + head->at])
                 length += snprintf(why + length, n - (size_t)length, "%s op %d (%s) of program %d",
-                    length ? "," : "deadlock: these wait for each other:", ops->at[at],
-                    op_of(walk->plan, p, ops->at[at])->name, p);
+                    length ? "," : "deadlock: these wait for each other:", number, op_of(walk->plan, p, number)->name,
+                    p);
         }
     return length == 0;
 }
 
 bool plan_meets_go_on(const struct plan_meets *meets, const struct plan *plan, char *why, size_t n)
 {
-    size_t ops = (size_t)meets->first[plan->n_programs], programs = (size_t)plan->n_programs;
+    size_t programs = (size_t)plan->n_programs, queues = (size_t)plan->queues.n;
     struct walk walk = {.meets = meets,
         .plan = plan,
         .host = xcalloc(programs, sizeof *walk.host),
-        .head = xcalloc(programs * (size_t)plan->queues.n, sizeof *walk.head),
-        .arrived = xcalloc(ops, sizeof *walk.arrived),
-        .there = xcalloc(ops, sizeof *walk.there)};
+        .head = xcalloc(programs * queues, sizeof *walk.head),
+        .arrived = xcalloc((size_t)meets->total, sizeof *walk.arrived),
+        .there = xcalloc((size_t)meets->total, sizeof *walk.there)};
+    for (size_t i = 0; i < programs * queues; i++)
+        walk.head[i] = walk_from_first(plan, (int)(i / queues), (int)(i % queues));
     for (bool moved = true; moved;) {
         moved = false;
         for (int p = 0; p < plan->n_programs; p++)

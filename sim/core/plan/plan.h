@@ -176,6 +176,8 @@ typedef VEC(int32_t) plan_numbers;
 
 /* What one class of ranks runs. */
 struct plan_program {
+    struct plan_fold *fold; /* of a plan that was begun with folds, mostly: ops, waits, buffers, setup and queue_ops are
+                             * there (plan/fold.h), and no longer here. NULL: they are here */
     VEC(struct plan_op) ops;
     VEC(plan_wait) waits;
     VEC(struct plan_buffer) buffers;
@@ -249,6 +251,7 @@ static inline bool plan_queue_is_comm(const struct plan *plan, int queue)
 }
 /* The cell of an op; one with pass NULL: it is of none. */
 struct plan_cell plan_cell_of(const struct plan_program *program, int op);
+int plan_program_ops(const struct plan_program *program);
 /* Ops of all programs. */
 int plan_ops(const struct plan *plan);
 /* A GPU and step, in the mean over the job. */
@@ -264,6 +267,11 @@ struct plan_tail {
 };
 
 struct plan_builder {
+    /* Set after the beginning: programs are held as plan/fold.h says as soon as they are complete, in this arena. For
+     * exec alone, which needs a tenth of the memory then; NULL: they are not. */
+    struct arena *folds;
+    struct index alike; /* folds: of plan->collectives */
+    int own;            /* folds: the first collective of the program that grows */
     struct plan *plan;
     struct plan_program *program;       /* the one that grows */
     struct index kernels;               /* of plan->kernels */

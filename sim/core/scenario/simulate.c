@@ -23,11 +23,12 @@ static struct job job_of_point(const struct scenario_point *point)
 }
 
 static enum status compile(struct plan *out, double micro_batch[SCENARIO_KINDS], const struct scenario_point *point,
-    struct arena *arena, struct diag *diag)
+    bool folds, struct arena *arena, struct diag *diag)
 {
     if (point->hw.second_from > 0)
         return kinds_compile(out, micro_batch, point, arena, diag);
     struct job job = job_of_point(point);
+    job.folds = folds;
     return strategy_compile(out, &job, point->gpus_at, arena, diag);
 }
 
@@ -35,7 +36,7 @@ enum status scenario_compile(
     struct plan *out, const struct scenario_point *point, struct arena *arena, struct diag *diag)
 {
     double micro_batch[SCENARIO_KINDS];
-    return compile(out, micro_batch, point, arena, diag);
+    return compile(out, micro_batch, point, false, arena, diag);
 }
 
 static double formula_flop(const struct plan *plan, const struct scenario_point *point)
@@ -101,7 +102,7 @@ enum status scenario_simulate(
     struct exec_options options = point->options.exec;
     options.reference = &reference;
     *out = (struct scenario_result){0};
-    enum status status = compile(&plan, out->micro_batch, point, arena, diag);
+    enum status status = compile(&plan, out->micro_batch, point, true, arena, diag);
     if (status == STATUS_OK) {
         out->plan_ops = plan_ops(&plan);
         exec_run(&out->exec, &plan, &point->hw, &options, arena);

@@ -431,6 +431,7 @@ struct job {
     struct batch_plan batch;
     struct model_workload workload; /* its math is what model FLOP/s are compared with */
     struct element_bytes element;
+    bool folds; /* its plan is for exec alone: alike cells are held once (plan/fold.h) */
 };
 
 /* After strategy_check(). */

@@ -1,0 +1,10 @@
+/* Private to plan/: the laws of plan_check() that a program of it obeys by itself. */
+#ifndef FLOPCAST_PLAN_CHECK_H
+#define FLOPCAST_PLAN_CHECK_H
+
+#include "plan/plan.h"
+
+/* Its ops have their positions, and it is not folded. False, and why. */
+bool plan_program_holds(const struct plan *plan, const struct plan_program *program, char *why, size_t n);
+
+#endif

@@ -1,0 +1,171 @@
+/* A program as exec reads it: alike stretches of it are held once, and their order as data.
+ *
+ * A pipeline's step is mostly the same cells again: of 1.3 million ops of a stage of GPT-3 175B with 768 micro-batches
+ * a few thousand differ. A stretch is a cell (struct plan_cell); those with the same ops have one pattern. What an op
+ * has to do with another stretch (an op that it waits for, a buffer that was allocated there) its pattern names by a
+ * slot, and each stretch says which ones its slots are. So nothing is lost: plan_fold_wait() and plan_fold_buffer()
+ * give what the program had, and sums of host time are those of adding up one by one, to the last bit.
+ *
+ * Ops keep their numbers. Buffers have others, and so have collectives, of which those that are alike are one. */
+#ifndef FLOPCAST_PLAN_FOLD_H
+#define FLOPCAST_PLAN_FOLD_H
+
+#include "base/index.h"
+#include "plan/plan.h"
+
+/* Arrays of n_ops or, marked +1, of one more, for what comes after the last op. */
+struct plan_pattern {
+    int32_t n_ops;
+    /* position: of a device op among those of its queue in the stretch; of one that touches memory -1 - the slot of the
+     * stretch that allocates the buffer; else -1. index: of a buffer among those that are allocated there. */
+    const struct plan_op *ops;
+    const plan_wait *waits;            /* the number of the op in the stretch in the slot */
+    const uint16_t *slots;             /* of waits; NULL: of this stretch, all of them */
+    const struct plan_buffer *buffers; /* that its ops allocate */
+    const bool *awaited;               /* an op of the program waits for this one */
+    const double *host_s;              /* +1: host time of the ops before */
+    const int32_t *launches;           /* +1: device ops before */
+    const int32_t *next_block;         /* +1: the first op at or after that blocks the host; n_ops: none does */
+    const int32_t *next_memory;        /* +1: the same, ops that touch memory included */
+    const int32_t *const *queue_ops;   /* by queue: its ops */
+    const int32_t *n_queue_ops;
+};
+
+struct plan_stretch {
+    const struct plan_op *ops; /* the pattern's */
+    const struct plan_pattern *pattern;
+    int32_t first_op, first_buffer;
+    int32_t launches;         /* device ops before */
+    int32_t block, memory;    /* the first op at or after first_op that blocks the host; that touches memory, too */
+    double host_s;            /* host time of the ops before */
+    const int32_t *slots;     /* stretches; the first is this one */
+    const int32_t *positions; /* by queue: its ops before */
+};
+
+enum { PLAN_FOLD_SHIFT = 6 };
+struct plan_fold {
+    int32_t n_ops, n_buffers, n_queues;
+    int32_t n_stretches, n_patterns;
+    const struct plan_pattern **patterns;
+    struct plan_stretch *stretches; /* behind the last one of no ops, at the number of all */
+    const int32_t *at;              /* of each 64 ops the stretch that the first of them is in */
+    int32_t n_setup;
+    const int32_t *setup; /* numbers of the buffers that live for the whole run: */
+    const struct plan_buffer *setup_buffers;
+};
+
+/* Of a program whose ops have their positions; needs nothing of it afterwards but names. Collectives of the plan from
+ * `own` on are of this program alone: those like one that is there (`known`) go. NULL: it cannot be held so, as sums of
+ * host time are rounded or a stretch has to do with 65,535 others; the program has the new numbers of collectives. */
+struct plan_fold *plan_fold_make(
+    struct plan *plan, struct plan_program *program, int own, struct index *known, struct arena *arena);
+/* The whole program as one stretch, whose arrays are the program's. */
+const struct plan_fold *plan_fold_flat(
+    const struct plan *plan, const struct plan_program *program, struct arena *arena);
+
+/* The stretch that an op is in; behind the last op the one of no ops. */
+static inline const struct plan_stretch *plan_fold_stretch(const struct plan_fold *fold, int32_t op)
+{
+    const struct plan_stretch *stretch = &fold->stretches[fold->at[op >> PLAN_FOLD_SHIFT]];
+    while (stretch[1].first_op <= op)
+        stretch++;
+    return stretch;
+}
+static inline const struct plan_op *plan_fold_op(const struct plan_fold *fold, int32_t op)
+{
+    const struct plan_stretch *stretch = plan_fold_stretch(fold, op);
+    return &stretch->ops[op - stretch->first_op];
+}
+/* What op waits for, w from 0 on. */
+static inline plan_wait plan_fold_wait(const struct plan_fold *fold, int32_t op, int w)
+{
+    const struct plan_stretch *stretch = plan_fold_stretch(fold, op);
+    int at = stretch->ops[op - stretch->first_op].first_wait + w;
+    int slot = stretch->pattern->slots ? stretch->pattern->slots[at] : 0;
+    return stretch->pattern->waits[at] + fold->stretches[stretch->slots[slot]].first_op;
+}
+/* The first op at or after it that blocks the host, that touches memory, too; n_ops: there is none. */
+static inline int32_t plan_fold_block(const struct plan_fold *fold, int32_t op)
+{
+    const struct plan_stretch *stretch = plan_fold_stretch(fold, op);
+    int32_t next = stretch->pattern->next_block[op - stretch->first_op];
+    return next < stretch->pattern->n_ops ? stretch->first_op + next : stretch[1].block;
+}
+static inline int32_t plan_fold_memory(const struct plan_fold *fold, int32_t op)
+{
+    const struct plan_stretch *stretch = plan_fold_stretch(fold, op);
+    int32_t next = stretch->pattern->next_memory[op - stretch->first_op];
+    return next < stretch->pattern->n_ops ? stretch->first_op + next : stretch[1].memory;
+}
+/* Host time, and device ops, before it. */
+static inline double plan_fold_host_s(const struct plan_fold *fold, int32_t op)
+{
+    const struct plan_stretch *stretch = plan_fold_stretch(fold, op);
+    return stretch->host_s + stretch->pattern->host_s[op - stretch->first_op];
+}
+static inline int32_t plan_fold_launches(const struct plan_fold *fold, int32_t op)
+{
+    const struct plan_stretch *stretch = plan_fold_stretch(fold, op);
+    return stretch->launches + stretch->pattern->launches[op - stretch->first_op];
+}
+/* The place of a device op in its queue. */
+static inline int32_t plan_fold_position(const struct plan_fold *fold, int32_t op)
+{
+    const struct plan_stretch *stretch = plan_fold_stretch(fold, op);
+    const struct plan_op *at = &stretch->ops[op - stretch->first_op];
+    return stretch->positions[at->stream] + at->position;
+}
+/* Of an op that touches memory. */
+static inline const struct plan_buffer *plan_fold_buffer(const struct plan_fold *fold, int32_t op, int32_t *number)
+{
+    const struct plan_stretch *stretch = plan_fold_stretch(fold, op);
+    const struct plan_op *at = &stretch->ops[op - stretch->first_op];
+    const struct plan_stretch *home = &fold->stretches[stretch->slots[-1 - at->position]];
+    *number = home->first_buffer + at->index;
+    return &home->pattern->buffers[at->index];
+}
+
+/* How many ops a queue has; queues that came with later programs have none. */
+static inline int32_t plan_fold_queue_ops(const struct plan_fold *fold, int queue)
+{
+    return queue < fold->n_queues ? fold->stretches[fold->n_stretches].positions[queue] : 0;
+}
+
+/* An op of a queue, and the way to the next one. */
+struct plan_cursor {
+    const struct plan_stretch *stretch;
+    int32_t at;    /* in the pattern's queue_ops, where is */
+    int32_t place; /* of the op in the stretch */
+};
+static inline const struct plan_op *plan_cursor_op(struct plan_cursor cursor)
+{
+    return &cursor.stretch->ops[cursor.place];
+}
+static inline int32_t plan_cursor_number(struct plan_cursor cursor)
+{
+    return cursor.stretch->first_op + cursor.place;
+}
+static inline bool plan_cursor_awaited(struct plan_cursor cursor)
+{
+    return cursor.stretch->pattern->awaited[cursor.place];
+}
+/* Host time up to the end of the op. */
+static inline double plan_cursor_host_s(struct plan_cursor cursor)
+{
+    return cursor.stretch->host_s + cursor.stretch->pattern->host_s[cursor.place + 1];
+}
+/* Of a queue that has a next one. */
+static inline struct plan_cursor plan_cursor_next(struct plan_cursor cursor, int queue)
+{
+    for (cursor.at++; cursor.at >= cursor.stretch->pattern->n_queue_ops[queue]; cursor.at = 0)
+        cursor.stretch++;
+    cursor.place = cursor.stretch->pattern->queue_ops[queue][cursor.at];
+    return cursor;
+}
+/* At the first op of a queue that has any. */
+static inline struct plan_cursor plan_cursor_first(const struct plan_fold *fold, int queue)
+{
+    return plan_cursor_next((struct plan_cursor){fold->stretches, -1, 0}, queue);
+}
+
+#endif
