@@ -34,7 +34,7 @@ int program_main(int argc, char **argv, const struct program_command *commands, 
 int program_become(const char *program, int argc, char **argv);
 
 /* Runs it to its end, with these words after its name. What it has to say goes to stderr. */
-enum status program_run(const char *program, const struct program_words *words, struct diag *diag);
+enum status program_run(const char *program, const struct program_words *given, struct diag *diag);
 
 /* The file at path, for writing, through `PROGRAM WORD`, which reads standard input, writes standard output, and whose
  * exit status is an errno or 0: so closing it fails as writing the file would. NULL: as errno says; ENOPKG: there is no
