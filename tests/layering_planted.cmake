@@ -12,11 +12,12 @@ endfunction()
 
 macro(sound_tree)
   file(REMOVE_RECURSE ${SCRATCH})
-  file(WRITE ${SCRATCH}/sim/layers.txt "# a comment\nbase:\nengine: base\nconfig: base\nstore: base engine\n")
+  file(WRITE ${SCRATCH}/sim/layers.txt "# a comment\nwing core:\nbase:\nengine: base\nconfig: base\nwing answers: core\nstore: base engine\nwing lab: core\nfits: base\n")
   file(WRITE ${SCRATCH}/sim/core/base/base.h "#include <stdint.h>\n")
   file(WRITE ${SCRATCH}/sim/core/engine/engine.c "#include \"engine/engine.h\"\n\n#  include \"base/base.h\"\nint x;\n")
   file(WRITE ${SCRATCH}/sim/core/config/config.c "#include <yaml.h>\n#include <csv.h>\n#include \"base/base.h\"\n")
   file(WRITE ${SCRATCH}/sim/answers/store/store.c "#include <sqlite3.h>\n#include \"engine/engine.h\"\n#include \"base/base.h\"\n")
+  file(WRITE ${SCRATCH}/sim/lab/fits/fits.c "#include \"base/base.h\"\n")
 endmacro()
 
 # Replace `file` of the sound tree by `text` and expect the sentence.
@@ -37,10 +38,16 @@ plant(sim/answers/store/store.c "#include <csv.h>\n" "sim/answers/store/store.c:
 plant(sim/core/engine/engine.c "#include \"engine.h\"\n" "sim/core/engine/engine.c:1: error: an include that names no module")
 plant(sim/core/base/base.cu "#include \"store/store.h\"\n" "sim/core/base/base.cu:1: error: base may not use store")
 plant(sim/core/gpu/gpu.c "#include \"base/base.h\"\n" "sim/core/gpu/gpu.c:1: error: gpu is no module")
-plant(sim/layers.txt "base: config\nconfig: base\nengine: base\nstore: engine base\n"
+plant(sim/layers.txt "wing core:\nbase: config\nconfig: base\nengine: base\nwing answers: core\nstore: engine base\n"
   "sim/layers.txt: error: base uses config, which is not on a line above it")
 plant(sim/core/config/config.c "#include <yaml.h>\n" "sim/layers.txt: error: config includes nothing of base; strike base from its line")
-plant(sim/layers.txt "base:\nengine: base\n" "sim/core/config/config.c:1: error: config is no module")
+plant(sim/layers.txt "wing core:\nbase:\nengine: base\n" "sim/core/config/config.c:1: error: config is no module")
+plant(sim/layers.txt "wing core:\nbase:\nengine: base\nconfig: base\nwing answers: core\nstore: base engine\nwing lab: core\nfits: base store\n"
+  "sim/layers.txt: error: fits uses store of wing answers; wing lab may use: lab core")
+plant(sim/lab/fits/fits.c "#include \"store/store.h\"\n" "sim/lab/fits/fits.c:1: error: fits may not use store; it may use: base")
+plant(sim/lab/engine/more.c "#include \"base/base.h\"\n"
+  "sim/lab/engine/more.c:1: error: engine lies in wing lab, sim/layers.txt has it in core")
+plant(sim/core/base/base.h "#include <zlib.h>\n" "sim/core/base/base.h:1: error: base may not use <zlib.h>; only reader, exchange, interop may")
 
 string(REPEAT "\n" 700 lines)
 sound_tree()

@@ -16,7 +16,7 @@ dpkg-deb -f "$deb" >control
 grep -q '^Depends: .*libgsl27.*libsqlite3-0' control || grep -q '^Depends: .*libsqlite3-0.*libgsl' control || fail "$(<control)"
 grep -q '^Depends: .*libprotobuf-c1' control || fail "$(<control)"
 dpkg-deb -x "$deb" "$PWD/root"
-for file in bin/flopcast share/flopcast/scenarios/t5_scaling.yaml share/man/man1/flopcast-run.1.gz share/man/man5/flopcast-scenario.5.gz \
+for file in bin/flopcast lib/flopcast/flopcast-lab lib/flopcast/flopcast-interop share/flopcast/scenarios/t5_scaling.yaml share/man/man1/flopcast-run.1.gz share/man/man5/flopcast-scenario.5.gz \
     share/bash-completion/completions/flopcast lib/libflopcast.so.0 lib/pkgconfig/flopcast.pc include/flopcast.h \
     lib/python3/dist-packages/flopcast.py; do
     [[ -s root/usr/$file ]] || fail "$file is not in it"

@@ -175,30 +175,32 @@ EOF
 commit=0123456789abcdef0123456789abcdef01234567
 for build in "$commit" "$commit-dirty" unknown; do
     printf '%-48s' "$build" >commit.txt
-    objcopy --update-section flopcast_commit=commit.txt "$FLOPCAST" "${build/$commit/built}"
+    mkdir "${build/$commit/built}"
+    cp "$FLOPCAST" "${build/$commit/built}"
+    objcopy --update-section flopcast_commit=commit.txt "$(dirname -- "$FLOPCAST")/flopcast-lab" "${build/$commit/built}/flopcast-lab"
 done
-expect 2 ./built-dirty validate --measurements unseen.csv --predict predicted.csv
+expect 2 built-dirty/flopcast validate --measurements unseen.csv --predict predicted.csv
 says err "predicted.csv: error: this program was built with uncommitted changes ($commit-dirty)" "commit first and build again"
-expect 2 ./unknown validate --measurements unseen.csv --predict predicted.csv
+expect 2 unknown/flopcast validate --measurements unseen.csv --predict predicted.csv
 says err "predicted.csv: error: of which commit this program was built is unknown" "commit first and build again"
 [[ ! -e predicted.csv ]] || fail "predictions that nobody can make again"
-expect 2 ./built validate --measurements unseen.csv --uncommitted
+expect 2 built/flopcast validate --measurements unseen.csv --uncommitted
 says err "--uncommitted is for --predict FILE.csv"
 # A trial says what it is, and is no first sight.
-expect 0 ./unknown validate --measurements unseen.csv --predict trial.csv --uncommitted
+expect 0 unknown/flopcast validate --measurements unseen.csv --predict trial.csv --uncommitted
 grep -qx '# commit unknown with uncommitted changes: no first sight' trial.csv || fail "no word of it: $(<trial.csv)"
 sed 's/^a,lab.*/a,lab,gpt2,a100-80gb-8x200g,1,single_device,2,512,10000,trial.csv,/' unseen.csv >tried.csv
 expect 2 "$FLOPCAST" validate --measurements tried.csv
 says err "tried.csv:3" "'trial.csv' was predicted with uncommitted changes, so it is no first sight; leave first_sight empty"
-expect 0 ./built validate --measurements unseen.csv --predict predicted.csv
+expect 0 built/flopcast validate --measurements unseen.csv --predict predicted.csv
 grep -qx "# commit $commit" predicted.csv || fail "no commit: $(<predicted.csv)"
 says out "2 predictions in 'predicted.csv'"
 [[ $(grep -v '^#' predicted.csv | head -1) == id,tokens_per_s_per_gpu,tflops_per_gpu,step_time_s,peak_allocated_bytes,peak_reserved_bytes,oom,predicted_by,inputs ]] ||
     fail "more than ids and predictions: $(<predicted.csv)"
 grep -qE '^a,.*,no,flopcast [0-9.]+ [0-9a-f]{16},[0-9a-f]{32}$' predicted.csv || fail "no version and digests: $(<predicted.csv)"
-expect 2 ./built validate --measurements unseen.csv --predict predicted.csv
+expect 2 built/flopcast validate --measurements unseen.csv --predict predicted.csv
 says err "there already"
-expect 2 ./built validate --measurements unseen.csv --where "id = 'seen'" --predict none.csv
+expect 2 built/flopcast validate --measurements unseen.csv --where "id = 'seen'" --predict none.csv
 says err "every row is measured already"
 [[ ! -e none.csv ]] || fail "a file of no prediction"
 speed=$(grep '^a,' predicted.csv | awk -F, '{ print $(NF - 7) }')

@@ -43,14 +43,14 @@ static void assert_host(const struct exec_result *exec)
 
 static struct trace_check round_trip(const char *scenario, const struct scenario_override *overrides, int n)
 {
-    char path[] = "/tmp/flopcast-trace-XXXXXX.json.gz";
+    char path[] = "/tmp/flopcast-trace-XXXXXX.json";
     static const int rank_0 = 0;
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct scenario_set set;
     struct scenario_result result;
     struct trace_check check;
-    int file = mkstemps(path, (int)strlen(".json.gz"));
+    int file = mkstemps(path, (int)strlen(".json"));
     assert_true(file >= 0);
     close(file);
     if (scenario_load(&set, scenario, overrides, n, &arena, &diag) != STATUS_OK)

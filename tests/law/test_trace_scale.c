@@ -80,11 +80,11 @@ static void forget_waits(struct trace *trace)
 /* Written and read back: a rank is the number of its GPU. */
 static void record(struct traces *out, const struct traced_job *job, struct arena *arena)
 {
-    char path[] = "/tmp/flopcast-scale-XXXXXX.json.gz";
+    char path[] = "/tmp/flopcast-scale-XXXXXX.json";
     struct diag diag = DIAG_INIT;
     struct scenario_set set = {0};
     struct scenario_result result = {0};
-    int file = mkstemps(path, (int)strlen(".json.gz"));
+    int file = mkstemps(path, (int)strlen(".json"));
     assert_true(file >= 0);
     close(file);
     load(&set, job, "8", arena, &diag);

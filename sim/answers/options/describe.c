@@ -33,6 +33,36 @@ void describe_as_completions(const char *const *words, int n)
     asked.n = n;
 }
 
+/* "__man SUMMARY DATE", "__complete N WORD..." */
+void describe_hand_on(struct program_words *words)
+{
+    struct arena *arena = &words->texts;
+    if (asked.kind == MANUAL) {
+        vec_push(&words->list, arena_strdup(arena, "__man"));
+        vec_push(&words->list, arena_strdup(arena, asked.summary));
+        vec_push(&words->list, arena_strdup(arena, asked.date ? asked.date : ""));
+    } else if (asked.kind == COMPLETIONS) {
+        vec_push(&words->list, arena_strdup(arena, "__complete"));
+        vec_push(&words->list, arena_printf(arena, "%d", asked.n));
+        for (int i = 0; i < asked.n; i++)
+            vec_push(&words->list, arena_strdup(arena, asked.words[i]));
+    }
+}
+
+int describe_take(int argc, char **argv)
+{
+    if (argc > 3 && strcmp(argv[0], "__man") == 0) {
+        describe_date(*argv[2] ? argv[2] : NULL);
+        describe_as_manual(argv[1]);
+        return 3;
+    }
+    int n = argc > 2 && strcmp(argv[0], "__complete") == 0 ? atoi(argv[1]) : 0;
+    if (n < 1 || n > argc - 2)
+        return 0;
+    describe_as_completions((const char *const *)argv + 2, n);
+    return 2 + n;
+}
+
 /* ---- manual pages ---- */
 
 /* As roff takes it: a hyphen that is typed, a backslash, a control character at the beginning of a line. */

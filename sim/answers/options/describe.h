@@ -22,6 +22,15 @@ void describe_as_manual(const char *summary);
  * word that is a path nothing is printed; a shell then takes files. */
 void describe_as_completions(const char *const *words, int n);
 
+/* The same for another program, which has the command: words that go before its name, and how many of the words it gets
+ * are such; it is then asked. */
+struct program_words {
+    VEC(char *) list;
+    struct arena texts;
+};
+void describe_hand_on(struct program_words *words);
+int describe_take(int argc, char **argv);
+
 /* By command_line_parse(); options: all of it. Returns when nothing was asked. */
 void describe_line(
     const struct command_line *line, const char *name, const struct command_option *const *options, int n);

@@ -1,4 +1,4 @@
-/* Private to sim/report: gnuplot as a function from script to picture. */
+/* Private to report: gnuplot as a function from script to picture. */
 #ifndef FLOPCAST_REPORT_GNUPLOT_H
 #define FLOPCAST_REPORT_GNUPLOT_H
 

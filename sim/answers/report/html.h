@@ -1,4 +1,4 @@
-/* Private to sim/report: texts and tables as HTML. */
+/* Private to report: texts and tables as HTML. */
 #ifndef FLOPCAST_REPORT_HTML_H
 #define FLOPCAST_REPORT_HTML_H
 

@@ -152,7 +152,7 @@ static void put_losses(
         put_waterfall(out, parts, html_cell(rows, r, ID), html_cell(rows, r, CAPTION));
 }
 
-/* Explanations are of a scenario and of no run (sim/store/schema.sql). */
+/* Explanations are of a scenario and of no run (store/schema.sql). */
 enum status page_losses(const struct page_run *run, struct diag *diag)
 {
     struct store *store = NULL;

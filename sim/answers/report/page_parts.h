@@ -1,4 +1,4 @@
-/* Private to sim/report: the parts of a page about one run. */
+/* Private to report: the parts of a page about one run. */
 #ifndef FLOPCAST_REPORT_PAGE_PARTS_H
 #define FLOPCAST_REPORT_PAGE_PARTS_H
 

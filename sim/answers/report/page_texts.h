@@ -1,4 +1,4 @@
-/* Private to sim/report: files of this folder that are made C strings by the build: the page's style and script, and
+/* Private to report: files of this folder that are made C strings by the build: the page's style and script, and
  * the queries behind its parts, after store_show(). */
 #ifndef FLOPCAST_REPORT_PAGE_TEXTS_H
 #define FLOPCAST_REPORT_PAGE_TEXTS_H

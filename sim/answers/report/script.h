@@ -1,4 +1,4 @@
-/* Private to sim/report: a gnuplot script made from a figure's .sql and .gp and the database. */
+/* Private to report: a gnuplot script made from a figure's .sql and .gp and the database. */
 #ifndef FLOPCAST_REPORT_SCRIPT_H
 #define FLOPCAST_REPORT_SCRIPT_H
 

@@ -1,5 +1,7 @@
 #include "report/trace.h"
 
+#include "options/program.h"
+
 #include "plan/plan.h"
 
 #include <errno.h>
@@ -8,7 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 enum { STEP_THREAD = 1, HOST_THREAD = 2, LOADER_THREAD = 3 };
 
@@ -331,16 +332,6 @@ struct queue_names {
 
 /* ---- a FILE that compresses ---- */
 
-static ssize_t gz_write(void *cookie, const char *bytes, size_t n)
-{
-    return gzwrite(cookie, bytes, (unsigned)n);
-}
-
-static int gz_close(void *cookie)
-{
-    return gzclose(cookie) == Z_OK ? 0 : EOF;
-}
-
 static bool ends_in(const char *path, const char *suffix)
 {
     size_t n = strlen(path), tail = strlen(suffix);
@@ -356,11 +347,7 @@ FILE *trace_open(const char *path)
 {
     if (!ends_in(path, ".gz"))
         return fopen(path, "w");
-    gzFile file = gzopen(path, "wb");
-    FILE *out = file ? fopencookie(file, "w", (cookie_io_functions_t){.write = gz_write, .close = gz_close}) : NULL;
-    if (file && !out)
-        gzclose(file);
-    return out;
+    return program_filter(PROGRAM_INTEROP, "compress", path);
 }
 
 /* ---- metadata ---- */

@@ -1,4 +1,4 @@
-/* Private to sim/store: the open database and its errors. */
+/* Private to store: the open database and its errors. */
 #ifndef FLOPCAST_STORE_DATABASE_H
 #define FLOPCAST_STORE_DATABASE_H
 

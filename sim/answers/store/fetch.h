@@ -1,4 +1,4 @@
-/* Private to sim/store: a point's result as it was put in (put.h). */
+/* Private to store: a point's result as it was put in (put.h). */
 #ifndef FLOPCAST_STORE_FETCH_H
 #define FLOPCAST_STORE_FETCH_H
 

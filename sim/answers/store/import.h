@@ -1,4 +1,4 @@
-/* Private to sim/store: an import that is under way. */
+/* Private to store: an import that is under way. */
 #ifndef FLOPCAST_STORE_IMPORT_H
 #define FLOPCAST_STORE_IMPORT_H
 

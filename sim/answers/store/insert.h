@@ -1,4 +1,4 @@
-/* Private to sim/store: rows of named cells into a table. */
+/* Private to store: rows of named cells into a table. */
 #ifndef FLOPCAST_STORE_INSERT_H
 #define FLOPCAST_STORE_INSERT_H
 

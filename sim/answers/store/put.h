@@ -1,4 +1,4 @@
-/* Private to sim/store: rows of a point. */
+/* Private to store: rows of a point. */
 #ifndef FLOPCAST_STORE_PUT_H
 #define FLOPCAST_STORE_PUT_H
 

@@ -1,4 +1,4 @@
-/* Private to sim/store: conditions over the columns and settings of points. */
+/* Private to store: conditions over the columns and settings of points. */
 #ifndef FLOPCAST_STORE_WHERE_H
 #define FLOPCAST_STORE_WHERE_H
 

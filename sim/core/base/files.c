@@ -17,7 +17,7 @@ static bool holds(const char *folder, const char *name, struct arena *arena)
 /* The files beside the folder that the object (a program, or libflopcast.so) lies in; NULL: they are not there. */
 static const char *beside(const char *object, struct arena *arena)
 {
-    static const char *const folders[] = {"../share/flopcast", "../.."};
+    static const char *const folders[] = {"../share/flopcast", "../../share/flopcast", "../.."};
     const char *name = strrchr(object, '/');
     for (size_t i = 0; name && i < sizeof folders / sizeof *folders; i++) {
         char folder[PATH_MAX];
@@ -28,15 +28,35 @@ static const char *beside(const char *object, struct arena *arena)
     return NULL;
 }
 
+/* Of the running program; "": not known. */
+static void running(char program[PATH_MAX])
+{
+    ssize_t n = readlink("/proc/self/exe", program, PATH_MAX - 1);
+    program[n > 0 ? n : 0] = '\0';
+}
+
+const char *files_program(struct arena *arena, const char *name)
+{
+    static const char *const places[] = {"", "../lib/flopcast/"};
+    char program[PATH_MAX];
+    running(program);
+    const char *last = strrchr(program, '/');
+    for (size_t i = 0; last && i < sizeof places / sizeof *places; i++) {
+        const char *path = arena_printf(arena, "%.*s%s%s", (int)(last + 1 - program), program, places[i], name);
+        if (access(path, R_OK) == 0)
+            return path;
+    }
+    return NULL;
+}
+
 const char *files_folder(struct arena *arena)
 {
     static const char here; /* in the object that this code was linked into */
     const char *named = getenv("FLOPCAST_DATA");
     if (named && *named)
         return named;
-    char program[PATH_MAX] = "";
-    if (readlink("/proc/self/exe", program, sizeof program - 1) < 0)
-        *program = '\0';
+    char program[PATH_MAX];
+    running(program);
     const char *found = beside(program, arena);
     Dl_info object;
     if (!found && dladdr(&here, &object) != 0 && object.dli_fname)

@@ -2,7 +2,8 @@
  *
  * They lie in one folder, laid out as the source. It is the first of these that holds topologies/gpus:
  *   $FLOPCAST_DATA, which is taken unseen when it is set
- *   ../share/flopcast beside the folder of the program: an installed one (cmake --install)
+ *   ../share/flopcast beside the folder of the program: an installed one (cmake --install), or ../../share/flopcast: a
+ *   program in lib/flopcast
  *   two folders above the program: a clone with its build folder, wherever it was moved to
  *   the same two beside libflopcast.so, in a process that has loaded it
  *   the source that the program was built from */
@@ -18,6 +19,10 @@ const char *files_folder(struct arena *arena);
 
 /* The file `name` of that folder, as in files_own(arena, "topologies/gpus/a.yaml"); it need not be there. */
 const char *files_own(struct arena *arena, const char *name);
+
+/* A part of the program by its file's name, as "flopcast-mpi.so": beside the running program, or in ../lib/flopcast;
+ * NULL: it is in neither. */
+const char *files_program(struct arena *arena, const char *name);
 
 /* What kind of file is asked for, as `flopcast files` groups them. */
 enum files_kind {

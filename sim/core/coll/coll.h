@@ -4,7 +4,7 @@
  * Isolated time = latency_s + bus_bytes / max_rate_Bps. exec/ lets latency_s pass and then moves bus_bytes as a flow
  * that shares links (net/), with max_rate_Bps as its rate cap. So latency_s is the part that bytes do not hide; it is
  * smaller for a large message than for a small one. How latency and bytes combine depends on the algorithm (each file
- * says why, sim/calibrate/nccl_fit.h what it was checked on). W is bus_bytes / max_rate_Bps:
+ * says why, calibrate/nccl_fit.h what it was checked on). W is bus_bytes / max_rate_Bps:
  *
  * - Ring in one node: base + hops + W, and what its end takes (ring.c). Over nodes: base + the last inter-node hop +
  * the longest of three bounds, the serial work of the busiest rank or NIC, a trip around the ring with all hops, and

@@ -1,4 +1,4 @@
-/* Private to sim/config: how a document is read and kept. Nodes stand in the order in which they begin in the text, so
+/* Private to config: how a document is read and kept. Nodes stand in the order in which they begin in the text, so
  * the root is node 0; the children of a node are a run of doc->children (of a mapping: key, value, key, value ...). */
 #ifndef FLOPCAST_CONFIG_DOCUMENT_H
 #define FLOPCAST_CONFIG_DOCUMENT_H

@@ -1,4 +1,4 @@
-/* Private to sim/config: one scalar of a document as one typed value. */
+/* Private to config: one scalar of a document as one typed value. */
 #ifndef FLOPCAST_CONFIG_VALUE_H
 #define FLOPCAST_CONFIG_VALUE_H
 

@@ -2,6 +2,7 @@
 
 #include "base/build.h"
 #include "base/diag_set.h"
+#include "base/files.h"
 #include "base/threads.h"
 #include "base/vec.h"
 #include "crew/mpi.h"
@@ -101,21 +102,9 @@ void crew_set_up(void)
 
 static void *open_plugin(struct arena *arena)
 {
-    static const char *const places[] = {"flopcast-mpi.so", "../lib/flopcast/flopcast-mpi.so"};
     const char *given = getenv("FLOPCAST_MPI");
-    char program[4096];
-    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (given && *given)
-        return dlopen(given, RTLD_NOW | RTLD_GLOBAL);
-    void *plugin = NULL;
-    program[n > 0 ? n : 0] = '\0';
-    *(strrchr(program, '/') ? strrchr(program, '/') : program) = '\0';
-    for (size_t i = 0; i < sizeof places / sizeof *places && !plugin; i++) {
-        const char *path = arena_printf(arena, "%s/%s", program, places[i]);
-        if (access(path, R_OK) == 0)
-            plugin = dlopen(path, RTLD_NOW | RTLD_GLOBAL); /* MPI's own plugins look for its names */
-    }
-    return plugin;
+    const char *path = given && *given ? given : files_program(arena, "flopcast-mpi.so");
+    return path ? dlopen(path, RTLD_NOW | RTLD_GLOBAL) : NULL; /* MPI's own plugins look for its names */
 }
 
 static enum status begin_mpi(struct crew *crew, struct diag *diag)

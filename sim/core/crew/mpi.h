@@ -1,4 +1,4 @@
-/* What the program asks of MPI. flopcast-mpi.so (sim/mpi) has it; the program itself is not linked to MPI and loads
+/* What the program asks of MPI. flopcast-mpi.so (mpi) has it; the program itself is not linked to MPI and loads
  * that file when mpirun has started it.
  *
  * It is searched for beside the program and in ../lib/flopcast, or is $FLOPCAST_MPI. */

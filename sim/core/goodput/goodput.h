@@ -87,7 +87,7 @@ struct goodput_options {
     bool async_checkpoint, sharded_checkpoint;
 };
 
-/* The section, for sim/scenario/table.c, and what it holds by default. */
+/* The section, for scenario/table.c, and what it holds by default. */
 extern const struct config_table goodput_table;
 struct goodput_options goodput_default_options(void);
 

@@ -24,12 +24,12 @@
  * Layouts matter where HBM limits: an operand whose rows run along k is read in pieces of GEMM_STEP_K elements, each
  * of which costs HBM row_gap bytes more (kernel/kernel.h; optional), unless its pitch, k elements, is a power of two.
  * The reason for that exception is not known (address hashing is likely); V100's rows show it at pitches of 2 to 16
- * KiB against 3 to 11 KiB, in fp16 and fp32, for either operand. sim/model leaves row_pieces 0: its products are wide,
+ * KiB against 3 to 11 KiB, in fp16 and fp32, for either operand. model leaves row_pieces 0: its products are wide,
  * multiplying limits them.
  *
  * Ignored: layouts beyond that (10 % of V100's wide GEMMs), several tiles in flight on an SM. Results of fewer than
  * GEMM_WIDE rows or columns are predicted worse than others: libraries use other kernels there
- * (sim/calibrate/gemm_fit.h leaves them out). Source of the shape set: CUTLASS's default tiles and cuBLAS kernel names.
+ * (calibrate/gemm_fit.h leaves them out). Source of the shape set: CUTLASS's default tiles and cuBLAS kernel names.
  * Accuracy: `flopcast calibrate fit`, `flopcast plot gemm`. */
 #ifndef FLOPCAST_KERNEL_GEMM_H
 #define FLOPCAST_KERNEL_GEMM_H

@@ -30,7 +30,7 @@
  *   overlap_start more: a cost of each kernel, which only short ones feel.
  *
  * What stands beside collectives was checked on kernels in traces of training jobs and on published slowdowns
- * (sim/calibrate/overlap_fit.h, which also says what is left out: threads that poll in protocol LL, L2 hits that a
+ * (calibrate/overlap_fit.h, which also says what is left out: threads that poll in protocol LL, L2 hits that a
  * short kernel loses).
  *
  * Ignored for now: L2 hits (bytes are what PyTorch's eager kernels move between HBM and SMs). Clocks that fall at the

@@ -1,4 +1,4 @@
-/* Private to sim/scenario: what loops over points and over their samples share. */
+/* Private to scenario: what loops over points and over their samples share. */
 #ifndef FLOPCAST_SCENARIO_JOBS_H
 #define FLOPCAST_SCENARIO_JOBS_H
 

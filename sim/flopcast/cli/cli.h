@@ -29,6 +29,9 @@ int cmd_files(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
 int cmd_calibrate(int argc, char **argv);
 
+/* All of flopcast-lab and flopcast-interop: argv[0] is the whole name, as in "flopcast calibrate import". */
+int cmd_elsewhere(int argc, char **argv);
+
 /* `flopcast help models`: the models that come along, and what a model file can say. Returns the exit status. */
 int models_help(void);
 

@@ -1,9 +1,8 @@
 #include "base/files.h"
 #include "options/arguments.h"
 #include "cli/cli.h"
-#include "interop/interop.h"
-#include "lab/lab.h"
 #include "options/describe.h"
+#include "options/program.h"
 #include "cli/dictionary.h"
 #include "rows/table.h"
 #include "rows/words.h"
@@ -14,6 +13,51 @@
 #include <argp.h>
 #include <stdio.h>
 #include <string.h>
+
+/* ---- commands that another program has ---- */
+
+static const struct {
+    const char *command, *program;
+} elsewhere[] = {
+    {"validate", PROGRAM_LAB},
+    {"calibrate fit", PROGRAM_LAB},
+    {"calibrate import", PROGRAM_LAB},
+    {"calibrate check", PROGRAM_LAB},
+    {"calibrate check trace", PROGRAM_INTEROP},
+    {"calibrate show", PROGRAM_LAB},
+    {"scenario import", PROGRAM_INTEROP},
+    {"topology import", PROGRAM_INTEROP},
+    {"trace scale", PROGRAM_INTEROP},
+    {"trace import", PROGRAM_INTEROP},
+    {"replay", PROGRAM_INTEROP},
+};
+
+static const char *program_of(const char *command)
+{
+    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
+        if (strcmp(elsewhere[i].command, command) == 0)
+            return elsewhere[i].program;
+    return NULL;
+}
+
+/* Whether the program that has it is installed; of flopcast's own it is. */
+static bool is_here(const char *command)
+{
+    struct arena arena = ARENA_INIT;
+    const char *program = program_of(command);
+    bool here = !program || files_program(&arena, program);
+    arena_release(&arena);
+    return here;
+}
+
+int cmd_elsewhere(int argc, char **argv)
+{
+    const char *command = argv[0] + strlen("flopcast ");
+    char longer[64]; /* its first argument may be a part of its name */
+    snprintf(longer, sizeof longer, "%s %s", command, argc > 1 ? argv[1] : "");
+    const char *program = program_of(longer);
+    return program_become(program ? program : program_of(command), argc, argv);
+}
 
 /* ---- commands whose first argument names an action, which is a command with its own options ---- */
 
@@ -61,8 +105,7 @@ int cmd_calibrate(int argc, char **argv)
 {
     struct actions actions = {.command = "calibrate",
         .names = "fit, import, check, show",
-        .list = {{"fit", calibrate_fit}, {"import", calibrate_import}, {"check", calibrate_check},
-            {"show", calibrate_show}}};
+        .list = {{"fit", cmd_elsewhere}, {"import", cmd_elsewhere}, {"check", cmd_elsewhere}, {"show", cmd_elsewhere}}};
     return act(&actions, argc, argv, "fit|import|check|show [ARGUMENT...]",
         "Work with measurements.\v"
         "  fit         compute the parameters in topologies from measurements\n"
@@ -74,7 +117,7 @@ int cmd_calibrate(int argc, char **argv)
 
 int cmd_scenario(int argc, char **argv)
 {
-    struct actions actions = {.command = "scenario", .names = "import", .list = {{"import", scenario_import}}};
+    struct actions actions = {.command = "scenario", .names = "import", .list = {{"import", cmd_elsewhere}}};
     return act(&actions, argc, argv, "import [ARGUMENT...]",
         "Work with scenario files.\v"
         "  import      make one of a configuration of DeepSpeed, accelerate, torchtitan or Megatron-LM\n\n"
@@ -84,7 +127,7 @@ int cmd_scenario(int argc, char **argv)
 int cmd_trace(int argc, char **argv)
 {
     struct actions actions = {
-        .command = "trace", .names = "scale, import", .list = {{"scale", trace_scale}, {"import", trace_import}}};
+        .command = "trace", .names = "scale, import", .list = {{"scale", cmd_elsewhere}, {"import", cmd_elsewhere}}};
     return act(&actions, argc, argv, "scale|import [ARGUMENT...]",
         "Work with a trace of a real step.\v"
         "  scale       run it on any number of GPUs of a cluster\n"
@@ -104,7 +147,7 @@ static const struct command {
     {"report", "write stored runs as one HTML page", cmd_report, false},
     {"waterfall", "say why a job loses throughput as it grows", cmd_waterfall, false},
     {"sensitivity", "find the numbers that a prediction depends on", cmd_sensitivity, false},
-    {"validate", "simulate published runs; compare with what was measured", cmd_validate, true},
+    {"validate", "simulate published runs; compare with what was measured", cmd_elsewhere, true},
     {"whatif", "compare a scenario with changed ones, side by side", cmd_whatif, false},
     {"tune", "search the fastest and the cheapest way to train a model", cmd_tune, true},
     {"together", "several jobs on one network: what each is slowed by the others", cmd_together, false},
@@ -115,7 +158,7 @@ static const struct command {
     {"topology", "show a cluster, node or GPU with sources; import a node", cmd_topology, false},
     {"collective", "predict a collective as nccl-tests prints it", cmd_collective, false},
     {"merge", "put databases of shards together", cmd_merge, false},
-    {"replay", "simulate a workload of Chakra traces, as ASTRA-sim takes it", cmd_replay, false},
+    {"replay", "simulate a workload of Chakra traces, as ASTRA-sim takes it", cmd_elsewhere, false},
     {"trace", "scale a profiler's trace of a real step to more GPUs", cmd_trace, false},
     {"calibrate", "import measurements, fit hardware parameters to them", cmd_calibrate, false},
     {"scenario", "make a scenario of another framework's configuration", cmd_scenario, false},
@@ -469,10 +512,12 @@ static int manual(const char *page)
         const char *of = command ? command->name : action->command;
         if (command && !has_page(command))
             continue;
+        snprintf(name, sizeof name, "%s%s%s", of, action ? " " : "", action ? action->name : "");
+        bool here = is_here(name);
         snprintf(name, sizeof name, "flopcast-%s%s%s.1", of, action ? "-" : "", action ? action->name : "");
-        if (!page) {
+        if (!page && here)
             puts(name);
-        } else if (strcmp(name, page) == 0) {
+        if (page && strcmp(name, page) == 0) {
             describe_as_manual(command ? command->summary : action->summary);
             return run_described(of, action ? action->name : "");
         }

@@ -8,10 +8,10 @@
 #include "options/stop.h"
 #include "report/trace.h"
 #include "rows/vary.h"
+#include "options/program.h"
 #include "options/waiting.h"
 #include "rows/words.h"
 #include "crew/crew.h"
-#include "exchange/chakra.h"
 #include "scenario/sample.h"
 #include "store/run.h"
 #include "scenario/sure.h"
@@ -194,16 +194,19 @@ static int check_chakra(struct run *run)
     return cli_report(&diag);
 }
 
-/* The plan is made again: results do not keep it. */
-static enum status write_chakra(const char *folder, const struct scenario_point *point, struct diag *diag)
+/* The plan is made again, there: results do not keep it. */
+static enum status write_chakra(const char *folder, const char *file, const struct run *run, struct diag *diag)
 {
-    struct arena arena = ARENA_INIT;
-    struct plan plan = {0};
-    enum status status = scenario_compile(&plan, point, &arena, diag);
-    if (status == STATUS_OK)
-        status = chakra_write(folder, words_stem(point->file, &arena), &plan, &point->hw, diag);
-    plan_release(&plan);
-    arena_release(&arena);
+    struct program_words words = {0};
+    const char *const first[] = {"chakra", "export", folder, file};
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+        vec_push(&words.list, arena_strdup(&words.texts, first[i]));
+    for (int i = 0; i < run->overrides.list.n; i++)
+        vec_push(&words.list,
+            arena_printf(&words.texts, "%s=%s", run->overrides.list.at[i].key, run->overrides.list.at[i].value));
+    enum status status = program_run(PROGRAM_INTEROP, &words, diag);
+    vec_free(&words.list);
+    arena_release(&words.texts);
     return status;
 }
 
@@ -418,7 +421,7 @@ static void simulate(const struct run *run, struct scenario_set *set, struct sto
     if (whole && run->trace)
         status = trace_write(run->trace, &set->points[0], &work.results[0], diag);
     if (whole && status == STATUS_OK && run->chakra)
-        status = write_chakra(run->chakra, &set->points[0], diag);
+        status = write_chakra(run->chakra, set->file, run, diag);
     if (whole && status == STATUS_OK && !run->quiet)
         (run->shard.shards > 0 ? say_shard(&work) : print(run, &work));
     for (int i = 0; i < set->n_points; i++)

@@ -1,5 +1,4 @@
 #include "cli/cli.h"
-#include "interop/interop.h"
 #include "options/arguments.h"
 #include "rows/records.h"
 #include "rows/words.h"
@@ -155,7 +154,7 @@ int cmd_topology(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "import") == 0) {
         char whole[] = "flopcast topology import";
         argv[1] = whole;
-        return topology_import(argc - 1, argv + 1);
+        return cmd_elsewhere(argc - 1, argv + 1);
     }
     const struct command_line line = {options, "FILE",
         "Show a cluster, node or GPU with what it is made of: every number with its unit, kind and source. FILE is one "

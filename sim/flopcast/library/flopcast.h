@@ -8,7 +8,7 @@
  *     flopcast_free(f);
  *
  * Stable: within a SOVERSION functions are only added, and what they mean stays. Columns are those of `flopcast run
- * --format json`, which are only added, too; sim/store/schema.sql says what they mean and their units.
+ * --format json`, which are only added, too; store/schema.sql says what they mean and their units.
  *
  * Ownership: a text that a function returns belongs to its struct flopcast; it lives until the next call with that one
  * which is not const, or its flopcast_free(). Texts that are given are copied.

@@ -1,4 +1,4 @@
-/* Private to sim/scenario: what the files of the search share. */
+/* Private to scenario: what the files of the search share. */
 #ifndef FLOPCAST_STUDY_TUNE_SEARCH_H
 #define FLOPCAST_STUDY_TUNE_SEARCH_H
 

@@ -6,7 +6,7 @@
  *   COMP_NODE       num_ops: FLOP; tensor_size: bytes read and written in HBM; duration_micros: isolated on this GPU,
  *                   with `kind`, `phase` and `queue` as further attributes, which ASTRA-sim passes over
  *   COMM_COLL_NODE  comm_type; comm_size: bytes that a rank puts in (of an all_gather its part, of all others the whole
- *                   message), which is what ASTRA-sim's rings take (astra-sim/system/collective/Ring.cc); pg_name: a
+ *                   message), which is what ASTRA-sim's rings take (astra-system/collective/Ring.cc); pg_name: a
  *                   number of comm_groups.json, from 1 on, as ASTRA-sim demands
  *   COMM_SEND_NODE, COMM_RECV_NODE  comm_src, comm_dst, comm_tag, comm_size
  *   data_deps       waits for other queues (cudaStreamWaitEvent) within the step

@@ -1,4 +1,4 @@
-/* Private to sim/exchange: whose an option on a command line of a script is, and what launchers and schedulers say of
+/* Private to exchange: whose an option on a command line of a script is, and what launchers and schedulers say of
  * the number of GPUs. What stands before the program that trains ("pretrain_gpt.py", or behind -m) is its launchers':
  * numactl, srun, mpirun, nsys, containers, torchrun ... */
 #ifndef FLOPCAST_EXCHANGE_LAUNCH_H

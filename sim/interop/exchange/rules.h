@@ -1,4 +1,4 @@
-/* Private to sim/exchange: tables of what settings of a framework become, and what is left to be worked out. */
+/* Private to exchange: tables of what settings of a framework become, and what is left to be worked out. */
 #ifndef FLOPCAST_EXCHANGE_RULES_H
 #define FLOPCAST_EXCHANGE_RULES_H
 

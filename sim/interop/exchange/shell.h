@@ -1,4 +1,4 @@
-/* Private to sim/exchange: the arguments "--name value" that a shell script defines, wherever they stand: on a
+/* Private to exchange: the arguments "--name value" that a shell script defines, wherever they stand: on a
  * command's line, in a variable's quotes, in an array, where one element may hold several words. Variables that the
  * script sets to plain words are expanded, also ${NAME:-default} and $((arithmetic)); what it takes from elsewhere is
  * marked. Comments and here-documents are passed over, except the head of a scheduler (exchange/launch.h), whose

@@ -1,4 +1,4 @@
-/* Private to sim/exchange: TOML as configurations use it, with config/'s places and errors.
+/* Private to exchange: TOML as configurations use it, with config/'s places and errors.
  *
  * Debian 12 has no library for TOML in C. What differs from YAML's flow mappings is the line's form alone: [a.b] opens
  * a mapping, name = value is name: value. So each line is written as YAML of the same line and columns, and config/

@@ -1,4 +1,4 @@
-/* Private to sim/exchange: torchtitan's table, which fronts of it use, too. */
+/* Private to exchange: torchtitan's table, which fronts of it use, too. */
 #ifndef FLOPCAST_EXCHANGE_TORCHTITAN_H
 #define FLOPCAST_EXCHANGE_TORCHTITAN_H
 

@@ -12,4 +12,10 @@ int trace_import(int argc, char **argv);
 int calibrate_check_trace(int argc, char **argv); /* "flopcast calibrate check trace" */
 int cmd_replay(int argc, char **argv);
 
+/* Parts of `flopcast run`, which starts them itself: `run --chakra FOLDER` of one point ("chakra export FOLDER FILE
+ * [KEY=VALUE...]"), and the file of `run --trace FILE.json.gz`: standard input, compressed, to standard output; the
+ * exit status is an errno (program_filter()). */
+int chakra_export(int argc, char **argv);
+int interop_compress(int argc, char **argv);
+
 #endif

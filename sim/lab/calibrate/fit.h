@@ -1,4 +1,4 @@
-/* Private to sim/calibrate: the one driver of all fits of a model's numbers to measurements.
+/* Private to calibrate: the one driver of all fits of a model's numbers to measurements.
  *
  * Minimises log(model / measured) of the rows, so that small and large times count alike, and beside them what each
  * parameter is expected to be, by GSL's Levenberg-Marquardt, reweighted with 1 / (1 + (residual / scale)^2) (Cauchy)

@@ -1,4 +1,4 @@
-/* Private to sim/calibrate: what a fit found, as hardware files have it. */
+/* Private to calibrate: what a fit found, as hardware files have it. */
 #ifndef FLOPCAST_CALIBRATE_FIT_FILES_H
 #define FLOPCAST_CALIBRATE_FIT_FILES_H
 

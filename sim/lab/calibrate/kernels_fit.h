@@ -1,4 +1,4 @@
-/* Fits the kernel model (sim/kernel) of a GPU to the operators of a GPT layer that were measured one by one
+/* Fits the kernel model (kernel) of a GPU to the operators of a GPT layer that were measured one by one
  * (results/measured/kernels.csv, whose head says what is held out and why some rows fit nothing).
  *
  * Three fits, one after the other, each of the logarithms of its numbers to those of model / measured, robust as

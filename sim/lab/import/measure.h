@@ -1,4 +1,4 @@
-/* Files of flopcast_measure (sim/microbench/README.md has the columns): checked, and summarised in a few lines.
+/* Files of flopcast_measure (sim/lab/microbench/README.md has the columns): checked, and summarised in a few lines.
  *
  * Every row is checked: categories and kernels are named, numbers are not negative, least <= median <= most, a row has
  * a time (of category memory: bytes), all rows are of one GPU, driver and date. A dry run, and a file without rows, are

@@ -1,4 +1,4 @@
-/* Private to sim/import: tables of nccl-tests as they were read, before it is known what they belong to. */
+/* Private to import: tables of nccl-tests as they were read, before it is known what they belong to. */
 #ifndef FLOPCAST_IMPORT_NCCL_TABLE_H
 #define FLOPCAST_IMPORT_NCCL_TABLE_H
 

@@ -1,5 +1,4 @@
 #include "lab/log_options.h"
-#include "interop/interop.h"
 #include "lab/lab.h"
 #include "options/given.h"
 #include "rows/rows.h"
@@ -146,11 +145,6 @@ int calibrate_check(int argc, char **argv)
             "Compare a log of nccl-tests (text or JSON, also gzipped) with what is predicted for the cluster; or, with "
             "`trace`, a training run's own trace with what is predicted for its scenario ('flopcast calibrate check "
             "trace --help')."};
-    if (argc > 1 && strcmp(argv[1], "trace") == 0) {
-        char whole[] = "flopcast calibrate check trace";
-        argv[1] = whole;
-        return calibrate_check_trace(argc - 1, argv + 1);
-    }
     struct check_command command = {.force = COLL_FREE};
     command_line_parse(&line, argc, argv, &command);
     struct arena arena = ARENA_INIT;

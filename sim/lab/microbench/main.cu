@@ -1,4 +1,4 @@
-/* flopcast_measure: its command line. sim/microbench/README.md says what it measures and how. */
+/* flopcast_measure: its command line. sim/lab/microbench/README.md says what it measures and how. */
 #include "microbench/microbench.h"
 
 #include <algorithm>

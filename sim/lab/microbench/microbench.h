@@ -1,5 +1,5 @@
-/* Private to sim/microbench: the program flopcast_measure, which times on a real GPU what the models of
- * sim/kernel, sim/coll and sim/exec predict. sim/microbench/README.md has its method and the columns of its CSV.
+/* Private to microbench: the program flopcast_measure, which times on a real GPU what the models of
+ * kernel, coll and exec predict. sim/lab/microbench/README.md has its method and the columns of its CSV.
  *
  * A category is a function that names its cases one after the other. The session times each (or, with --dry-run, only
  * writes it down), so the sweep is said once. An error of CUDA, cuBLAS or NCCL is fatal: a table with a hole that
@@ -15,7 +15,7 @@
 #include <vector>
 
 enum number { FP32, TF32, BF16, FP16, FP8, INT8, NUMBER_COUNT };
-extern const char *const number_names[NUMBER_COUNT]; /* as dtype_names of sim/hw/hw.h */
+extern const char *const number_names[NUMBER_COUNT]; /* as dtype_names of hw/hw.h */
 size_t number_bytes(number dtype);
 
 /* What one row is about; empty texts and zeros become empty cells. */

@@ -1,0 +1,20 @@
+/* flopcast-interop: other programs' files; flopcast starts it (options/program.h). */
+#include "interop/interop.h"
+
+#include "options/program.h"
+
+static const struct program_command commands[] = {
+    {"scenario import", scenario_import},
+    {"topology import", topology_import},
+    {"trace scale", trace_scale},
+    {"trace import", trace_import},
+    {"calibrate check trace", calibrate_check_trace},
+    {"replay", cmd_replay},
+    {"chakra export", chakra_export},
+    {"compress", interop_compress},
+};
+
+int main(int argc, char **argv)
+{
+    return program_main(argc, argv, commands, sizeof commands / sizeof *commands);
+}
