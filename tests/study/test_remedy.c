@@ -1,5 +1,5 @@
 /* What would make a job fit: the remedy fits, and none that is cheaper does. */
-#include "cli/memory.h"
+#include "study/memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

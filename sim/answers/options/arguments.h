@@ -135,12 +135,13 @@ void argument_shard(void *shard, const struct argument *argument);
             OPTION_TAKE, .member = offsetof(type, shard), .take = argument_shard                                       \
     }
 
-/* --algo, --proto: what NCCL_ALGO and NCCL_PROTO would be set to, in any case; in struct coll_force `force` of type. */
-#define FORCE_OPTIONS(type)                                                                                            \
-    {"algo", "NAME", FORCE_ALGORITHMS ", as NCCL_ALGO", OPTION_TAKE, .member = offsetof(type, force.algorithm),        \
+/* --algo, --proto: what NCCL_ALGO and NCCL_PROTO would be set to, in any case; in the struct coll_force `at` of type.
+ */
+#define FORCE_OPTIONS(type, at)                                                                                        \
+    {"algo", "NAME", FORCE_ALGORITHMS ", as NCCL_ALGO", OPTION_TAKE, .member = offsetof(type, at.algorithm),           \
         .take = argument_algorithm},                                                                                   \
     {                                                                                                                  \
-        "proto", "NAME", FORCE_PROTOCOLS ", as NCCL_PROTO", OPTION_TAKE, .member = offsetof(type, force.protocol),     \
+        "proto", "NAME", FORCE_PROTOCOLS ", as NCCL_PROTO", OPTION_TAKE, .member = offsetof(type, at.protocol),        \
                                                                          .take = argument_protocol                     \
     }
 #define FORCE_ALGORITHMS "Ring, Tree, NVLS, NVLSTree, CollNetDirect, CollNetChain, PAT, P2P or Hierarchical"

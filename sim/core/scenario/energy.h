@@ -3,6 +3,7 @@
 #ifndef FLOPCAST_SCENARIO_ENERGY_H
 #define FLOPCAST_SCENARIO_ENERGY_H
 
+#include "hw/power.h"
 #include "scenario/scenario.h"
 
 struct scenario_energy {

@@ -2,9 +2,8 @@
 #include "options/arguments.h"
 #include "cli/cli.h"
 #include "options/given.h"
-#include "mesh/mesh.h"
 #include "rows/rows.h"
-#include "fabric/isolated.h"
+#include "study/collective.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -13,12 +12,6 @@
 #include <string.h>
 
 /* ---- --mesh and --group: a grid of ranks and one group of its axes ---- */
-
-struct mesh_request {
-    struct mesh mesh; /* ranks 0: --mesh is not given */
-    const char *axis; /* --group; NULL: not given */
-    struct mesh_group group;
-};
 
 enum { MAX_ORDER = 64, MAX_RANKS = 1 << 20 };
 
@@ -42,7 +35,7 @@ static int first_axis(unsigned axes)
 /* "tp=8,dp=16,pp=4": axes and their sizes, neighbours first. */
 static void take_mesh(void *self, const struct argument *argument)
 {
-    struct mesh_request *request = self;
+    struct collective_mesh *request = self;
     int size[AXIS_COUNT] = {0};
     char order[MAX_ORDER] = "";
     long ranks = 1;
@@ -83,7 +76,7 @@ static unsigned axes_of(const char *text)
 }
 
 /* Whether it is given; then the group is set. counts: --gpus or --nodes is given, too. Usage errors exit. */
-static bool check_mesh(struct mesh_request *request, bool counts, struct argp_state *state)
+static bool check_mesh(struct collective_mesh *request, bool counts, struct argp_state *state)
 {
     if (request->mesh.ranks == 0 && !request->axis)
         return false;
@@ -110,20 +103,10 @@ enum format { FORMAT_NCCL_TESTS, FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON };
 static const char *const format_names[] = {"nccl-tests", "table", "csv", "json", NULL};
 
 struct collective_command {
-    const char *topology, *degraded;
-    struct mesh_request mesh;
-    int kind, gpus, nodes; /* of the group, or of each group of the mesh */
-    double min_bytes, max_bytes, factor;
-    struct coll_force force;
+    const char *topology;
+    struct collective asked;
     enum format format;
     struct overrides overrides;
-};
-
-/* What is printed of a size in a table or as CSV. */
-struct predicted {
-    double bytes;
-    struct coll_cost cost;
-    char link[ISOLATED_LINK]; /* that binds it, "": all alike */
 };
 
 /* A size with nccl-tests' suffix K, M, G or T, powers of 1024, also in small letters; nccl-tests does not look at what
@@ -149,15 +132,15 @@ static void take_bytes(void *self, const struct argument *argument)
     struct collective_command *command = self;
     const char *arg = argument->text;
     char *end = NULL;
-    command->min_bytes = command->max_bytes = parse_size(arg, &end);
-    command->factor = 2;
+    command->asked.min_bytes = command->asked.max_bytes = parse_size(arg, &end);
+    command->asked.factor = 2;
     if (*end == ':')
-        command->max_bytes = parse_size(end + 1, &end);
+        command->asked.max_bytes = parse_size(end + 1, &end);
     if (*end == ':')
-        command->factor = strtod(end + 1, &end);
-    if (*end || !(command->min_bytes >= 1) || !(command->max_bytes >= command->min_bytes) ||
-        !(command->max_bytes <= 0x1p53) || !(command->factor > 1) ||
-        log(command->max_bytes / command->min_bytes) / log(command->factor) > MAX_SIZES)
+        command->asked.factor = strtod(end + 1, &end);
+    if (*end || !(command->asked.min_bytes >= 1) || !(command->asked.max_bytes >= command->asked.min_bytes) ||
+        !(command->asked.max_bytes <= 0x1p53) || !(command->asked.factor > 1) ||
+        log(command->asked.max_bytes / command->asked.min_bytes) / log(command->asked.factor) > MAX_SIZES)
         argp_error(argument->state,
             "--bytes %s: MIN[:MAX[:FACTOR]] is wanted, as in 8:8G:2: bytes with or without K, M, G or T, MAX at least "
             "MIN, FACTOR above 1",
@@ -180,10 +163,10 @@ static bool is_kind(const char *text, const char *name)
 static void take_kind(void *self, const struct argument *argument)
 {
     struct collective_command *command = self;
-    if (command->kind >= 0)
+    if (command->asked.kind >= 0)
         argp_error(argument->state, "one collective at a time; '%s' is a second one", argument->text);
-    for (command->kind = 0; command->kind < COLL_KIND_COUNT; command->kind++)
-        if (is_kind(argument->text, coll_kind_names[command->kind]))
+    for (command->asked.kind = 0; command->asked.kind < COLL_KIND_COUNT; command->asked.kind++)
+        if (is_kind(argument->text, coll_kind_names[command->asked.kind]))
             return;
     argp_error(argument->state,
         "'%s' is no collective; there are: all_reduce, all_gather, reduce_scatter, broadcast, reduce, "
@@ -194,28 +177,29 @@ static void take_kind(void *self, const struct argument *argument)
 static void check(void *self, struct argp_state *state)
 {
     struct collective_command *command = self;
-    if (command->kind < 0)
+    if (command->asked.kind < 0)
         argp_error(state, "a collective is missing, as in: flopcast collective all_reduce");
-    if (check_mesh(&command->mesh, command->gpus > 0 || command->nodes > 0, state))
-        command->gpus = command->mesh.group.size;
-    if (!command->topology || command->gpus == 0 || !(command->min_bytes > 0))
+    if (check_mesh(&command->asked.mesh, command->asked.gpus > 0 || command->asked.nodes > 0, state))
+        command->asked.gpus = command->asked.mesh.group.size;
+    if (!command->topology || command->asked.gpus == 0 || !(command->asked.min_bytes > 0))
         argp_error(state, "--topology FILE, --gpus N (or --mesh) and --bytes SIZE are needed");
-    if (command->gpus == 1)
+    if (command->asked.gpus == 1)
         argp_error(state, "--gpus 1: a collective takes two");
 }
 
 #define AT(at) .member = offsetof(struct collective_command, at)
 static const struct command_option options[] = {
     {"topology", "FILE", "The cluster: a file of topologies/clusters; always needed", OPTION_TEXT, AT(topology)},
-    {"gpus", "N", "The number of ranks, node by node; needed, or --mesh", OPTION_COUNT, AT(gpus), .most = MAX_GPUS},
-    {"mesh", "AXES", "The ranks as a grid, neighbours first, as tp=8,cp=2,dp=16,pp=4", OPTION_TAKE, AT(mesh),
+    {"gpus", "N", "The number of ranks, node by node; needed, or --mesh", OPTION_COUNT, AT(asked.gpus),
+        .most = MAX_GPUS},
+    {"mesh", "AXES", "The ranks as a grid, neighbours first, as tp=8,cp=2,dp=16,pp=4", OPTION_TAKE, AT(asked.mesh),
         .take = take_mesh},
     {"group", "AXIS",
         "With --mesh: all groups of this axis (tp, cp, ep, dp, pp; cp+dp: of both together) run at the same time, as "
         "in training",
-        OPTION_TEXT, AT(mesh.axis)},
+        OPTION_TEXT, AT(asked.mesh.axis)},
     {"nodes", "N", "The number of nodes, with equally many ranks on each (default: the fewest that hold them)",
-        OPTION_COUNT, AT(nodes), .most = MAX_GPUS},
+        OPTION_COUNT, AT(asked.nodes), .most = MAX_GPUS},
     {"bytes", "MIN[:MAX[:FACTOR]]",
         "Sizes, as nccl-tests has -b, -e and -f: 8:8G is 8 B to 8 GiB by 2 (K, M, G, T, also MB or MiB: powers of "
         "1024, as "
@@ -223,20 +207,20 @@ static const struct command_option options[] = {
         OPTION_TAKE, .take = take_bytes},
     {"degraded-links", "LIST",
         "Shares of links that are left, as in a scenario's cluster.degraded_links: node0.nic*.out=50 %", OPTION_TEXT,
-        AT(degraded)},
+        AT(asked.degraded)},
     {"set", "KEY=VALUE",
         "A number of the cluster, its node or its GPU for this command, as cluster.node.nic_bandwidth=800Gb/s",
         OPTION_SET, AT(overrides)},
     {"format", "FORMAT", "nccl-tests (default), or table, csv or json, with algorithm and protocol of each size",
         OPTION_NAME, AT(format), .names = format_names},
-    FORCE_OPTIONS(struct collective_command),
+    FORCE_OPTIONS(struct collective_command, asked.force),
     {0},
 };
 
 /* The ranks of all groups of a mesh. */
 static void print_mesh_ranks(const struct collective_command *command, const struct hw *hw)
 {
-    const struct mesh_request *mesh = &command->mesh;
+    const struct collective_mesh *mesh = &command->asked.mesh;
     int gpus = hw_gpus_per_node(hw), groups = mesh_group_instances(&mesh->group, mesh->mesh.ranks);
     if (mesh->mesh.ranks <= LISTED_GPUS)
         for (int rank = 0; rank < mesh->mesh.ranks; rank++)
@@ -244,25 +228,26 @@ static void print_mesh_ranks(const struct collective_command *command, const str
                 rank % mesh->group.period / mesh->group.stride, mesh_group_instance(&mesh->group, rank), rank + 1,
                 rank / gpus, rank % gpus, rank % gpus, hw->gpu.name);
     else
-        printf("# gpu: %s\n# n_nodes: %d\n# n_gpus: %d\n", hw->gpu.name, command->nodes, command->gpus);
-    printf("# %d group%s of %d GPUs, %d apart, all at the same time\n", groups, plural(groups), command->gpus,
+        printf("# gpu: %s\n# n_nodes: %d\n# n_gpus: %d\n", hw->gpu.name, command->asked.nodes, command->asked.gpus);
+    printf("# %d group%s of %d GPUs, %d apart, all at the same time\n", groups, plural(groups), command->asked.gpus,
         mesh->group.stride);
 }
 
 /* The ranks as nccl-tests lists them; of many what a reader needs of them (import/nccl.c). */
 static void print_ranks(const struct collective_command *command, const struct hw *hw)
 {
-    if (command->mesh.mesh.ranks > 0) {
+    if (command->asked.mesh.mesh.ranks > 0) {
         print_mesh_ranks(command, hw);
         return;
     }
-    int per_node = command->gpus / command->nodes, apart = hw_gpus_per_node(hw) / per_node; /* fabric/isolated.h */
-    if (command->gpus > LISTED_GPUS) {
-        printf("# gpu: %s\n# n_nodes: %d\n# n_gpus: %d\n", hw->gpu.name, command->nodes, command->gpus);
+    int per_node = command->asked.gpus / command->asked.nodes,
+        apart = hw_gpus_per_node(hw) / per_node; /* fabric/isolated.h */
+    if (command->asked.gpus > LISTED_GPUS) {
+        printf("# gpu: %s\n# n_nodes: %d\n# n_gpus: %d\n", hw->gpu.name, command->asked.nodes, command->asked.gpus);
         return;
     }
-    for (int rank = 0; rank < command->gpus; rank++) {
-        int device = rank % per_node * (command->nodes > 1 ? apart : 1);
+    for (int rank = 0; rank < command->asked.gpus; rank++) {
+        int device = rank % per_node * (command->asked.nodes > 1 ? apart : 1);
         printf("#  Rank %2d Group  0 Pid %6d on  node-%04d device %2d [0000:%02x:00] %s\n", rank, rank + 1,
             rank / per_node, device, device, hw->gpu.name);
     }
@@ -273,15 +258,15 @@ static void print_banner(const struct collective_command *command, const struct 
 {
     static const char *const programs[COLL_KIND_COUNT] = {
         "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "sendrecv"};
-    printf("# Collective test starting: %s_perf\n", programs[command->kind]);
+    printf("# Collective test starting: %s_perf\n", programs[command->asked.kind]);
     printf("# nThread 1 nGpus 1 minBytes %.0f maxBytes %.0f step: %g(factor) warmup iters: 0 iters: 1 agg iters: 1 "
            "validation: 0 graph: 0\n#\n# Using devices\n",
-        command->min_bytes, command->max_bytes, command->factor);
+        command->asked.min_bytes, command->asked.max_bytes, command->asked.factor);
     print_ranks(command, hw);
-    if (command->force.algorithm != COLL_ANY)
-        printf("# NCCL_ALGO=%s\n", coll_algorithm_names[command->force.algorithm]);
-    if (command->force.protocol != COLL_ANY)
-        printf("# NCCL_PROTO=%s\n", coll_protocol_names[command->force.protocol]);
+    if (command->asked.force.algorithm != COLL_ANY)
+        printf("# NCCL_ALGO=%s\n", coll_algorithm_names[command->asked.force.algorithm]);
+    if (command->asked.force.protocol != COLL_ANY)
+        printf("# NCCL_PROTO=%s\n", coll_protocol_names[command->asked.force.protocol]);
     printf("#\n# %54s %33s\n", "out-of-place", "in-place");
     printf("# %10s %12s %9s %7s %7s %8s %7s %7s %6s %8s %7s %7s %6s\n", "size", "count", "type", "redop", "root",
         "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong");
@@ -291,7 +276,7 @@ static void print_banner(const struct collective_command *command, const struct 
 
 static void print_row(const struct collective_command *command, double bytes, struct coll_cost cost)
 {
-    enum coll_kind kind = (enum coll_kind)command->kind;
+    enum coll_kind kind = (enum coll_kind)command->asked.kind;
     bool shared = kind == COLL_ALL_GATHER || kind == COLL_REDUCE_SCATTER || kind == COLL_ALL_TO_ALL;
     bool reduces = kind == COLL_ALL_REDUCE || kind == COLL_REDUCE_SCATTER || kind == COLL_REDUCE;
     bool rooted = kind == COLL_BROADCAST || kind == COLL_REDUCE;
@@ -299,19 +284,20 @@ static void print_row(const struct collective_command *command, double bytes, st
     char block[64];
     snprintf(block, sizeof block, "%8.*f %7.2f %7.2f %6s", time_us < 1e4 ? 2 : 1, time_us, bytes / time_us * 1e-3,
         cost.bus_bytes / time_us * 1e-3, "N/A");
-    printf("%12.0f %12.0f %9s %7s %7d %s %s\n", bytes, floor(bytes / ELEMENT_BYTES / (shared ? command->gpus : 1)),
-        "float", reduces ? "sum" : "none", rooted ? 0 : -1, block, block);
+    printf("%12.0f %12.0f %9s %7s %7d %s %s\n", bytes,
+        floor(bytes / ELEMENT_BYTES / (shared ? command->asked.gpus : 1)), "float", reduces ? "sum" : "none",
+        rooted ? 0 : -1, block, block);
 }
 
 /* "channels", "network, leaf0.up0" */
-static const char *bound_words(const struct predicted *row, struct arena *arena)
+static const char *bound_words(const struct collective_size *row, struct arena *arena)
 {
     enum coll_bound bound = coll_bound(&row->cost);
     bool of_link = *row->link && bound != COLL_BOUND_LATENCY;
     return arena_printf(arena, "%s%s%s", coll_bound_names[bound], of_link ? ", link " : "", of_link ? row->link : "");
 }
 
-static void fill(struct rows *rows, const struct predicted *row, struct arena *arena)
+static void fill(struct rows *rows, const struct collective_size *row, struct arena *arena)
 {
     double time_s = coll_isolated_s(row->cost);
     enum coll_bound bound = coll_bound(&row->cost);
@@ -327,7 +313,7 @@ static void fill(struct rows *rows, const struct predicted *row, struct arena *a
     rows_text(rows, COLUMN(NULL, "bound by"), bound_words(row, arena));
 }
 
-static void print_rows(const struct predicted *predicted, int n, enum format format, struct arena *arena)
+static void print_rows(const struct collective_size *predicted, int n, enum format format, struct arena *arena)
 {
     static const enum records_format formats[] = {
         [FORMAT_TABLE] = RECORDS_TABLE, [FORMAT_CSV] = RECORDS_CSV, [FORMAT_JSON] = RECORDS_JSON};
@@ -339,7 +325,7 @@ static void print_rows(const struct predicted *predicted, int n, enum format for
 }
 
 /* The bounds, one line for neighbouring sizes of the same bound. */
-static void print_bounds(const struct predicted *rows, int n, struct arena *arena)
+static void print_bounds(const struct collective_size *rows, int n, struct arena *arena)
 {
     for (int i = 0, end; i < n; i = end) {
         const char *words = bound_words(&rows[i], arena);
@@ -354,7 +340,7 @@ static void print_bounds(const struct predicted *rows, int n, struct arena *aren
 }
 
 static void print_nccl_tests(const struct collective_command *command, const struct hw *hw,
-    const struct predicted *rows, int n, struct arena *arena)
+    const struct collective_size *rows, int n, struct arena *arena)
 {
     double busbw_sum = 0;
     print_banner(command, hw);
@@ -367,74 +353,15 @@ static void print_nccl_tests(const struct collective_command *command, const str
     fputs("#\n", stdout);
 }
 
-static enum status cannot(
-    const struct collective_command *command, const struct hw *hw, const struct coll_cost *nearest, struct diag *diag)
+static void print_sizes(
+    const struct collective_command *command, const struct hw *hw, const struct collective_sizes *sizes)
 {
-    int wanted = command->force.algorithm;
-    bool collnet = wanted == COLL_COLLNET_DIRECT || wanted == COLL_COLLNET_CHAIN;
-    const char *why = collnet && !quantity_is_set(hw->cluster.nccl_collnet_efficiency)
-                          ? " (CollNet needs switches that reduce: nccl_collnet_efficiency of the cluster)"
-                          : "";
-    bool algorithm = command->force.algorithm != COLL_ANY, protocol = command->force.protocol != COLL_ANY;
-    const char *option = !protocol ? "--algo" : !algorithm ? "--proto" : "--algo, --proto";
-    return diag_input(diag, (struct source_pos){.file = option},
-        "%s of %d GPUs of this cluster cannot be done as %s%s%s%s; the nearest is %s with %s",
-        coll_kind_names[command->kind], command->gpus, algorithm ? coll_algorithm_names[wanted] : "",
-        algorithm && protocol ? " with " : "", protocol ? coll_protocol_names[command->force.protocol] : "", why,
-        coll_algorithm_names[nearest->algorithm], coll_protocol_names[nearest->protocol]);
-}
-
-/* The group, or those of a mesh. */
-static struct isolated *group_of(
-    struct collective_command *command, const struct hw *hw, struct arena *arena, struct diag *diag)
-{
-    const struct mesh_request *mesh = &command->mesh;
-    const char *option = command->degraded ? "--degraded-links" : mesh->mesh.ranks > 0 ? "--mesh" : "--gpus, --nodes";
-    struct source_pos at = {.file = option};
-    if (mesh->mesh.ranks == 0) {
-        command->nodes = command->nodes > 0 ? command->nodes : isolated_fewest_nodes(hw, command->gpus);
-        return isolated_new(hw, command->gpus, command->nodes, command->degraded, at, arena, diag);
-    }
-    int node = hw_gpus_per_node(hw), n = mesh_group_instances(&mesh->group, mesh->mesh.ranks);
-    if (!mesh_group_lies_evenly(&mesh->group, mesh->mesh.ranks, node)) {
-        diag_input(diag, at,
-            "groups of %d GPUs, %d apart, in nodes of %d: some have more GPUs on one node than on another, which is "
-            "not simulated; take sizes that divide %d, or multiples of it",
-            mesh->group.size, mesh->group.stride, node, node);
-        return NULL;
-    }
-    struct coll_group *groups = ARENA_ARRAY(arena, struct coll_group, n);
-    for (int i = 0; i < n; i++)
-        groups[i] = (struct coll_group){mesh_group_first(&mesh->group, i), mesh->group.stride, mesh->group.size};
-    command->nodes = coll_shape(groups[0], node).nodes;
-    return isolated_groups(hw, groups, n, mesh->mesh.ranks, command->degraded, at, arena, diag);
-}
-
-static enum status print_sizes(
-    struct collective_command *command, const struct hw *hw, struct arena *arena, struct diag *diag)
-{
-    struct isolated *isolated = group_of(command, hw, arena, diag);
-    if (!isolated)
-        return STATUS_INPUT;
-    VEC(struct predicted) rows = {0};
-    enum status status = STATUS_OK;
-    for (double bytes = command->min_bytes; bytes <= command->max_bytes && status == STATUS_OK;) {
-        int wanted = command->force.algorithm, protocol = command->force.protocol;
-        struct predicted row = {.bytes = bytes};
-        struct coll_cost cost = row.cost =
-            isolated_cost(isolated, (enum coll_kind)command->kind, bytes, command->force, row.link);
-        vec_push(&rows, row);
-        if ((wanted != COLL_ANY && wanted != (int)cost.algorithm) ||
-            (protocol != COLL_ANY && protocol != (int)cost.protocol))
-            status = cannot(command, hw, &cost, diag);
-        bytes = fmax(bytes + 1, floor(bytes * command->factor));
-    }
-    if (status == STATUS_OK && command->format != FORMAT_NCCL_TESTS)
-        print_rows(rows.at, rows.n, command->format, arena);
-    else if (status == STATUS_OK)
-        print_nccl_tests(command, hw, rows.at, rows.n, arena);
-    vec_free(&rows);
-    return status;
+    struct arena arena = ARENA_INIT;
+    if (command->format != FORMAT_NCCL_TESTS)
+        print_rows(sizes->list.at, sizes->list.n, command->format, &arena);
+    else
+        print_nccl_tests(command, hw, sizes->list.at, sizes->list.n, &arena);
+    arena_release(&arena);
 }
 
 int cmd_collective(int argc, char **argv)
@@ -454,16 +381,21 @@ int cmd_collective(int argc, char **argv)
                "by: what limits it (NVLink, NIC, channels, ...), or latency if that is more than half of the time. The "
                "network is that of the cluster file, with its switches if it has a section 'network' (see 'flopcast "
                "help clusters')."};
-    struct collective_command command = {.kind = -1, .force = COLL_FREE};
+    struct collective_command command = {.asked = {.kind = -1, .force = COLL_FREE}};
     command_line_parse(&line, argc, argv, &command);
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct hw hw;
     struct hw_sources sources;
+    struct collective_sizes sizes = {0};
+    enum status status = STATUS_INPUT;
     command.topology = files_find(&arena, FILES_CLUSTERS, command.topology);
     if (hw_load_from(&hw, &sources, command.topology, &arena, &diag) == STATUS_OK &&
         given_cluster(&hw, &sources, command.overrides.list.at, command.overrides.list.n, &arena, &diag) == STATUS_OK)
-        print_sizes(&command, &hw, &arena, &diag);
+        status = collective_predict(&sizes, &command.asked, &hw, &arena, &diag);
+    if (status == STATUS_OK)
+        print_sizes(&command, &hw, &sizes);
+    vec_free(&sizes.list);
     hw_sources_free(&sources);
     overrides_free(&command.overrides);
     arena_release(&arena);

@@ -6,7 +6,6 @@
 #include "cli/dictionary.h"
 #include "rows/table.h"
 #include "rows/words.h"
-#include "crew/crew.h"
 #include "scenario/scenario.h"
 #include "scenario/stack.h"
 

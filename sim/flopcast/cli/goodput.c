@@ -4,10 +4,9 @@
 #include "cli/cli.h"
 #include "rows/table.h"
 #include "options/waiting.h"
-#include "hw/power.h"
 #include "scenario/energy.h"
 #include "scenario/kinds.h"
-#include "strategy/states.h"
+#include "study/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -90,19 +89,6 @@ static struct source_pos place(const struct scenario_point *point, const char *p
     return (struct source_pos){.file = point->file};
 }
 
-/* Parameters that are trained, of LoRA the adapters, and the optimizer's state of them, wherever they lie meanwhile. */
-static double state_bytes(const struct scenario_point *point)
-{
-    struct strategy_options strategy = point->options.strategy;
-    struct arena scratch = ARENA_INIT;
-    struct model adapted;
-    model_adapt(&adapted, &point->model, strategy.train.lora_rank, strategy.train.lora_targets, &scratch);
-    strategy.fsdp.cpu_offload = strategy.zero.offload_optimizer = 0;
-    struct states states = states_of(adapted.trained, &strategy, 1, false);
-    arena_release(&scratch);
-    return states.weights + states.optimizer;
-}
-
 static struct goodput_job job_of(const struct scenario_point *point, const struct scenario_result *result)
 {
     int64_t gpus = point->options.cluster.gpus, hosts = hw_hosts(&point->hw, gpus),
@@ -118,7 +104,7 @@ static struct goodput_job job_of(const struct scenario_point *point, const struc
             [GOODPUT_SOFTWARE] = hosts},
         .in_rack = in_rack,
         .step_s = result->exec.step_time_s,
-        .state_bytes = state_bytes(point),
+        .state_bytes = memory_state_bytes(point),
     };
 }
 

@@ -6,7 +6,6 @@
 #include "rows/sure.h"
 #include "rows/words.h"
 #include "config/config.h"
-#include "strategy/states.h"
 
 #include <inttypes.h>
 #include <math.h>

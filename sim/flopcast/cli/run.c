@@ -11,7 +11,6 @@
 #include "options/program.h"
 #include "options/waiting.h"
 #include "rows/words.h"
-#include "crew/crew.h"
 #include "scenario/sample.h"
 #include "store/run.h"
 #include "scenario/sure.h"

@@ -4,9 +4,9 @@
 #include "rows/words.h"
 
 #include "base/files.h"
-#include "coll/coll.h"
 #include "config/config.h"
-#include "hw/override.h"
+#include "scenario/scenario.h"
+#include "study/collective.h"
 
 #include <errno.h>
 #include <stdio.h>

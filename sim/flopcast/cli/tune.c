@@ -5,7 +5,6 @@
 #include "cli/cli.h"
 #include "options/stop.h"
 #include "rows/words.h"
-#include "crew/crew.h"
 #include "scenario/kinds.h"
 #include "store/outcome.h"
 

@@ -1,5 +1,4 @@
-#include "cli/memory.h"
-#include "strategy/states.h"
+#include "study/memory.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -316,4 +315,16 @@ const char *memory_remedy(struct memory_job *out, const struct memory_job *job, 
             return what;
     }
     return NULL;
+}
+
+double memory_state_bytes(const struct scenario_point *point)
+{
+    struct strategy_options strategy = point->options.strategy;
+    struct arena scratch = ARENA_INIT;
+    struct model adapted;
+    model_adapt(&adapted, &point->model, strategy.train.lora_rank, strategy.train.lora_targets, &scratch);
+    strategy.fsdp.cpu_offload = strategy.zero.offload_optimizer = 0;
+    struct states states = states_of(adapted.trained, &strategy, 1, false);
+    arena_release(&scratch);
+    return states.weights + states.optimizer;
 }
