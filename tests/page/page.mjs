@@ -41,7 +41,7 @@ async function asksNobody() {
   say('asks nobody, and says nothing wrong');
 }
 
-// The same bytes: names of files are those of the folder that the page is told to have.
+// The same bytes: names of files are those of the folder that the page is made to have.
 async function sameDigits() {
   const jobs = readFileSync(join(source, 'tests/page/jobs.txt'), 'utf8').split('\n').filter(line => line && !line.startsWith('#'));
   const folder = JSON.stringify(source), differ = [];

@@ -1,5 +1,5 @@
 // What modules that the page carries would ask of libraries and modules that it does not: databases (--db), traces (--trace, --chakra)
-// and the build id, by which a database knows a program. Whoever asks for them is told, and the command ends.
+// and the build id, by which a database knows a program. The command that asks for them ends, with their name.
 const asked = `chakra_write dl_iterate_phdr gzclose gzopen gzwrite
   sqlite3_bind_double sqlite3_bind_int64 sqlite3_bind_null sqlite3_bind_parameter_count sqlite3_bind_text sqlite3_busy_timeout
   sqlite3_close sqlite3_column_double sqlite3_column_int sqlite3_column_int64 sqlite3_column_text sqlite3_create_function

@@ -1,5 +1,5 @@
 # The libraries that the page carries, from Debian's sources in build/page/sources (sim/flopcast/page/build): those that a simulation needs.
-# -ffp-contract=off as in all of flopcast. GSL and argp are compiled by the lists of their own makefiles, without their configure
+# -ffp-contract=off as in all of flopcast. GSL and argp are compiled by the lists in their makefiles, without their configure
 # scripts, which take longer than the compilation and ask a machine that wasm is not.
 set(sources ${PROJECT_BINARY_DIR}/sources)
 file(GLOB gsl LIST_DIRECTORIES true ${sources}/gsl-*)

@@ -79,9 +79,11 @@ const known = new Map(); // results by command
 async function ask(args) {
   const own = dropped ? { [dropped.name]: dropped.text } : {};
   const key = JSON.stringify([args, own]);
-  if (!known.has(key))
-    known.set(key, await workers.run(args, own));
-  return known.get(key);
+  if (known.size > 500)
+    known.clear();
+  const result = known.get(key) ?? await workers.run(args, own);
+  known.set(key, result);
+  return result;
 }
 
 // ---- what is asked ----
@@ -519,8 +521,13 @@ function listen() {
   addEventListener('hashchange', () => { recall(); answer(); });
   $('search').addEventListener('click', () => search(turn, true));
   $('copy').addEventListener('click', async () => {
-    await navigator.clipboard.writeText($('command').textContent).catch(() => getSelection().selectAllChildren($('command')));
-    $('copy').textContent = 'Copied';
+    try {
+      await navigator.clipboard.writeText($('command').textContent);
+      $('copy').textContent = 'Copied';
+    } catch { // where a page may not
+      getSelection().selectAllChildren($('command'));
+      $('copy').textContent = 'Selected';
+    }
     setTimeout(() => { $('copy').textContent = 'Copy'; }, 1500);
   });
   new IntersectionObserver(([{ isIntersecting }]) => { $('bar').hidden = isIntersecting; }).observe($('spoken'));

@@ -7,7 +7,7 @@ let made = null, again = null;
 
 async function make({ module, files, folder }) {
   const output = { stdout: [], stderr: [] };
-  const program = await createFlopcast({ // bytes: a stream of its own is a pipe to the program, and no terminal
+  const program = await createFlopcast({ // bytes: such a stream is a pipe to the program, and no terminal
     stdout: byte => output.stdout.push(byte),
     stderr: byte => output.stderr.push(byte),
     thisProgram: 'flopcast',
