@@ -291,6 +291,10 @@ static void check_documents(const struct job_check *job)
     if (train->documents.sd > 0 && !(train->documents.mean > 0))
         diag_input(job->diag, job_at(job, "train.document_sd"),
             "a standard deviation of documents without their mean length; give train.document_mean");
+    if (train->documents.packing == DOCUMENTS_FIXED_NUMBER && !document_options_vary(&train->documents))
+        diag_input(job->diag, job_at(job, "train.document_packing"),
+            "documents that are alike in number need lengths that differ; give train.document_mean and document_sd, or "
+            "document_lengths");
     if (!packed)
         return;
     if (train->attention != ATTENTION_FLASH)
