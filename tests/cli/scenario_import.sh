@@ -209,9 +209,9 @@ gpus 16 "jsrun --smpiargs=-gpu python pretrain_gpt.py" "#BSUB -nnodes 4 -gpu num
 printf 'PYTORCH_ALLOC_CONF=backend:cudaMallocAsync python pretrain_gpt.py %s\n' "$model" >launch.sh
 expect 1 import launch.sh --topology h100 --gpus 8 --out launch.yaml
 says out "PYTORCH_ALLOC_CONF = backend:cudaMallocAsync (of backend PyTorch's default is simulated)"
-printf 'torchrun --nproc-per-node 8 pretrain_gpt.py %s --exp-avg-dtype bf16\n' "$model" >launch.sh
+printf 'torchrun --nproc-per-node 8 pretrain_gpt.py %s --exp-avg-dtype bf16 --exp-avg-sq-dtype fp8\n' "$model" >launch.sh
 expect 1 import launch.sh --topology h100 --out launch.yaml
-says out "--exp-avg-dtype = bf16 (simulated as fp32)"
+says out "--exp-avg-dtype = bf16 -> megatron.exp_avg_dtype: bf16" "--exp-avg-sq-dtype = fp8 ('fp8' has no counterpart; simulated are: fp32 bf16)"
 # Experts of a latent, as Nemotron 3's.
 printf 'torchrun --nproc-per-node 8 pretrain_gpt.py %s --num-experts 8 --moe-latent-size 1024\n' "$model" >latent.sh
 expect 0 import latent.sh --topology h100 --out latent.yaml

@@ -48,6 +48,42 @@ static void documents_alike_have_one_share(void **state)
     arena_release(&arena);
 }
 
+/* A fixed number N of documents, with c their coefficient of variation: tokens vary by c / sqrt(N), their mean is 1; pairs
+ * are E(l^2) / (m seq_len). By hand of lengths 32 and 64, alike often: m = 48, E(l^2) = 2560, c = 1/3; 12 sequences of 64
+ * tokens have N = 16. Log-normal ones of 1024 and 768: 2 sequences of 16384 tokens have N = 32. */
+static void a_fixed_number_of_documents(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct documents two =
+        read((struct document_options){.lengths = "32, 64", .packing = DOCUMENTS_FIXED_NUMBER}, 64, &arena);
+    assert_near(two.fixed_number, 48, 1e-6);
+    assert_near(documents_mean(&two), 2560.0 / (48 * 64), 1e-6);
+    struct documents wide =
+        read((struct document_options){.mean = 1024, .sd = 768, .packing = DOCUMENTS_FIXED_NUMBER}, 16384, &arena);
+    const struct {
+        const struct documents *documents;
+        int32_t sequences;
+        double deviation; /* c / sqrt(N) */
+    } cases[] = {
+        {&two, 12, 1.0 / 3 / 4}, {&two, 3, 1.0 / 3 / 2}, {&wide, 2, 0.75 / 5.656854}, {&wide, 8, 0.75 / 11.313708}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        const int draws = 20000;
+        double sum = 0, squares = 0, pairs = 0;
+        for (int i = 0; i < draws; i++) {
+            struct rng_stream stream = rng_stream(1, 1, (uint64_t)i);
+            double tokens = 0;
+            pairs += documents_draw_number(cases[c].documents, &stream, cases[c].sequences, &tokens) / draws;
+            sum += tokens / draws;
+            squares += tokens * tokens / draws;
+        }
+        assert_near(sum, 1, 0.005);
+        assert_near(sqrt(squares - sum * sum) / cases[c].deviation, 1, 0.03);
+        assert_near(pairs / documents_mean(cases[c].documents), 1, 0.01);
+    }
+    arena_release(&arena);
+}
+
 /* Halves with probability p, else whole sequences: a sequence that begins with a half is two of them, as what follows
  * is cut. Thirds and two thirds, alike: 2 1, 1 1 1, 1 2 and 1 1 with a cut 2. */
 static void means_of_two_lengths(void **state)
@@ -188,6 +224,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(documents_alike_have_one_share),
+        cmocka_unit_test(a_fixed_number_of_documents),
         cmocka_unit_test(means_of_two_lengths),
         cmocka_unit_test(draws_have_the_mean),
         cmocka_unit_test(log_normal_lengths_have_their_moments),

@@ -185,6 +185,29 @@ static void data_parallel_ranks_wait_for_the_longest(void **state)
     arena_release(&arena);
 }
 
+/* As many documents in each micro-batch, tokens differ: N = 4 x 1024 / 512 documents of 256 or 768 tokens, c = 1/2. One
+ * rank's step varies by c / sqrt(N) = 0.177 of what goes with tokens; of 8 ranks it takes 1 + 1.42 x 0.177 of it.
+ * Packed to a fixed sum, a twentieth. */
+static void a_fixed_number_of_documents_varies(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    const double deviation = 0.5 / sqrt(8), greatest = 1.42;
+    struct scenario_override at[] = {{"train.document_lengths", "256, 768"}, {"cluster.gpus", "1"},
+        {"run.steps", "120"}, {"run.fold", "off"}, {"train.document_packing", "tokens"}};
+    struct scenario_result fixed = simulate(OVERRIDES(at), &arena);
+    at[4].value = "documents";
+    struct scenario_result one = simulate(OVERRIDES(at), &arena);
+    at[1].value = "8";
+    struct scenario_result all = simulate(OVERRIDES(at), &arena);
+    double share = one.exec.step_time_sd_s / one.exec.step_time_s / deviation; /* goes with tokens */
+    assert_true(share > 0.7 && share < 1.1);
+    assert_near(one.exec.step_time_s / fixed.exec.step_time_s, 1, 4 * deviation / sqrt(120));
+    assert_near((all.exec.step_time_s / one.exec.step_time_s - 1) / (share * deviation * greatest), 1, 0.35);
+    assert_true(fixed.exec.step_time_sd_s / fixed.exec.step_time_s < deviation / 20);
+    arena_release(&arena);
+}
+
 /* Where none is drawn, as in a waterfall without stragglers, ranks are alike, and a step of halves and whole sequences
  * is the mean of both. */
 static void none_is_drawn_where_all_have_the_mean(void **state)
@@ -215,6 +238,7 @@ int main(void)
         cmocka_unit_test(the_seed_draws),
         cmocka_unit_test(ranks_of_one_sequence_draw_alike),
         cmocka_unit_test(data_parallel_ranks_wait_for_the_longest),
+        cmocka_unit_test(a_fixed_number_of_documents_varies),
         cmocka_unit_test(none_is_drawn_where_all_have_the_mean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -219,6 +219,26 @@ static void internevo_steps_on_the_largest_part(void **state)
     }
 }
 
+/* Megatron-LM's moments in BF16: the fused kernel reads and writes 2 bytes less of each, and as many less are kept. */
+static void moments_in_bf16_are_read_so(void **state)
+{
+    (void)state;
+    double before = 0;
+    for (int narrow = 0; narrow <= 2; narrow++) {
+        struct strategy_options options = options_of_job(MEGATRON);
+        struct compiled compiled;
+        options.megatron.exp_avg_dtype = narrow > 0 ? MOMENT_BF16 : MOMENT_FP32;
+        options.megatron.exp_avg_sq_dtype = narrow > 1 ? MOMENT_BF16 : MOMENT_FP32;
+        compile(&compiled, &options, &small_llama, RANKS);
+        struct row sum = sum_of(&compiled, "optimizer/fused_adamw");
+        assert_near(sum.reads, 4 * F - narrow * (F - H), 1e-9);
+        assert_near(sum.writes, 3 * F - narrow * (F - H), 1e-9);
+        before = narrow == 0 ? kept(&compiled, HBM_OPTIMIZER) : before;
+        assert_near(before - kept(&compiled, HBM_OPTIMIZER), narrow * (F - H), 1e-9);
+        drop(&compiled);
+    }
+}
+
 /* Gradients that backward makes buffers for, and those that are left when the optimizer begins: all as they are made
  * (H, under autocast F), the reduced shards of FSDP and ZeRO; Megatron's products add to main_grad, so that only the
  * embedding (64,000 parameters) and seven norms of 64 have buffers. InternEvo's are its tensors' own. */
@@ -335,6 +355,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_kernel_moves_its_bytes),
+        cmocka_unit_test(moments_in_bf16_are_read_so),
         cmocka_unit_test(internevo_steps_on_the_largest_part),
         cmocka_unit_test(gradients_live_as_long_as_they_are_read),
         cmocka_unit_test(hosts_wait_for_what_they_print),

@@ -87,6 +87,23 @@ static void optimizer_states(void **state)
     assert_near(states(BILLION, PRECISION_FP32, OPTIMIZER_ADAFACTOR, 3, 2).optimizer, 4 * 0.5 * GB, 1);
 }
 
+/* Megatron-LM's --exp-avg-dtype and --exp-avg-sq-dtype bf16: 2 bytes less a parameter each; other strategies have none.
+ */
+static void moments_in_bf16(void **state)
+{
+    (void)state;
+    struct strategy_options options = strategy_default_options();
+    options.kind = STRATEGY_MEGATRON;
+    options.train.precision = PRECISION_BF16_MIXED;
+    double both = states_of(BILLION, &options, 1, false).optimizer;
+    options.megatron.exp_avg_dtype = MOMENT_BF16;
+    assert_near(both - states_of(BILLION, &options, 1, false).optimizer, 2 * GB, 1);
+    options.megatron.exp_avg_sq_dtype = MOMENT_BF16;
+    assert_near(both - states_of(BILLION, &options, 1, false).optimizer, 4 * GB, 1);
+    options.kind = STRATEGY_DDP;
+    assert_near(states_of(BILLION, &options, 1, false).optimizer, both, 1);
+}
+
 /* Host memory takes what the GPU gives up: FSDP shards, gradients and moments (16 bytes), ZeRO-2 FP32 weights,
  * gradients and moments (16). */
 static void offloading_moves_bytes(void **state)
@@ -125,6 +142,7 @@ int main(void)
         cmocka_unit_test(zero_paper_figure_1),
         cmocka_unit_test(zero_limits),
         cmocka_unit_test(optimizer_states),
+        cmocka_unit_test(moments_in_bf16),
         cmocka_unit_test(offloading_moves_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,20 +26,39 @@ static void draw(const struct sim *sim, struct rank *rank, int32_t step)
         struct rng_stream stream = stream_of(sim, rank, step, m);
         int32_t sequences = m + 1 < packing->micro_batches ? packing->sequences : packing->last_sequences;
         rank->pairs[m] = 0;
-        for (int32_t s = 0; s < sequences; s++)
+        if (rank->tokens)
+            rank->pairs[m] = documents_draw_number(&packing->documents, &stream, sequences, &rank->tokens[m]);
+        for (int32_t s = 0; s < sequences && !rank->tokens; s++)
             rank->pairs[m] += documents_draw(&packing->documents, &stream) / sequences;
     }
     rank->pairs_step = step;
 }
 
-double documents_longer(const struct sim *sim, struct rank *rank, int32_t step, int32_t op)
+/* Kernels of the model, which go with the tokens of a micro-batch. Copies are FSDP's, mostly, of parameters. */
+static bool goes_with_tokens(enum kernel_kind kind, const struct plan_op *op)
 {
-    int32_t kernel = op_of(rank, op)->index;
-    double share = sim->costs.kernels[kernel].pairs_share;
-    if (!(share > 0))
-        return 1;
+    bool of_pass = op->phase == PHASE_FORWARD || op->phase == PHASE_BACKWARD || op->phase == PHASE_RECOMPUTE;
+    return of_pass && op->stream == STREAM_COMPUTE &&
+           (kind == KERNEL_GEMM || kind == KERNEL_ATTENTION || kind == KERNEL_SOFTMAX || kind == KERNEL_NORM ||
+               kind == KERNEL_ELEMENTWISE || kind == KERNEL_EMBEDDING || kind == KERNEL_LOSS);
+}
+
+void documents_draws(const struct sim *sim, struct rank *rank, int32_t step, int32_t op, struct kernel_draws *draws)
+{
+    const struct plan_op *at = op_of(rank, op);
+    const struct kernel_work *work = &sim->plan->kernels.at[at->index];
+    double share = sim->costs.kernels[at->index].pairs_share, tokens = 1;
+    bool by_tokens = rank->tokens && goes_with_tokens(work->kind, at);
+    if (!(share > 0) && !by_tokens)
+        return;
+    struct plan_cell cell = plan_cell_of(rank->tables->program, op);
+    if (!cell.pass)
+        return;
     if (rank->pairs_step != step)
         draw(sim, rank, step);
-    int32_t micro_batch = plan_cell_of(rank->tables->program, op).micro_batch;
-    return 1 + share * (rank->pairs[micro_batch] / sim->plan->kernels.at[kernel].pairs - 1);
+    if (by_tokens)
+        tokens = rank->tokens[cell.micro_batch];
+    if (share > 0) /* over what all of the kernel goes with */
+        draws->compute = 1 + share * (rank->pairs[cell.micro_batch] / work->pairs / tokens - 1);
+    draws->jitter *= tokens;
 }

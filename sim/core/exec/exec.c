@@ -171,6 +171,8 @@ static void setup_rank(struct sim *sim, int r, struct gpu_speeds speeds)
     rank->pairs_step = -1;
     if (!sim->fold.on && documents_vary(sim)) /* else all have the mean */
         rank->pairs = ARENA_ARRAY(sim->arena, double, rank->tables->program->packing.micro_batches);
+    if (rank->pairs && rank->tables->program->packing.documents.fixed_number > 0)
+        rank->tokens = ARENA_ARRAY(sim->arena, double, rank->tables->program->packing.micro_batches);
     rank->queues = sim->queues + (ptrdiff_t)r * sim->n_queues;
     for (int q = 0; q < sim->n_queues; q++) {
         const struct plan_fold *fold = rank->tables->fold;

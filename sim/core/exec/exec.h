@@ -37,9 +37,10 @@
  *
  * Packed sequences (struct plan_packing): of each sequence the documents are drawn (kernel/documents.h), from a stream
  * of the seed, the rank's place in data parallelism, the step and the micro-batch; ranks of tensor, context and
- * pipeline parallelism draw the same. Compute of attention kernels goes with the pairs within documents, everything
- * else and memory do not. Where documents vary every rank is simulated, by FOLD_SLOWEST too. FLOP of a plan are those
- * of the mean.
+ * pipeline parallelism draw the same. Compute of attention kernels goes with the pairs within documents, and where
+ * micro-batches have documents alike, not tokens, the model's kernels with the tokens; everything else does not:
+ * memory, which the longest micro-batch needs more of, and messages of activations (assumed: those of the mean). Where
+ * documents vary every rank is simulated, by FOLD_SLOWEST too. FLOP of a plan are those of the mean.
  *
  * Nodes of two kinds (struct hw): kernels, contention and HBM of a program are those of its GPU, and a communicator
  * with ranks on both kinds is that of hw_of_both(). One rank of each kind is simulated for all where each process group

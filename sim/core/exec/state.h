@@ -148,6 +148,7 @@ struct rank {
     bool slows_starts;       /* kernels that start take start_s longer: a collective is resident */
     ps_t held_since;         /* the collectives that are: since this instant these */
     double *pairs;      /* of each micro-batch of this step: those within its documents, of all. NULL: none varies */
+    double *tokens;     /* of each micro-batch: over the mean; NULL: all have as many */
     int32_t pairs_step; /* -1: none yet */
     struct ahead ahead;
     struct rng_stream host_noise, pauses;
@@ -444,13 +445,15 @@ void queue_prepare(const void *self, const struct event *event);
 void queue_arm(struct sim *sim, int rank, int queue, ps_t end);
 /* The running kernel of a queue has ended at `end`. */
 void queue_count(struct sim *sim, struct rank *rank, int queue, ps_t end);
-/* documents.c: how much longer than in the mean the op of a step computes, for the documents of its micro-batch. */
-double documents_longer(const struct sim *sim, struct rank *rank, int32_t step, int32_t op);
+/* documents.c: how much longer than in the mean the op of a step takes, for the documents of its micro-batch. */
+void documents_draws(const struct sim *sim, struct rank *rank, int32_t step, int32_t op, struct kernel_draws *draws);
 static inline struct kernel_draws queue_draw(const struct sim *sim, struct rank *rank, struct queue *queue, int32_t op)
 {
     double sigma = sim->options->noise.kernel_jitter;
-    return (struct kernel_draws){.jitter = sigma > 0 ? rng_lognormal_mean1(&queue->noise, sigma) : 1,
-        .compute = rank->pairs ? documents_longer(sim, rank, queue->step, op) : 1};
+    struct kernel_draws draws = {.jitter = sigma > 0 ? rng_lognormal_mean1(&queue->noise, sigma) : 1, .compute = 1};
+    if (rank->pairs)
+        documents_draws(sim, rank, queue->step, op, &draws);
+    return draws;
 }
 /* Whether a collective is resident when a kernel starts: it came before that instant, and stays beyond it. So the order
  * of events at one instant, which differs between a folded run and one of all ranks, changes nothing. */

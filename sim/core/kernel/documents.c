@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+const char *const document_packing_names[DOCUMENT_PACKING_COUNT + 1] = {
+    [DOCUMENTS_FIXED_TOKENS] = "tokens", [DOCUMENTS_FIXED_NUMBER] = "documents"};
+
 typedef VEC(struct document_length) length_list; /* up_to: the weight alone, until close_list() */
 
 /* Sums of weights, of which the last is 1; rounded, so that libm's last bit, which differs between machines, has no
@@ -43,6 +46,18 @@ static void add_lognormal(length_list *list, double mean, double sd, int64_t seq
         double z = (double)i / A_DEVIATION, tokens = mean * exp(deviation * z - variance / 2);
         add(list, llround(fmax(1, fmin(tokens, (double)seq_len))), exp(-z * z / 2));
     }
+}
+
+/* The mean length, or that of its square. */
+static double moment(const struct documents *documents, int power)
+{
+    double sum = 0, before = 0;
+    for (int i = 0; i < documents->n; i++) {
+        double tokens = (double)documents->lengths[i].tokens;
+        sum += (documents->lengths[i].up_to - before) * (power == 2 ? tokens * tokens : tokens);
+        before = documents->lengths[i].up_to;
+    }
+    return sum;
 }
 
 static const char *after_spaces(const char *text)
@@ -112,6 +127,8 @@ bool documents_read(struct documents *out, const struct document_options *option
     }
     if (known && list.n > 0)
         close_list(out, &list, arena);
+    if (out->n > 0 && options->packing == DOCUMENTS_FIXED_NUMBER)
+        out->fixed_number = moment(out, 1);
     vec_free(&list);
     return known;
 }
@@ -147,8 +164,25 @@ double documents_draw(const struct documents *documents, struct rng_stream *stre
     return share(documents, squares);
 }
 
+double documents_draw_number(
+    const struct documents *documents, struct rng_stream *stream, int32_t sequences, double *tokens)
+{
+    double mean = documents->fixed_number, whole = (double)sequences * (double)documents->seq_len;
+    int64_t number = llround(fmax(1, whole / mean));
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < number; i++) {
+        double length = (double)drawn_tokens(documents, stream);
+        sum += length;
+        squares += length * length;
+    }
+    *tokens = sum / ((double)number * mean);
+    return squares / ((double)number * mean * (double)documents->seq_len);
+}
+
 double documents_mean(const struct documents *documents)
 {
+    if (documents->fixed_number > 0)
+        return moment(documents, 2) / (documents->fixed_number * (double)documents->seq_len);
     double *expected = xcalloc((size_t)documents->seq_len + 1, sizeof *expected); /* of what is left: squares */
     for (int64_t left = 1; left <= documents->seq_len; left++) {
         double before = 0;

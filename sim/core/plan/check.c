@@ -189,6 +189,7 @@ static uint64_t digest_ops(uint64_t digest, const struct plan_program *program)
             digest = digest_word(digest, (uint64_t)(uint32_t)program->waits.at[w]);
     }
     const struct documents *documents = &program->packing.documents;
+    digest = documents->fixed_number > 0 ? digest_double(digest, documents->fixed_number) : digest;
     for (int i = 0; i < documents->n; i++)
         digest =
             digest_double(digest_word(digest, (uint64_t)documents->lengths[i].tokens), documents->lengths[i].up_to);

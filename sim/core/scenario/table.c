@@ -69,6 +69,11 @@ static const struct config_field train_fields[] = {
         .min = 0, .max = MAX_TOKENS},
     {TRAIN("document_lengths", FIELD_STRING, documents.lengths,
         "the same by a list: lengths, and weights other than 1, as in 512=3, 2048=1")},
+    {TRAIN("document_packing", FIELD_ENUM, documents.packing,
+         "what micro-batches of documents have alike: tokens, packed to a fixed sum, or the number of documents, so "
+         "that "
+         "tokens differ, and the slowest rank is waited for; memory is that of the mean"),
+        .names = document_packing_names},
     {TRAIN("grad_accum", FIELD_INT, grad_accum, "micro-batches to an optimizer step"),
         .alias = "gradient_accumulation_steps", .min = 1, .max = STRATEGY_MAX_MICRO_STEPS},
     {TRAIN("device_batch", FIELD_INT, device_batch,

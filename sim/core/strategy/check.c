@@ -262,6 +262,21 @@ static bool sees_less(const struct model *model, int64_t seq_len)
     return less;
 }
 
+/* TransformerEngine's FusedAdam alone keeps moments in other formats than it computes in. */
+static void check_moments(const struct job_check *job)
+{
+    const struct megatron_options *megatron = &job->options->megatron;
+    const struct train_options *train = &job->options->train;
+    bool adam = train->optimizer == OPTIMIZER_ADAM || train->optimizer == OPTIMIZER_ADAMW;
+    bool narrow = megatron->exp_avg_dtype != MOMENT_FP32 || megatron->exp_avg_sq_dtype != MOMENT_FP32;
+    if (job->options->kind != STRATEGY_MEGATRON || !narrow || (adam && train->optimizer_impl == OPTIMIZER_FUSED))
+        return;
+    const char *key = megatron->exp_avg_dtype != MOMENT_FP32 ? "megatron.exp_avg_dtype" : "megatron.exp_avg_sq_dtype";
+    diag_input(job->diag, job_at(job, key),
+        "moments in BF16 are those of TransformerEngine's FusedAdam; take train.optimizer: adam and "
+        "train.optimizer_impl: fused, as stack megatron-core has it");
+}
+
 static void check_documents_of(const struct job_check *job, struct source_pos place)
 {
     const struct model_shape *shape = &job->model->shape;
@@ -291,6 +306,10 @@ static void check_documents(const struct job_check *job)
     if (train->documents.sd > 0 && !(train->documents.mean > 0))
         diag_input(job->diag, job_at(job, "train.document_sd"),
             "a standard deviation of documents without their mean length; give train.document_mean");
+    if (train->documents.packing == DOCUMENTS_FIXED_NUMBER && !document_options_vary(&train->documents))
+        diag_input(job->diag, job_at(job, "train.document_packing"),
+            "documents that are alike in number need lengths that differ; give train.document_mean and document_sd, or "
+            "document_lengths");
     if (!packed)
         return;
     if (train->attention != ATTENTION_FLASH)
@@ -498,6 +517,7 @@ enum status strategy_check(const struct strategy_options *options, const struct 
     check_megatron_fsdp(&job);
     check_merged_passes(&job);
     check_muon(&job);
+    check_moments(&job);
     check_batch(&job);
     check_documents(&job);
     check_graphs(&job);

@@ -574,6 +574,9 @@ static const struct config_field megatron_fields[] = {
     {MEGATRON(outer_dp_sharding_strategy, FIELD_ENUM,
          "Megatron-FSDP: optim shards the optimizer's state over these copies, too"),
         .names = megatron_outer_names},
+    {MEGATRON(exp_avg_dtype, FIELD_ENUM, "Adam's first moments, as TransformerEngine's FusedAdam keeps them"),
+        .names = moment_dtype_names},
+    {MEGATRON(exp_avg_sq_dtype, FIELD_ENUM, "and its second ones"), .names = moment_dtype_names},
 };
 const struct config_table megatron_table = CONFIG_TABLE("'megatron'", megatron_fields);
 

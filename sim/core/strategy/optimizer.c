@@ -100,6 +100,17 @@ static int64_t adam_8bit_bytes(int64_t numel)
     return 2 * (numel < BNB_MIN_8BIT ? FLOAT_BYTES * numel : numel + FLOAT_BYTES * blocks);
 }
 
+const char *const moment_dtype_names[MOMENT_DTYPE_COUNT + 1] = {[MOMENT_FP32] = "fp32", [MOMENT_BF16] = "bf16"};
+
+int64_t optimizer_moment_bytes(const struct strategy_options *options, int64_t step_bytes)
+{
+    enum { HALF_BYTES = 2 };
+    const struct megatron_options *megatron = &options->megatron;
+    int64_t one = megatron->exp_avg_dtype == MOMENT_BF16 ? HALF_BYTES : FLOAT_BYTES,
+            other = megatron->exp_avg_sq_dtype == MOMENT_BF16 ? HALF_BYTES : FLOAT_BYTES;
+    return options->kind == STRATEGY_MEGATRON && step_bytes == FLOAT_BYTES ? (one + other) / 2 : step_bytes;
+}
+
 static int moments_of(int optimizer, struct optimizer_tensor tensor)
 {
     return tensor.matrices > 0 ? 1 : recipes[optimizer].moments;
@@ -118,10 +129,16 @@ int64_t optimizer_state_bytes(int optimizer, struct optimizer_tensor tensor, int
     return moments_of(optimizer, tensor) * numel * element_bytes;
 }
 
+static int64_t moments_bytes(const struct emit *emit, struct optimizer_tensor tensor)
+{
+    return optimizer_state_bytes(
+        emit->options->train.optimizer, tensor, optimizer_moment_bytes(emit->options, emit->step_bytes));
+}
+
 int64_t emit_state_bytes(const struct emit *emit, struct optimizer_tensor tensor)
 {
     int64_t copy = emit->step_bytes != emit->master_bytes ? optimizer_numel(tensor) * emit->step_bytes : 0;
-    return copy + optimizer_state_bytes(emit->options->train.optimizer, tensor, emit->step_bytes);
+    return copy + moments_bytes(emit, tensor);
 }
 
 void emit_first_state(struct emit *emit, const struct optimizer_tensor *tensors, int n)
@@ -195,7 +212,7 @@ static void emit_together(struct emit *emit, const struct recipe *recipe, const 
     int64_t numel = 0, state_bytes = 0;
     for (int i = 0; i < n; i++) {
         numel += optimizer_numel(tensors[i]);
-        state_bytes += optimizer_state_bytes(emit->options->train.optimizer, tensors[i], emit->step_bytes);
+        state_bytes += moments_bytes(emit, tensors[i]);
     }
     int launches = optimizer_launches(tensors, n);
     bool fused = recipe->fused && emit->options->train.optimizer_impl == OPTIMIZER_FUSED;
@@ -216,7 +233,7 @@ static void emit_together(struct emit *emit, const struct recipe *recipe, const 
 static void emit_one_by_one(struct emit *emit, const struct recipe *recipe, struct optimizer_tensor tensor)
 {
     int64_t numel = optimizer_numel(tensor);
-    double state = (double)optimizer_state_bytes(emit->options->train.optimizer, tensor, emit->step_bytes);
+    double state = (double)moments_bytes(emit, tensor);
     int temporary = plan_alloc(&emit->builder, STREAM_COMPUTE, "optimizer/temporaries",
         recipe->loop_temporaries * numel * emit->step_bytes, HBM_OPTIMIZER);
     for (int i = 0; i < MAX_PASSES && recipe->passes[i].name; i++)
@@ -317,7 +334,7 @@ static double step_bytes(const struct emit *emit, struct optimizer_tensor tensor
 {
     const struct recipe *recipe = recipe_of(emit);
     double numel = (double)optimizer_numel(tensor), moved = 0;
-    double state = (double)optimizer_state_bytes(emit->options->train.optimizer, tensor, emit->step_bytes);
+    double state = (double)moments_bytes(emit, tensor);
     if (in_one)
         return 3 * numel * (double)emit->step_bytes + 2 * state;
     for (int i = 0; i < MAX_PASSES && recipe->passes[i].name; i++)

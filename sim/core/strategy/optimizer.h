@@ -62,6 +62,12 @@ static inline int64_t optimizer_numel(struct optimizer_tensor tensor)
  * too). */
 int64_t optimizer_state_bytes(int optimizer, struct optimizer_tensor tensor, int64_t element_bytes);
 
+struct strategy_options;
+
+/* Of an element of a moment, both in the mean, where a step takes step_bytes: fewer where Megatron-LM's options keep
+ * one or both in BF16, which the fused kernel reads and writes so (its values in between are FP32). */
+int64_t optimizer_moment_bytes(const struct strategy_options *options, int64_t step_bytes);
+
 /* Launches of one multi-tensor kernel (foreach, fused) over all tensors: a launch ends when it is full of tensors, or
  * of blocks; a large tensor goes on in the next one. */
 int optimizer_launches(const struct optimizer_tensor *tensors, int n);

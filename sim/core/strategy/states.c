@@ -49,8 +49,9 @@ struct states states_of(int64_t params, const struct strategy_options *options, 
     /* shards are cut from flattened tensors: no rows and columns are left to factor */
     struct optimizer_tensor flat = optimizer_vector(stepped);
     flat.matrices = options->train.optimizer == OPTIMIZER_MUON;
-    states.optimizer += stepped < params ? (double)optimizer_state_bytes(options->train.optimizer, flat, element.step)
-                                         : states_optimizer(params, NULL, options->train.optimizer, element.step);
+    int64_t moment = optimizer_moment_bytes(options, element.step);
+    states.optimizer += stepped < params ? (double)optimizer_state_bytes(options->train.optimizer, flat, moment)
+                                         : states_optimizer(params, NULL, options->train.optimizer, moment);
     move_to_host(&states, options, (double)(element.step * stepped));
     return states;
 }

@@ -215,7 +215,10 @@ struct megatron_options {
     int64_t suggested_communication_unit_size;   /* elements; 0: two units, and 10^9 at least */
     int64_t num_distributed_optimizer_instances; /* copies of what is sharded; 0: one */
     int outer_dp_sharding_strategy;              /* enum megatron_sharding, up to SHARD_OPTIM: over these copies */
+    int exp_avg_dtype, exp_avg_sq_dtype; /* enum moment_dtype: of Adam's moments, by --use-precision-aware-optimizer */
 };
+enum moment_dtype { MOMENT_FP32, MOMENT_BF16, MOMENT_DTYPE_COUNT };
+extern const char *const moment_dtype_names[MOMENT_DTYPE_COUNT + 1]; /* "fp32", "bf16" */
 /* Each shards what those before it do, too. */
 enum megatron_sharding { SHARD_NOTHING, SHARD_OPTIM, SHARD_OPTIM_GRADS, SHARD_OPTIM_GRADS_PARAMS };
 extern const char *const megatron_outer_names[];    /* "no_shard", "optim" */

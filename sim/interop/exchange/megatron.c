@@ -81,7 +81,9 @@ const struct rule megatron_rules[] = {
     {"--muon-tp-mode", RULE_HELD, NULL, "blockwise"},
     {"--muon-num-ns-steps", RULE_HELD, NULL, "5"},
     {"--main-grads-dtype", RULE_FACT, NULL, "fp32 bf16"},
-    {"--main-params-dtype --exp-avg-dtype --exp-avg-sq-dtype", RULE_HELD, NULL, "fp32"},
+    {"--main-params-dtype", RULE_HELD, NULL, "fp32"},
+    {"--exp-avg-dtype", RULE_WORDS, MEG "exp_avg_dtype", "fp32=fp32 bf16=bf16"},
+    {"--exp-avg-sq-dtype", RULE_WORDS, MEG "exp_avg_sq_dtype", "fp32=fp32 bf16=bf16"},
     {"--use-precision-aware-optimizer", RULE_SLIGHT, NULL,
         "master weights are simulated in 4 bytes; of BF16 weights it keeps 2 beside them (store_param_remainders), so "
         "that 2 bytes a parameter less are needed, over the ranks that share the optimizer"},
