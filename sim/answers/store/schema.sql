@@ -1,5 +1,5 @@
 -- A flopcast database: all its tables and views. Times in seconds, sizes in bytes, rates per second, fractions as fractions.
--- NULL: not applicable (an OOM point has no step time) or not given. @point, @program, @outcome: the columns of sim/store/record.c.
+-- NULL: not applicable (an OOM point has no step time) or not given. @point, @program, @outcome: the columns of sim/answers/store/record.c.
 
 -- One row for each scenario file that was run. Nothing is ever deleted; the views show the newest run of each scenario.
 CREATE TABLE run (
@@ -31,7 +31,7 @@ CREATE TABLE shard (
   PRIMARY KEY (run_id, shards, shard)
 ) STRICT, WITHOUT ROWID;
 
--- One row for each simulated point, stored when it is finished (sim/store/run.h).
+-- One row for each simulated point, stored when it is finished (sim/answers/store/run.h).
 CREATE TABLE point (
   id INTEGER PRIMARY KEY,
   run_id INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,
@@ -39,7 +39,7 @@ CREATE TABLE point (
   config TEXT NOT NULL CHECK (json_valid(config)), -- every option with the place where it was set
   hardware_id INTEGER NOT NULL REFERENCES document,
   model_id INTEGER NOT NULL REFERENCES document,
-  identity TEXT,                     -- what the result depends on (sim/scenario/identity.h), 32 hexadecimal digits
+  identity TEXT,                     -- what the result depends on (sim/core/scenario/identity.h), 32 hexadecimal digits
   simulated_id INTEGER,              -- the point that these results were taken from; NULL: simulated for this run
   @point
   UNIQUE (run_id, position)
@@ -107,7 +107,7 @@ CREATE TABLE span (
   PRIMARY KEY (point_id, span)
 ) STRICT, WITHOUT ROWID;
 
--- Samples (`flopcast run --samples`, sim/scenario/sample.h), each as it is finished; bands are made of them.
+-- Samples (`flopcast run --samples`, sim/core/scenario/sample.h), each as it is finished; bands are made of them.
 CREATE TABLE sample (
   identity TEXT NOT NULL,    -- of the point
   draw TEXT NOT NULL,        -- what the draws depend on beside it
@@ -129,7 +129,7 @@ CREATE TABLE band (
 ) STRICT;
 
 -- What the newest `flopcast run --measured` (or a scenario's list `measured`) makes of a point: the speed as shifted by what was measured of the
--- job, and its interval (sim/scenario/sure.h, sure_given()). A point of a run without any has no row; the point itself is as simulated.
+-- job, and its interval (sim/core/scenario/sure.h, sure_given()). A point of a run without any has no row; the point itself is as simulated.
 CREATE TABLE given (
   point_id INTEGER PRIMARY KEY REFERENCES point ON DELETE CASCADE,
   measured REAL,             -- of this very point, over what is simulated; NULL: another one was measured
@@ -278,7 +278,7 @@ CREATE TABLE validation_row (
   measured_peak_bytes REAL, predicted_peak_bytes REAL, -- that can be compared: reserved where published, else allocated
   error REAL,                 -- predicted / measured - 1 of the speed
   measured_ratio REAL, predicted_ratio REAL, -- of the speed, to the curve's smallest cluster
-  predicted_low REAL, predicted_high REAL, -- 90 % interval of tokens/s per GPU, by runs of other makers (sim/validate/sure_fit.h)
+  predicted_low REAL, predicted_high REAL, -- 90 % interval of tokens/s per GPU, by runs of other makers (sim/lab/validate/sure_fit.h)
   table_file TEXT,            -- of a validation of several tables
   framework TEXT,             -- the stack profile's name, or ''
   layout TEXT,                -- axes with more than one rank: 'TP+PP+DP'
@@ -310,7 +310,7 @@ CREATE TABLE explanation (
 CREATE TABLE explanation_part (
   explanation_id INTEGER NOT NULL REFERENCES explanation ON DELETE CASCADE,
   position INTEGER NOT NULL,
-  cause TEXT NOT NULL,            -- as in sim/study/explain.h; 'rest' is the last
+  cause TEXT NOT NULL,            -- as in sim/flopcast/study/explain.h; 'rest' is the last
   lost_tflops_per_gpu REAL NOT NULL,
   PRIMARY KEY (explanation_id, position)
 ) STRICT, WITHOUT ROWID;

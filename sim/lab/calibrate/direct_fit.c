@@ -196,7 +196,7 @@ static struct fit problem_of(struct direct_fit *fit)
     return (struct fit){.self = fit,
         .predict = predict,
         .scale = gemm_row_scale,
-        .source = "sim/calibrate/direct_fit.h on results/measured/direct.csv"};
+        .source = "sim/lab/calibrate/direct_fit.h on results/measured/direct.csv"};
 }
 
 static enum status solve(struct fit *problem, struct diag *diag)

@@ -221,7 +221,7 @@ enum status gemm_fit_solve(struct hw_gpu *out, const struct hw_gpu *gpu, const s
     const struct fit none = {.self = out,
         .predict = predict,
         .scale = gemm_row_scale,
-        .source = "sim/calibrate/gemm_fit.h on results/measured/gemm.csv"};
+        .source = "sim/lab/calibrate/gemm_fit.h on results/measured/gemm.csv"};
     struct fit fit = none, gap = none;
     add_numbers(&fit, out, which);
     take_rows(&fit, which, rows, GEMM_FITTED);

@@ -199,7 +199,7 @@ static struct fit *begin(struct kernels_fit *fit, enum kernels_group group, enum
     *problem = (struct fit){.self = fit,
         .predict = predict,
         .scale = gemm_row_scale,
-        .source = "sim/calibrate/kernels_fit.h on results/measured/kernels.csv"};
+        .source = "sim/lab/calibrate/kernels_fit.h on results/measured/kernels.csv"};
     for (int i = 0; i < fit->rows.list.n; i++) {
         const struct kernels_row *row = &fit->rows.list.at[i];
         if (row->use == KERNELS_FITTED && kernels_operators[row->operator].class == class)

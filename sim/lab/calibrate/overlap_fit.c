@@ -181,7 +181,7 @@ static bool solve(struct overlap_fit *fit, const char *left_out)
     const struct fit none = {.self = fit,
         .scale = CAUCHY,
         .starts_near = true,
-        .source = "sim/calibrate/overlap_fit.h on results/measured/overlap_groups.csv and overlap_published.csv"};
+        .source = "sim/lab/calibrate/overlap_fit.h on results/measured/overlap_groups.csv and overlap_published.csv"};
     struct fit groups = none, published = none;
     groups.predict = predict_group;
     published.predict = predict_published;

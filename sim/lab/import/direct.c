@@ -98,7 +98,7 @@ static const char head[] =
     "import direct` of tables that\n"
     "# ai-dynamo/aiconfigurator@095f58a (Apache-2.0; products, forward attention, expert layers, casts) and "
     "NVIDIA/cudnn-frontend@3929da2 (MIT; cudnn)\n"
-    "# publish; kind: measured. Rule (sim/import/direct.h): of each GPU and program the shapes whose digest / 2^32 is "
+    "# publish; kind: measured. Rule (sim/lab/import/direct.h): of each GPU and program the shapes whose digest / 2^32 is "
     "a "
     "multiple of 12 (products; forward\n"
     "# attention of Blackwell), 6 (other forward attention), 3 (casts, experts) or 1; products with all sides from 128 "

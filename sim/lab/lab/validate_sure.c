@@ -74,7 +74,7 @@ void validate_sure_page(FILE *out, const struct validate_table *rows, const stru
     if (left->makers > 1) {
         fprintf(out,
             "\n### How sure\n\nIntervals of 90 %% of %d speeds of %d makers, each maker's by the runs of the others "
-            "(`sim/validate/sure_fit.h`). *score*: the width and\n20 times what a measurement lies outside, of the "
+            "(`sim/lab/validate/sure_fit.h`). *score*: the width and\n20 times what a measurement lies outside, of the "
             "prediction (Winkler's); less is better.\n\n| interval | inside: rows, %% | makers, %% | width, %%: median "
             "| score: rows | makers |\n|---|--:|--:|--:|--:|--:|\n",
             left->rows, left->makers);

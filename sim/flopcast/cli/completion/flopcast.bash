@@ -1,4 +1,4 @@
-# Completion of flopcast in bash: the program itself says what a word may become (sim/cli/describe.h).
+# Completion of flopcast in bash: the program itself says what a word may become (sim/answers/options/describe.h).
 _flopcast() {
     local line=${COMP_LINE:0:COMP_POINT} word before
     local -a words
