@@ -21,13 +21,13 @@ module="$PWD/moved to/lib/python3/dist-packages"
 python() { env ${sanitizer:+LD_PRELOAD="$sanitizer" ASAN_OPTIONS=detect_leaks=0} PYTHONPATH="${path:-$module}" python3 -B "$@"; }
 
 # T5's first point, as the installed program has it: every column ('curve' is a digest of paths, too).
-expect 0 "$PWD/moved to/bin/flopcast" run t5_scaling --format json --set cluster.gpus=8 --set train.micro_batch=8 --set train.precision=bf16_mixed --set cluster.nccl_protocols=all
+expect 0 "$PWD/moved to/bin/flopcast" run t5_scaling --format json --set cluster.gpus=8 --set train.micro_batch=8 --set train.precision=bf16_mixed --set cluster.nccl_protocols=all --set "cluster.nccl_ring_post_latency=46.33 us"
 mv out run.json
 cat >point.py <<'PYTHON'
 import json
 import flopcast
 
-with flopcast.Scenario("t5_scaling", {"cluster.gpus": 8, "train.micro_batch": 8, "train.precision": "bf16_mixed", "cluster.nccl_protocols": "all"}) as scenario:
+with flopcast.Scenario("t5_scaling", {"cluster.gpus": 8, "train.micro_batch": 8, "train.precision": "bf16_mixed", "cluster.nccl_protocols": "all", "cluster.nccl_ring_post_latency": "46.33 us"}) as scenario:
     row = scenario.run()
     assert len(scenario) == 1 and "all_gather" in scenario.plan()
     try:

@@ -131,7 +131,8 @@ static void ddp(void **state)
 static void fsdp(void **state)
 {
     static const struct scenario_override overrides[] = {STEADY, {"cluster.gpus", "16"}, {"train.micro_batch", "8"},
-        {"train.precision", "bf16_mixed"}, {"cluster.nccl_protocols", "all"}};
+        {"train.precision", "bf16_mixed"}, {"cluster.nccl_protocols", "all"},
+        {"cluster.nccl_ring_post_latency", "46.33 us"}};
     (void)state;
     check_quiet(SCENARIOS "t5_scaling.yaml", OVERRIDES(overrides), true);
 }
@@ -150,7 +151,8 @@ static void host_bound(void **state)
 {
     static const struct scenario_override overrides[] = {STEADY, {"cluster.gpus", "8"}, {"train.micro_batch", "1"},
         {"train.seq_len", "16"}, {"model", SCENARIOS "models/t5-611m.yaml"}, {"train.precision", "bf16_mixed"},
-        {"cluster.nccl_protocols", "all"}, {"host.kernel_issue", "20 us"}, {"host.backward_issue", "20 us"}};
+        {"cluster.nccl_protocols", "all"}, {"cluster.nccl_ring_post_latency", "46.33 us"},
+        {"host.kernel_issue", "20 us"}, {"host.backward_issue", "20 us"}};
     (void)state;
     struct trace_check check = round_trip(SCENARIOS "t5_scaling.yaml", OVERRIDES(overrides));
     assert_same_step(&check);
@@ -162,7 +164,8 @@ static void host_bound(void **state)
 static void noisy(void **state)
 {
     static const struct scenario_override overrides[] = {{"cluster.gpus", "16"}, {"train.micro_batch", "8"},
-        {"train.precision", "bf16_mixed"}, {"cluster.nccl_protocols", "all"}, {"noise.gpu_speed_spread", "3 %"},
+        {"train.precision", "bf16_mixed"}, {"cluster.nccl_protocols", "all"},
+        {"cluster.nccl_ring_post_latency", "46.33 us"}, {"noise.gpu_speed_spread", "3 %"},
         {"noise.kernel_jitter", "3 %"}};
     (void)state;
     struct trace_check check = round_trip(SCENARIOS "t5_scaling.yaml", OVERRIDES(overrides));

@@ -91,7 +91,7 @@ target_include_directories(page_argp SYSTEM PRIVATE ${generated}/getopt ${gnulib
 target_compile_definitions(page_argp PRIVATE _GNU_SOURCE HAVE_CONFIG_H __GETOPT_PREFIX=page_)
 
 # Left out: what needs a database, other tools' logs and traces. Modules that are compiled see the headers alone.
-set(page_left_out import calibrate report exchange library)
+set(page_left_out report library)
 foreach(header sqlite3.h zlib.h zconf.h)
   file(COPY /usr/include/${header} DESTINATION ${generated}/left_out)
 endforeach()

@@ -1,6 +1,8 @@
 # build/page/flopcast.html (sim/flopcast/page/build): the modules that answer `run`, `memory`, `capacity` and `tune`, by emscripten, and their
 # files in one page. What is not linked in is not in it: sim/flopcast/page/left_out.js lists what then lacks.
-target_link_libraries(fc_cli PRIVATE page_argp)
+foreach(module options cli)
+  target_link_libraries(fc_${module} PRIVATE page_argp)
+endforeach()
 set(here ${PROJECT_SOURCE_DIR}/sim/flopcast/page)
 add_executable(flopcast_page sim/flopcast/page/main.c)
 target_link_libraries(flopcast_page PRIVATE fc_cli page_argp)
