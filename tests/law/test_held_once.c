@@ -87,12 +87,15 @@ static void assert_same_queues(const struct pair *pair)
         assert_int_equal(ops->n, plan_fold_queue_ops(pair->fold, q));
         struct plan_cursor cursor = {0};
         for (int k = 0; k < ops->n; k++) {
-            cursor = k == 0 ? plan_cursor_first(pair->fold, q) : plan_cursor_next(cursor, q);
-            assert_int_equal(ops->at[k], plan_cursor_number(cursor));
+            if (k == 0)
+                cursor = plan_cursor_first(pair->fold, q);
+            else
+                plan_cursor_next(&cursor, q);
+            assert_int_equal(ops->at[k], plan_cursor_number(&cursor));
             bool awaited = false;
             for (int w = 0; w < pair->program->waits.n && ops->n < 64; w++)
                 awaited |= (pair->program->waits.at[w] & ~PLAN_PREVIOUS_STEP) == ops->at[k];
-            assert_true(ops->n >= 64 || awaited == plan_cursor_awaited(cursor));
+            assert_true(ops->n >= 64 || awaited == plan_cursor_awaited(&cursor));
         }
     }
 }

@@ -17,12 +17,12 @@ static void find_kernels(struct sim *sim, int rank_index)
         return;
     struct plan_cursor cursor = queue->cursor;
     ps_t now = queue->end;
-    while (ahead->n < AHEAD && ahead->n < left && now <= PS_HORIZON && !plan_cursor_awaited(cursor)) {
-        cursor = plan_cursor_next(cursor, STREAM_COMPUTE);
-        const struct plan_op *op = plan_cursor_op(cursor);
-        int32_t number = plan_cursor_number(cursor);
-        if (host_issue_time(rank, queue->step, cursor) > now ||
-            unsatisfied_wait(rank, number, op, queue->step) != PLAN_NO_OP)
+    while (ahead->n < AHEAD && ahead->n < left && now <= PS_HORIZON && !plan_cursor_awaited(&cursor)) {
+        plan_cursor_next(&cursor, STREAM_COMPUTE);
+        const struct plan_op *op = plan_cursor_op(&cursor);
+        int32_t number = plan_cursor_number(&cursor);
+        if (host_issue_time(rank, queue->step, number, plan_cursor_host_s(&cursor)) > now ||
+            unsatisfied_wait(rank, &cursor, queue->step) != PLAN_NO_OP)
             return;
         struct ahead_kernel *kernel = &ahead->kernels[ahead->n++];
         kernel->undrawn = queue->noise.counter;

@@ -181,7 +181,7 @@ static void setup_rank(struct sim *sim, int r, struct gpu_speeds speeds)
         if (rank->queues[q].n_ops == 0)
             continue;
         rank->queues[q].cursor = plan_cursor_first(fold, q);
-        rank->queues[q].op = plan_cursor_number(rank->queues[q].cursor);
+        rank->queues[q].op = plan_cursor_number(&rank->queues[q].cursor);
         rank->waiting |= queue_bit(q);
     }
     rank->host_noise = rng_stream((uint64_t)sim->options->seed, ENTITY_HOST, (uint64_t)rank->number);

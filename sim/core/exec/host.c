@@ -2,30 +2,18 @@
  * follow from its start and the prefix sums of host costs, so no event and no memory per op is needed. */
 #include "exec/state.h"
 
-/* s: host time of the step up to the end of the op. */
 static ps_t issued_at(const struct rank *rank, double s)
 {
     return rank->host_base + ps_from_s((s - rank->host_first_s) * rank->host_factor);
 }
 
-/* 0: in an earlier step or segment, which lies in the past; -1: in this one. */
-static ps_t issued(const struct rank *rank, int32_t step, int32_t op)
+ps_t host_issue_time(const struct rank *rank, int32_t step, int32_t op, double s)
 {
     if (step != rank->host_step)
         return step < rank->host_step ? 0 : PS_NEVER;
-    return op < rank->host_first ? 0 : op >= rank->host_end ? PS_NEVER : -1;
-}
-
-ps_t host_issue_time(const struct rank *rank, int32_t step, struct plan_cursor op)
-{
-    ps_t at = issued(rank, step, plan_cursor_number(op));
-    return at == -1 ? issued_at(rank, plan_cursor_host_s(op)) : at;
-}
-
-ps_t host_issue_time_of(const struct rank *rank, int32_t step, int32_t op)
-{
-    ps_t at = issued(rank, step, op);
-    return at == -1 ? issued_at(rank, plan_fold_host_s(rank->tables->fold, op + 1)) : at;
+    if (op < rank->host_first)
+        return 0; /* in an earlier segment, which lies in the past */
+    return op < rank->host_end ? issued_at(rank, s) : PS_NEVER;
 }
 
 /* Launches that the GPU has not finished when the host is before an op of its step. */
@@ -33,6 +21,19 @@ static int64_t outstanding(const struct rank *rank, int32_t op)
 {
     return (int64_t)rank->host_step * rank->tables->n_launches + plan_fold_launches(rank->tables->fold, op) -
            rank->done;
+}
+
+/* The same of the op that ends the burst. */
+static int64_t outstanding_at_end(const struct rank *rank)
+{
+    return rank->host_launched - rank->done;
+}
+
+static void host_ends_at(struct rank *rank, int32_t op)
+{
+    rank->host_end = op;
+    rank->host_launched =
+        (int64_t)rank->host_step * rank->tables->n_launches + plan_fold_launches(rank->tables->fold, op);
 }
 
 /* The first op before `end` before which the launch queue would be full if the GPU did nothing from now on; end when
@@ -70,7 +71,7 @@ static void reach(struct sim *sim, int rank_index, int32_t from)
 {
     struct rank *rank = &sim->ranks[rank_index];
     int32_t full = queue_full_at(rank, next_stop(sim, rank, from));
-    rank->host_end = full > from ? full : from;
+    host_ends_at(rank, full > from ? full : from);
     ps_t end = issued_at(rank, plan_fold_host_s(rank->tables->fold, rank->host_end));
     engine_at(&sim->machine->engine, end, sim->events.host, (uint32_t)rank_index, 0);
     queue_try_all(sim, rank_index);
@@ -152,7 +153,7 @@ static void retry_when_drained(struct sim *sim, int rank_index)
     struct rank *rank = &sim->ranks[rank_index];
     int32_t at = rank->host_end;
     ps_t calls;
-    if (outstanding(rank, at) > 0)
+    if (outstanding_at_end(rank) > 0)
         return;
     ledger_op(sim, rank_index, at, true, &calls);
     leave_allocator(sim, rank_index, at, rank->drain_since, calls);
@@ -176,7 +177,7 @@ static void call_allocator(struct sim *sim, int rank_index)
             leave_allocator(sim, rank_index, rank->host_end, sim->machine->engine.now, calls);
             return;
         }
-        rank->host_end++;
+        host_ends_at(rank, rank->host_end + 1);
     }
     rank->host_state = HOST_DRAINING;
     rank->drain_since = sim->machine->engine.now;
@@ -185,7 +186,7 @@ static void call_allocator(struct sim *sim, int rank_index)
 
 int64_t host_wants(const struct rank *rank)
 {
-    return rank->host_state == HOST_QUEUE_FULL ? outstanding(rank, rank->host_end) - LAUNCH_QUEUE / 2 : 0;
+    return rank->host_state == HOST_QUEUE_FULL ? outstanding_at_end(rank) - LAUNCH_QUEUE / 2 : 0;
 }
 
 void host_check(struct sim *sim, int rank_index)
@@ -193,7 +194,7 @@ void host_check(struct sim *sim, int rank_index)
     struct rank *rank = &sim->ranks[rank_index];
     if (rank->host_state == HOST_DRAINING)
         retry_when_drained(sim, rank_index);
-    if (rank->host_state == HOST_QUEUE_FULL && outstanding(rank, rank->host_end) <= LAUNCH_QUEUE / 2) {
+    if (rank->host_state == HOST_QUEUE_FULL && outstanding_at_end(rank) <= LAUNCH_QUEUE / 2) {
         trace_host_segment(sim, rank_index, HOST_FULL_QUEUE, sim->machine->engine.now);
         begin_segment(sim, rank_index, rank->host_end, rank->host_end);
     }
@@ -228,7 +229,7 @@ void host_on_event(void *self, const struct event *event)
         host_check(sim, rank_index);
     } else if (plan_op_is_memory(op) && next_stop(sim, rank, at) == at) {
         call_allocator(sim, rank_index);
-    } else if (outstanding(rank, at) >= LAUNCH_QUEUE) {
+    } else if (outstanding_at_end(rank) >= LAUNCH_QUEUE) {
         rank->host_state = HOST_QUEUE_FULL;
     } else {
         reach(sim, rank_index, at); /* the GPU has caught up in the meantime */

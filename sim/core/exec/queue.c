@@ -68,7 +68,7 @@ static ps_t issue_of_next(const struct rank *rank, struct queue *queue)
 {
     if (queue->issue_known)
         return queue->issue;
-    ps_t issue = host_issue_time(rank, queue->step, queue->cursor);
+    ps_t issue = host_issue_time(rank, queue->step, queue->op, plan_cursor_host_s(&queue->cursor));
     if (issue != PS_NEVER) {
         queue->issue = issue;
         queue->issue_base = rank->host_base;
@@ -81,9 +81,9 @@ static ps_t issue_of_next(const struct rank *rank, struct queue *queue)
 /* A queue waits for an op of another one: it is not tried again before that op has ended. */
 static void block(struct rank *rank, int queue_index, plan_wait wait, int32_t step)
 {
-    struct queue *on = &rank->queues[op_of(rank, wait & ~PLAN_PREVIOUS_STEP)->stream];
-    int64_t wants = wait_wants(rank, wait, step);
-    on->blocks_until = on->blocks && on->blocks_until < wants ? on->blocks_until : wants;
+    struct wanted wanted = wait_wants(rank, wait, step);
+    struct queue *on = wanted.queue;
+    on->blocks_until = on->blocks && on->blocks_until < wanted.done ? on->blocks_until : wanted.done;
     on->blocks |= queue_bit(queue_index);
     rank->blocked |= queue_bit(queue_index);
 }
@@ -123,7 +123,7 @@ static void try_start(struct sim *sim, int rank_index, int queue_index)
         queue->wake_pending = true;
         return;
     }
-    plan_wait wait = unsatisfied_wait(rank, op_index, op, queue->step);
+    plan_wait wait = unsatisfied_wait(rank, &queue->cursor, queue->step);
     if (wait != PLAN_NO_OP) {
         block(rank, queue_index, wait, queue->step);
         return;
@@ -201,7 +201,7 @@ void queue_finish(struct sim *sim, int rank_index, int queue_index)
     queue->issue_known = false;
     queue->last_op = queue->op;
     queue->last_began = queue->started;
-    bool awaited = plan_cursor_awaited(queue->cursor);
+    bool awaited = plan_cursor_awaited(&queue->cursor);
     if (queue_go_on(rank, queue_index) && queue_index == STREAM_COMPUTE)
         end_step(sim, queue->step - 1);
     host_check(sim, rank_index);

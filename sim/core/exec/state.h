@@ -128,6 +128,7 @@ struct rank {
     int32_t host_first;        /* its first op */
     double host_first_s;       /* host time of the ops before that */
     int32_t host_end;          /* the op that ends it (not issued in it), or the number of ops */
+    int64_t host_launched;     /* device ops before that, of all steps */
     int32_t host_step;
     int64_t unissued_from; /* counted in ops of all steps, as host_reached() is */
     int32_t next_stop;     /* of the reference run */
@@ -325,7 +326,7 @@ static inline plan_wait wait_of(const struct rank *rank, int32_t op, int w)
 /* The op that a queue is at, or comes to next. */
 static inline const struct plan_op *queue_op(const struct queue *queue)
 {
-    return plan_cursor_op(queue->cursor);
+    return plan_cursor_op(&queue->cursor);
 }
 
 static inline const struct hw *program_hw(const struct sim *sim, int program)
@@ -373,8 +374,11 @@ static inline bool queue_go_on(struct rank *rank, int queue_index)
     const struct plan_fold *fold = rank->tables->fold;
     struct queue *queue = &rank->queues[queue_index];
     bool ends = ++queue->position == queue->n_ops;
-    queue->cursor = ends ? plan_cursor_first(fold, queue_index) : plan_cursor_next(queue->cursor, queue_index);
-    queue->op = plan_cursor_number(queue->cursor);
+    if (!ends)
+        plan_cursor_next(&queue->cursor, queue_index);
+    else
+        queue->cursor = plan_cursor_first(fold, queue_index);
+    queue->op = plan_cursor_number(&queue->cursor);
     if (ends) {
         queue->position = 0;
         queue->step++;
@@ -382,27 +386,30 @@ static inline bool queue_go_on(struct rank *rank, int queue_index)
     return ends;
 }
 
-/* How many ops of its queue must be done until a wait is satisfied. */
-static inline int64_t wait_wants(const struct rank *rank, plan_wait wait, int32_t step)
+/* How many ops of its queue must be done until a wait is satisfied, and which queue. */
+struct wanted {
+    struct queue *queue;
+    int64_t done;
+};
+static inline struct wanted wait_wants(const struct rank *rank, plan_wait wait, int32_t step)
 {
-    if (wait & PLAN_PREVIOUS_STEP)
-        step--;
-    int32_t number = wait & ~PLAN_PREVIOUS_STEP;
+    int32_t number = wait & ~PLAN_PREVIOUS_STEP, from = wait & PLAN_PREVIOUS_STEP ? step - 1 : step;
     const struct plan_stretch *stretch = plan_fold_stretch(rank->tables->fold, number);
     const struct plan_op *op = &stretch->ops[number - stretch->first_op];
-    return (int64_t)step * rank->queues[op->stream].n_ops + stretch->positions[op->stream] + op->position + 1;
+    struct queue *queue = &rank->queues[op->stream];
+    return (struct wanted){queue, (int64_t)from * queue->n_ops + stretch->positions[op->stream] + op->position + 1};
 }
 static inline bool wait_satisfied(const struct rank *rank, plan_wait wait, int32_t step)
 {
-    const struct plan_op *op = op_of(rank, wait & ~PLAN_PREVIOUS_STEP);
-    return rank->queues[op->stream].done >= wait_wants(rank, wait, step);
+    struct wanted wanted = wait_wants(rank, wait, step);
+    return wanted.queue->done >= wanted.done;
 }
-/* The first of an op's waits that is not satisfied; PLAN_NO_OP: all are. */
-static inline plan_wait unsatisfied_wait(
-    const struct rank *rank, int32_t number, const struct plan_op *op, int32_t step)
+/* The first of the waits of a queue's op that is not satisfied; PLAN_NO_OP: all are. */
+static inline plan_wait unsatisfied_wait(const struct rank *rank, const struct plan_cursor *at, int32_t step)
 {
+    const struct plan_op *op = plan_cursor_op(at);
     for (int w = 0; w < op->n_waits; w++) {
-        plan_wait wait = wait_of(rank, number, w);
+        plan_wait wait = plan_stretch_wait(rank->tables->fold, at->stretch, op, w);
         if (!wait_satisfied(rank, wait, step))
             return wait;
     }
@@ -543,9 +550,9 @@ double host_jitter(const struct sim *sim, double work_s);
 void host_draw_pause(const struct sim *sim, struct rank *rank, ps_t after);
 void host_check(struct sim *sim, int rank); /* a blocked host looks whether it may go on */
 void host_on_event(void *self, const struct event *event);
-/* When the host issued the op of a step; PS_NEVER when it has not been reached. */
-ps_t host_issue_time(const struct rank *rank, int32_t step, struct plan_cursor op);
-ps_t host_issue_time_of(const struct rank *rank, int32_t step, int32_t op);
+/* When the host issued the op of a step; PS_NEVER when it has not been reached. s: host time up to the end of the op.
+ */
+ps_t host_issue_time(const struct rank *rank, int32_t step, int32_t op, double s);
 
 /* communicator.c */
 void communicator_setup(struct sim *sim);

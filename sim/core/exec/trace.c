@@ -105,7 +105,7 @@ void trace_host_segment(struct sim *sim, int rank_index, enum exec_host_kind blo
     if (!tracing_host(sim, rank_index))
         return;
     for (int32_t op = rank->host_first; op < rank->host_end; op++) {
-        ps_t issued = host_issue_time_of(rank, rank->host_step, op);
+        ps_t issued = host_issue_time(rank, rank->host_step, op, plan_fold_host_s(rank->tables->fold, op + 1));
         record_host_op(sim, rank_index, op, at, issued);
         at = issued;
     }

@@ -118,7 +118,7 @@ static void fold_program(struct plan_builder *builder)
     char why[256];
     place_ops(builder->plan, program);
     BUG_IF(!plan_program_holds(builder->plan, program, why, sizeof why), "%s", why);
-    program->fold = plan_fold_make(builder->plan, program, builder->own, &builder->alike, builder->folds);
+    program->fold = plan_fold_make(builder->plan, program, builder->own, &builder->alike, &builder->plan->folds);
     builder->own = builder->plan->collectives.n;
 }
 
@@ -471,6 +471,7 @@ void plan_release(struct plan *plan)
     for (int p = 0; p < plan->n_programs; p++)
         release_program(&plan->programs[p]);
     free(plan->programs);
+    arena_release(&plan->folds);
     vec_free(&plan->queues);
     vec_free(&plan->groups);
     vec_free(&plan->channels);

@@ -41,12 +41,16 @@ static void sum_up(struct plan_fold *fold, struct arena *arena)
     nothing->launches = nothing->next_block = nothing->next_memory = ARENA_ARRAY(arena, int32_t, 1);
     struct plan_stretch *behind = &fold->stretches[fold->n_stretches];
     behind->pattern = nothing;
+    behind->sums_s = nothing->host_s;
     behind->first_op = behind->block = behind->memory = fold->n_ops;
     behind[1].first_op = INT32_MAX;
     behind[1].block = behind[1].memory = fold->n_ops;
     int32_t launches = 0, *positions = ARENA_ARRAY(arena, int32_t, fold->n_queues * (fold->n_stretches + 1));
     for (int s = 0; s < fold->n_stretches; s++, positions += fold->n_queues) {
         struct plan_stretch *at = &fold->stretches[s];
+        at->ops = at->pattern->ops;
+        at->sums_s = at->pattern->host_s;
+        at->awaited = at->pattern->awaited;
         at->positions = positions;
         at->launches = launches;
         launches += at->pattern->launches[at->pattern->n_ops];
@@ -122,8 +126,7 @@ const struct plan_fold *plan_fold_flat(const struct plan *plan, const struct pla
         .n_queue_ops = n_queue_ops};
     derive(pattern, arena);
     fold->patterns[0] = pattern;
-    fold->stretches[0] =
-        (struct plan_stretch){.ops = pattern->ops, .pattern = pattern, .slots = ARENA_ARRAY(arena, int32_t, 1)};
+    fold->stretches[0] = (struct plan_stretch){.pattern = pattern, .slots = ARENA_ARRAY(arena, int32_t, 1)};
     fold->stretches[1].host_s = host_s[n];
     sum_up(fold, arena);
     find_stretches(fold, arena);
@@ -394,7 +397,6 @@ static bool fold_stretch(struct folding *f, int s)
     if (like < 0)
         index_add(&f->known, draft->hash, f->patterns.n);
     at->pattern = like < 0 ? keep_draft(f) : f->patterns.at[like];
-    at->ops = at->pattern->ops;
     at->slots = KEPT(f, draft->refers);
     return true;
 }

@@ -32,7 +32,9 @@ struct plan_pattern {
 };
 
 struct plan_stretch {
-    const struct plan_op *ops; /* the pattern's */
+    const struct plan_op *ops; /* these three are the pattern's */
+    const double *sums_s;      /* host_s */
+    const bool *awaited;
     const struct plan_pattern *pattern;
     int32_t first_op, first_buffer;
     int32_t launches;         /* device ops before */
@@ -77,12 +79,16 @@ static inline const struct plan_op *plan_fold_op(const struct plan_fold *fold, i
     return &stretch->ops[op - stretch->first_op];
 }
 /* What op waits for, w from 0 on. */
+static inline plan_wait plan_stretch_wait(
+    const struct plan_fold *fold, const struct plan_stretch *stretch, const struct plan_op *op, int w)
+{
+    int at = op->first_wait + w, slot = stretch->pattern->slots ? stretch->pattern->slots[at] : 0;
+    return stretch->pattern->waits[at] + fold->stretches[stretch->slots[slot]].first_op;
+}
 static inline plan_wait plan_fold_wait(const struct plan_fold *fold, int32_t op, int w)
 {
     const struct plan_stretch *stretch = plan_fold_stretch(fold, op);
-    int at = stretch->ops[op - stretch->first_op].first_wait + w;
-    int slot = stretch->pattern->slots ? stretch->pattern->slots[at] : 0;
-    return stretch->pattern->waits[at] + fold->stretches[stretch->slots[slot]].first_op;
+    return plan_stretch_wait(fold, stretch, &stretch->ops[op - stretch->first_op], w);
 }
 /* The first op at or after it that blocks the host, that touches memory, too; n_ops: there is none. */
 static inline int32_t plan_fold_block(const struct plan_fold *fold, int32_t op)
@@ -101,7 +107,7 @@ static inline int32_t plan_fold_memory(const struct plan_fold *fold, int32_t op)
 static inline double plan_fold_host_s(const struct plan_fold *fold, int32_t op)
 {
     const struct plan_stretch *stretch = plan_fold_stretch(fold, op);
-    return stretch->host_s + stretch->pattern->host_s[op - stretch->first_op];
+    return stretch->host_s + stretch->sums_s[op - stretch->first_op];
 }
 static inline int32_t plan_fold_launches(const struct plan_fold *fold, int32_t op)
 {
@@ -134,38 +140,47 @@ static inline int32_t plan_fold_queue_ops(const struct plan_fold *fold, int queu
 /* An op of a queue, and the way to the next one. */
 struct plan_cursor {
     const struct plan_stretch *stretch;
-    int32_t at;    /* in the pattern's queue_ops, where is */
-    int32_t place; /* of the op in the stretch */
+    const int32_t *ops; /* the queue's in the stretch, */
+    int32_t n, at;      /* so many, of which this is one */
+    int32_t place;      /* of the op in the stretch */
 };
-static inline const struct plan_op *plan_cursor_op(struct plan_cursor cursor)
+static inline const struct plan_op *plan_cursor_op(const struct plan_cursor *cursor)
 {
-    return &cursor.stretch->ops[cursor.place];
+    return &cursor->stretch->ops[cursor->place];
 }
-static inline int32_t plan_cursor_number(struct plan_cursor cursor)
+static inline int32_t plan_cursor_number(const struct plan_cursor *cursor)
 {
-    return cursor.stretch->first_op + cursor.place;
+    return cursor->stretch->first_op + cursor->place;
 }
-static inline bool plan_cursor_awaited(struct plan_cursor cursor)
+static inline bool plan_cursor_awaited(const struct plan_cursor *cursor)
 {
-    return cursor.stretch->pattern->awaited[cursor.place];
+    return cursor->stretch->awaited[cursor->place];
 }
 /* Host time up to the end of the op. */
-static inline double plan_cursor_host_s(struct plan_cursor cursor)
+static inline double plan_cursor_host_s(const struct plan_cursor *cursor)
 {
-    return cursor.stretch->host_s + cursor.stretch->pattern->host_s[cursor.place + 1];
+    return cursor->stretch->host_s + cursor->stretch->sums_s[cursor->place + 1];
+}
+/* From the stretch on to the first that has an op of the queue. */
+static inline struct plan_cursor plan_cursor_enter(const struct plan_stretch *stretch, int queue)
+{
+    while (stretch->pattern->n_queue_ops[queue] == 0)
+        stretch++;
+    const int32_t *ops = stretch->pattern->queue_ops[queue];
+    return (struct plan_cursor){stretch, ops, stretch->pattern->n_queue_ops[queue], 0, ops[0]};
 }
 /* Of a queue that has a next one. */
-static inline struct plan_cursor plan_cursor_next(struct plan_cursor cursor, int queue)
+static inline void plan_cursor_next(struct plan_cursor *cursor, int queue)
 {
-    for (cursor.at++; cursor.at >= cursor.stretch->pattern->n_queue_ops[queue]; cursor.at = 0)
-        cursor.stretch++;
-    cursor.place = cursor.stretch->pattern->queue_ops[queue][cursor.at];
-    return cursor;
+    if (++cursor->at < cursor->n)
+        cursor->place = cursor->ops[cursor->at];
+    else
+        *cursor = plan_cursor_enter(cursor->stretch + 1, queue);
 }
 /* At the first op of a queue that has any. */
 static inline struct plan_cursor plan_cursor_first(const struct plan_fold *fold, int queue)
 {
-    return plan_cursor_next((struct plan_cursor){fold->stretches, -1, 0}, queue);
+    return plan_cursor_enter(fold->stretches, queue);
 }
 
 #endif

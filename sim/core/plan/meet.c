@@ -47,14 +47,14 @@ static struct walker walk_from_first(const struct plan *plan, int program, int q
 static int walker_op(const struct plan *plan, const struct walker *walker)
 {
     const struct plan_program *program = &plan->programs[walker->program];
-    return program->fold ? plan_cursor_number(walker->cursor) : program->queue_ops.at[walker->queue].at[walker->at];
+    return program->fold ? plan_cursor_number(&walker->cursor) : program->queue_ops.at[walker->queue].at[walker->at];
 }
 
 static void walk_on(const struct plan *plan, struct walker *walker)
 {
     const struct plan_fold *fold = plan->programs[walker->program].fold;
     if (++walker->at < walker->length && fold)
-        walker->cursor = plan_cursor_next(walker->cursor, walker->queue);
+        plan_cursor_next(&walker->cursor, walker->queue);
 }
 
 static const struct plan_op *op_of(const struct plan *plan, int program, int op)

@@ -210,6 +210,7 @@ struct plan {
     VEC(struct plan_collective) collectives;
     VEC(struct plan_message) messages; /* each once */
     double tokens, samples;            /* of the job and step */
+    struct arena folds;                /* of the programs */
 };
 
 static inline int plan_program_of(const struct plan *plan, int rank)
@@ -267,9 +268,9 @@ struct plan_tail {
 };
 
 struct plan_builder {
-    /* Set after the beginning: programs are held as plan/fold.h says as soon as they are complete, in this arena. For
-     * exec alone, which needs a tenth of the memory then; NULL: they are not. */
-    struct arena *folds;
+    /* Set after the beginning: programs are held as plan/fold.h says as soon as they are complete. For exec alone,
+     * which needs a tenth of the memory then. */
+    bool folds;
     struct index alike; /* folds: of plan->collectives */
     int own;            /* folds: the first collective of the program that grows */
     struct plan *plan;
@@ -333,7 +334,7 @@ struct plan_pair {
  * first pass waits for what its queue has before it. pairs: in their order, apart. No op of this program may follow. */
 void plan_weave(struct plan_builder *builder, const struct plan_pair *pairs, int n);
 void plan_end(struct plan_builder *builder);
-void plan_release(struct plan *plan); /* the arrays */
+void plan_release(struct plan *plan); /* the arrays, and folds */
 
 /* One job on two kinds of GPU: of two plans of one program for the same mesh, all ranks before second_from run that of
  * *plan, the others that of *second, which is released. Both have the same queues and groups; kernels, buffers and

@@ -315,7 +315,7 @@ void emit_step(struct plan *plan, const struct job *job, struct arena *arena)
 {
     struct emit emit = {.arena = arena};
     plan_begin_programs(&emit.builder, plan, &job->mesh, AXIS_PP);
-    emit.builder.folds = job->folds ? arena : NULL;
+    emit.builder.folds = job->folds;
     for (int stage = 0; stage < job->mesh.size[AXIS_PP]; stage++) {
         if (stage > 0)
             plan_next_program(&emit.builder);
