@@ -9,7 +9,7 @@
  * torchtitan's data sets cut them; none is longer than the sequence.
  *
  * Packed to a fixed sum of tokens, that is. With DOCUMENTS_FIXED_NUMBER it is the number of documents that is fixed, as
- * where each sample is a sequence of its own, or a rollout of reinforcement learning: a micro-batch of s sequences has
+ * where each sample is one sequence, or a rollout of reinforcement learning: a micro-batch of s sequences has
  * as many documents as they hold in the mean, N = s x seq_len / mean, whole ones, and the tokens of all. By their
  * lengths' mean m and coefficient of variation c its tokens are X of the mean, with a standard deviation of
  *
@@ -71,7 +71,7 @@ bool documents_read(struct documents *out, const struct document_options *option
 /* Of all pairs of positions of a sequence those within a document, 0 to 1: the sum of squared lengths over that of the
  * sequence. Of one drawn sequence; and the expectation, E(s) = sum of p(l) (min(l, s)^2 + E(s - l)), which takes a time
  * of seq_len x n. */
-/* The same of a micro-batch of so many sequences with a fixed number of documents: pairs over those of whole sequences,
+/* The same of a micro-batch of sequences with a fixed number of documents: pairs over those of whole sequences,
  * and tokens over the mean. documents_mean() has the expectation of the pairs, too: that of l^2 over m x seq_len. */
 double documents_draw_number(
     const struct documents *documents, struct rng_stream *stream, int32_t sequences, double *tokens);

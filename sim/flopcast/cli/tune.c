@@ -569,6 +569,16 @@ static struct tune_watch *load_and_watch(
     return tune_watch_begin(command, set, tune);
 }
 
+/* On standard output, unless what --emit writes goes there. */
+static void answer(
+    struct tune_command *command, const struct scenario_set *set, const struct tune *tune, struct diag *diag)
+{
+    FILE *out = command->emit && !command->out ? stderr : stdout;
+    (command->format == RECORDS_TABLE ? tune_print_table : tune_print_records)(
+        out, command, set, tune, &command->arena);
+    tune_emit(command, set, tune, diag);
+}
+
 int cmd_tune(int argc, char **argv)
 {
     const struct command_line line = {.options = options,
@@ -599,7 +609,6 @@ int cmd_tune(int argc, char **argv)
     struct sure sure = {0};
     struct tune_command command = {.top = 10, .sure = &sure, .options = {.max_batch = 64, .max_simulations = 1000}};
     command_line_parse(&line, argc, argv, &command);
-    bool table = command.format == RECORDS_TABLE;
     struct diag diag = DIAG_INIT;
     struct scenario_set set;
     struct tune tune = {0};
@@ -613,11 +622,8 @@ int cmd_tune(int argc, char **argv)
     tune_watch_end(watch);
     if (diag.worst == STATUS_OK && tune.left > 0)
         report_left(&command, &tune);
-    FILE *out = command.emit && !command.out ? stderr : stdout;
     if (whole)
-        (table ? tune_print_table : tune_print_records)(out, &command, &set, &tune, &command.arena);
-    if (whole)
-        tune_emit(&command, &set, &tune, &diag);
+        answer(&command, &set, &tune, &diag);
     crew_end(command.crew);
     sure_end(&sure);
     vec_free(&command.own.list);
