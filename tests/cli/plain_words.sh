@@ -19,7 +19,7 @@ for topic in settings models clusters nodes gpus stacks; do
 done
 # Whole files, as a phrase in a comment may go over the end of a line. Not what was recorded, nor this list.
 mapfile -d '' sources < <(grep -rIlZ '' sim tests topologies scenarios plots results ./*.md CMakeLists.txt --exclude='*.csv' \
-    --exclude=NOTES.md --exclude=plain_words.sh --exclude-dir=data --exclude='corpus_*')
+    --exclude-dir=notes --exclude=plain_words.sh --exclude-dir=data --exclude='corpus_*')
 [[ ${#sources[@]} -gt 100 ]] || fail "${#sources[@]} sources"
 found+=$(awk -v words="$words" '
     function look() {

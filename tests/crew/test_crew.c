@@ -147,7 +147,7 @@ static double busy(const double *cost, const double *seconds, int n, int workers
 
 /* 10,000 points whose times and estimates were recorded. A message takes 0.1 ms (assumed: ten times what MPI takes on
  * Ethernet), and handing a job out and taking its result keep rank 0 busy for 40 us (measured on worker processes: 36
- * us, results/NOTES.md, "Sweeps on several machines"). Handed out in the order of the sweep, with the large ones at the
+ * us, results/notes, "Sweeps on several machines"). Handed out in the order of the sweep, with the large ones at the
  * end, the same points leave workers idle: so it is the order that keeps them at work. */
 static void a_cluster_of_64_is_busy(void **state)
 {

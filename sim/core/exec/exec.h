@@ -32,7 +32,7 @@
  * jitter of kernels and messages in the other units and within a set. Peaks of memory are those of a run without noise
  * or of these ranks, the breakdown is of ranks that wait less than others. It needs gpu_speed_spread, no slow GPU, and
  * no link that nodes share; else every rank is simulated. Step times are within 1 % of those of every rank, most within
- * 0.1 % (results/NOTES.md; tests/law/test_slowest.c). FOLD_AUTO does the same where a step of all ranks together has
+ * 0.1 % (results/notes; tests/law/test_slowest.c). FOLD_AUTO does the same where a step of all ranks together has
  * more than 20 million ops.
  *
  * Packed sequences (struct plan_packing): of each sequence the documents are drawn (kernel/documents.h), from a stream

@@ -21,7 +21,7 @@
  *
  * Judged by the interval score of Winkler, of factors: width + 20 times what a measurement lies outside. Less is
  * better; coverage alone rewards width. The reference is one constant for all jobs, made in the same way without
- * terms. The terms were chosen by hand in sight of these scores (results/NOTES.md, 2026-11-28), from 20 candidates;
+ * terms. The terms were chosen by hand in sight of these scores (results/notes, 2026-11-28), from 20 candidates;
  * what they are worth on makers that come later, the next blind rows say. */
 #ifndef FLOPCAST_VALIDATE_SURE_FIT_H
 #define FLOPCAST_VALIDATE_SURE_FIT_H
