@@ -141,7 +141,7 @@ static inline int32_t plan_fold_queue_ops(const struct plan_fold *fold, int queu
 struct plan_cursor {
     const struct plan_stretch *stretch;
     const int32_t *ops; /* the queue's in the stretch, */
-    int32_t n, at;      /* so many, of which this is one */
+    int32_t n, at;      /* of them, and which this is */
     int32_t place;      /* of the op in the stretch */
 };
 static inline const struct plan_op *plan_cursor_op(const struct plan_cursor *cursor)
