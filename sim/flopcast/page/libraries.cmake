@@ -75,7 +75,7 @@ target_include_directories(page_csv PUBLIC ${csv})
 
 # argp, which glibc has and emscripten's C library has not. Its getopt.h is a template.
 file(GLOB files ${gnulib}/lib/argp-*.c)
-list(FILTER files EXCLUDE REGEX "version-etc")
+list(FILTER files EXCLUDE REGEX "version-etc|argp-pvh") # which program.c of options says
 file(READ ${gnulib}/lib/argp.h header)
 file(CONFIGURE OUTPUT ${generated}/argp/argp.h CONTENT "#include \"argp_config.h\"\n@header@" @ONLY)
 configure_file(sim/flopcast/page/argp_config.h ${generated}/argp/argp_config.h COPYONLY)
