@@ -48,9 +48,9 @@ static void documents_alike_have_one_share(void **state)
     arena_release(&arena);
 }
 
-/* A fixed number N of documents, with c their coefficient of variation: tokens vary by c / sqrt(N), their mean is 1; pairs
- * are E(l^2) / (m seq_len). By hand of lengths 32 and 64, alike often: m = 48, E(l^2) = 2560, c = 1/3; 12 sequences of 64
- * tokens have N = 16. Log-normal ones of 1024 and 768: 2 sequences of 16384 tokens have N = 32. */
+/* A fixed number N of documents, with c their coefficient of variation: tokens vary by c / sqrt(N), their mean is 1;
+ * pairs are E(l^2) / (m seq_len). By hand of lengths 32 and 64, alike often: m = 48, E(l^2) = 2560, c = 1/3; 12
+ * sequences of 64 tokens have N = 16. Log-normal ones of 1024 and 768: 2 sequences of 16384 tokens have N = 32. */
 static void a_fixed_number_of_documents(void **state)
 {
     (void)state;

@@ -205,13 +205,15 @@ const struct record_column record_columns[] = {
     {"energy_per_token_j", "REAL", "with host, network and PUE; where images or samples are counted, of one of these",
         .get = get_energy_per_token},
     {"second_gpu", "TEXT",
-        "of jobs on nodes of two kinds (sim/core/scenario/kinds.h): the GPU of the second kind; NULL: there is one kind",
+        "of jobs on nodes of two kinds (sim/core/scenario/kinds.h): the GPU of the second kind; NULL: there is one "
+        "kind",
         .get = get_second_gpu},
     {"first_micro_batch", "INTEGER", "samples that a GPU of the first kind computes on at once",
         OF(micro_batch[0], with_kinds)},
     {"second_micro_batch", "INTEGER", NULL, OF(micro_batch[1], with_kinds)},
     {"tflops_per_gpu_low", "REAL",
-        "between it and tflops_per_gpu_high 90 % of measured runs of such jobs are (sim/core/scenario/sure.h); NULL: not "
+        "between it and tflops_per_gpu_high 90 % of measured runs of such jobs are (sim/core/scenario/sure.h); NULL: "
+        "not "
         "known",
         OF(sure.tflops_low, with_interval)},
     {"tflops_per_gpu_high", "REAL", NULL, OF(sure.tflops_high, with_interval)},

@@ -1,6 +1,6 @@
-/* flopcast in a browser: the commands that the page asks, by their arguments as a shell gives them. sim/flopcast/page/worker.js
- * calls main() for each command, many times in one instance: there are no mutable globals. It leaves by exit() as the
- * program does.
+/* flopcast in a browser: the commands that the page asks, by their arguments as a shell gives them.
+ * sim/flopcast/page/worker.js calls main() for each command, many times in one instance: there are no mutable globals.
+ * It leaves by exit() as the program does.
  */
 #include "cli/cli.h"
 

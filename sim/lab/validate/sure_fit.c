@@ -459,11 +459,12 @@ enum status sure_write(const char *path, const struct sure_numbers *numbers, str
     size_t size = 0;
     FILE *out = open_memstream(&made, &size);
     BUG_IF(!out, "open_memstream failed");
-    fputs("# How sure predictions are (sim/core/scenario/sure.h): kind fitted, to the published runs of results/ that no "
-          "fit rests on, by\n"
-          "# `flopcast validate --from results/validated.csv --sure topologies/fitted/sure.yaml` "
-          "(sim/lab/validate/sure_fit.h); to be made again\n"
-          "# when these change. What it is worth for a maker without runs in it: results/README.md, How sure.\n",
+    fputs(
+        "# How sure predictions are (sim/core/scenario/sure.h): kind fitted, to the published runs of results/ that no "
+        "fit rests on, by\n"
+        "# `flopcast validate --from results/validated.csv --sure topologies/fitted/sure.yaml` "
+        "(sim/lab/validate/sure_fit.h); to be made again\n"
+        "# when these change. What it is worth for a maker without runs in it: results/README.md, How sure.\n",
         out);
     fprintf(out, "speed:\n  runs: %" PRId64 "\n  makers: %" PRId64 "\n", numbers->runs, numbers->makers);
     for (int faster = 0; faster <= 1; faster++) {
