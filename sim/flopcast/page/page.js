@@ -372,7 +372,18 @@ async function answer() {
   const paragraphs = printed.stdout.split('\n\n').map(text => text.replaceAll('\n', ' '));
   $('words').textContent = paragraphs[0];
   $('how-sure').textContent = paragraphs.find(text => text.startsWith('how sure: ')) ?? '';
+  showClose(paragraphs[0]);
   await around(mine, gpus);
+}
+
+// Within the error of peaks the program says in how many of ten such cases a job fits: "close: fits in 6 of 10 such cases".
+function showClose(answer) {
+  const close = /close: (fits in \d+ of 10)/.exec(answer);
+  if (!close)
+    return;
+  $('answer').className = 'close';
+  $('verdict').textContent = $('verdict').textContent.replace(/^Fits/, `Close: ${close[1]} such cases`);
+  $('bar').textContent = `${$('verdict').textContent} · ${$('speed').textContent}`;
 }
 
 async function around(mine, gpus) {
@@ -538,6 +549,7 @@ function listen() {
       return;
     drawn = innerWidth;
     showVerdict(point);
+    showClose($('words').textContent);
     showMemory(point);
     drawCurve();
   });
