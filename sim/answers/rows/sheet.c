@@ -30,9 +30,13 @@ struct sheet {
 /* The lines "-- text" that a statement begins with, behind what is said in other comments. */
 static void sheet_put_above(FILE *out, const char *script)
 {
-    const char *at = script + strspn(script, "\n"), *end;
-    while (strncmp(at, "/*", 2) == 0 && (end = strstr(at, "*/")))
+    const char *at = script + strspn(script, "\n");
+    while (strncmp(at, "/*", 2) == 0) {
+        const char *end = strstr(at, "*/");
+        if (!end)
+            return;
         at = end + 2 + strspn(end + 2, "\n");
+    }
     while (strncmp(at, "--", 2) == 0) {
         const char *text = at + 2 + (at[2] == ' ');
         int n = (int)strcspn(text, "\n");
@@ -182,6 +186,7 @@ static enum status sheet_run(
 {
     const char *rest = script->text;
     enum status status = STATUS_OK;
+    sheet->above = rest;
     while (*rest && status == STATUS_OK) {
         sheet->above = rest;
         sheet->n = sheet->rows = 0;

@@ -126,14 +126,16 @@ struct rank {
     uint64_t running, holding; /* a kernel runs on it; a collective that it is in holds SMs */
     ps_t host_base;            /* the current host burst began */
     int32_t host_first;        /* its first op */
-    double host_first_s;       /* host time of the ops before that */
     int32_t host_end;          /* the op that ends it (not issued in it), or the number of ops */
+    double host_first_s;       /* host time of the ops before the first */
     int64_t host_launched;     /* device ops before that, of all steps */
+    int64_t unissued_from;     /* counted in ops of all steps, as host_reached() is */
+    int64_t done;              /* device ops completed, all queues */
     int32_t host_step;
-    int64_t unissued_from; /* counted in ops of all steps, as host_reached() is */
-    int32_t next_stop;     /* of the reference run */
-    int64_t done;          /* device ops completed, all queues */
+    int32_t next_stop;  /* of the reference run */
+    int32_t pairs_step; /* of which pairs and tokens are; -1: none yet */
     uint8_t host_state;
+    bool slows_starts;       /* kernels that start take start_s longer: a collective is resident */
     ps_t drain_since;        /* HOST_DRAINING: since when */
     double host_factor;      /* jitter of the host burst */
     struct gpu_speeds drawn; /* by noise, persistent */
@@ -146,11 +148,9 @@ struct rank {
     const double *compute_s; /* of each kernel on the SMs that they leave */
     double memory_slowdown;  /* of memory time */
     double traffic;          /* of both, kernel_traffic() */
-    bool slows_starts;       /* kernels that start take start_s longer: a collective is resident */
     ps_t held_since;         /* the collectives that are: since this instant these */
-    double *pairs;      /* of each micro-batch of this step: those within its documents, of all. NULL: none varies */
-    double *tokens;     /* of each micro-batch: over the mean; NULL: all have as many */
-    int32_t pairs_step; /* -1: none yet */
+    double *pairs;  /* of each micro-batch of this step: those within its documents, of all. NULL: none varies */
+    double *tokens; /* of each micro-batch: over the mean; NULL: all have as many */
     struct ahead ahead;
     struct rng_stream host_noise, pauses;
     ps_t next_pause;             /* of the host; PS_NEVER: none */

@@ -271,7 +271,8 @@ double model_learned_spread(const struct model_workload *workload, int64_t exper
 double model_learned_load(const struct model_workload *workload, int64_t experts, int64_t per_token)
 {
     int ranks = (int)model_expert_ranks(&workload->parallel);
-    double of_rank = learned_variance(workload, experts, per_token) / (double)(experts / ranks);
+    int64_t of_a_rank = experts / ranks;
+    double of_rank = learned_variance(workload, experts, per_token) / (double)of_a_rank;
     double spread = sqrt(log1p(of_rank * (1 - 1.0 / ranks)));
     return exp(rng_normal_score(ranks - 1, ranks) * spread - spread * spread / 2);
 }

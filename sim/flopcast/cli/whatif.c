@@ -206,9 +206,9 @@ struct quantity_row {
     const char *cell, *or_cell; /* or_cell: where cell is NULL, what an OOM point has instead */
     const char *name, *unit;
     double scale;
-    int digits;
     size_t offset; /* of a time in struct scenario_comm; 0: a cell of record.h */
-    bool given;    /* speed given what was measured */
+    int digits;
+    bool given; /* speed given what was measured */
 };
 static const double MS = 1e3, PERCENT = 100, GIB = 1 / 0x1p30;
 
@@ -229,24 +229,24 @@ static void add_comm_row(struct quantity_rows *rows, const struct whatif *whatif
     for (int v = 0; v < whatif->variants.n; v++)
         any = any || comm_value(&whatif->variants.at[v], point, offset) > 0;
     if (any)
-        vec_push(&rows->list, (struct quantity_row){cell, NULL, name, "ms", MS, 1, offset, false});
+        vec_push(&rows->list, (struct quantity_row){cell, NULL, name, "ms", MS, offset, 1, false});
 }
 
 /* What is compared of a point; free the list. */
 static struct quantity_rows quantities(struct whatif *whatif, int point)
 {
     static const struct quantity_row records[] = {
-        {"step_time_s", NULL, "step", "s", 1, 4, 0, false},
-        {"tflops_per_gpu", NULL, "TFLOPS/GPU", "", 1, 2, 0, false},
+        {"step_time_s", NULL, "step", "s", 1, 0, 4, false},
+        {"tflops_per_gpu", NULL, "TFLOPS/GPU", "", 1, 0, 2, false},
         {"tokens_per_s_per_gpu", NULL, NULL, "", 1, 0, 0, false}, /* or images, samples */
         {"tokens_per_s_per_gpu_given", NULL, "  given what was measured", "", 1, 0, 0, true},
-        {"mfu", NULL, "MFU", "%", PERCENT, 2, 0, false},
-        {"exposed_comm_s", NULL, "exposed comm", "ms", MS, 1, 0, false},
-        {"bubble_s", NULL, "bubble", "ms", MS, 1, 0, false},
-        {"contention_s", NULL, "slower by comm", "ms", MS, 1, 0, false},
-        {"host_bound_s", NULL, "host-bound", "ms", MS, 1, 0, false},
-        {"peak_allocated_bytes", "required_bytes", "HBM peak", "GiB", GIB, 2, 0, false},
-        {"peak_reserved_bytes", NULL, "reserved", "GiB", GIB, 2, 0, false},
+        {"mfu", NULL, "MFU", "%", PERCENT, 0, 2, false},
+        {"exposed_comm_s", NULL, "exposed comm", "ms", MS, 0, 1, false},
+        {"bubble_s", NULL, "bubble", "ms", MS, 0, 1, false},
+        {"contention_s", NULL, "slower by comm", "ms", MS, 0, 1, false},
+        {"host_bound_s", NULL, "host-bound", "ms", MS, 0, 1, false},
+        {"peak_allocated_bytes", "required_bytes", "HBM peak", "GiB", GIB, 0, 2, false},
+        {"peak_reserved_bytes", NULL, "reserved", "GiB", GIB, 0, 2, false},
     };
     struct arena *arena = &whatif->arena;
     struct quantity_rows rows = {0};

@@ -151,7 +151,8 @@ static int value_of(const struct emitter *emitter, struct leaves *differ, bool *
     struct leaves own = {.target = &emitter->target.options, .arena = differ ? emitter->arena : &scratch};
     import(&config, emitter, &diag);
     bool whole = diag.worst == STATUS_OK && config.missing.n == 0 &&
-                 configuration_count(&config, FATE_NOT_UNDERSTOOD) == 0 && load(&set, &config, &scratch, &diag) == 0;
+                 configuration_count(&config, FATE_NOT_UNDERSTOOD) == 0 && load(&set, &config, &scratch, &diag) == 0 &&
+                 set.points;
     int value = WORST;
     if (whole) {
         own.other = &set.points[0].options;
