@@ -6,7 +6,7 @@ set -euo pipefail
 picture=$FLOPCAST_SOURCE_DIR/plots/t5_scaling.svg
 command -v gnuplot >/dev/null || exit 77
 
-expect 0 "$FLOPCAST" run scenarios/t5_scaling.yaml --db a.db
+COLUMNS=80 expect 0 "$FLOPCAST" run scenarios/t5_scaling.yaml --db a.db
 # The sentence below the picture is what the answer says: loss, published, all readings.
 loss=$(tr '\n' ' ' <out | sed -nE 's/.*batch 8: loses ([0-9.]+) %.* published: loses ([0-9.]+) %.* other readings ([0-9.]+) to ([0-9.]+) %.*batch 16.*/loses \1 % from 8 to 512 A100 (\3 to \4 % by all readings of the paper); published: \2 %./p')
 [[ -n $loss ]] || fail "what T5 loses: $(<out)"
