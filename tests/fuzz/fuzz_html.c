@@ -34,8 +34,8 @@ static void check_table(const char *text)
     FILE *out = open_memstream(&page, &n);
     BUG_IF(!out, "open_memstream failed");
     struct html_rows rows = {.address = 1};
-    const struct store_value head[] = {{STORE_TEXT, "run"}, {STORE_TEXT, "address"}};
-    const struct store_value row[] = {{STORE_TEXT, "name"}, {STORE_TEXT, text}};
+    const struct store_value head[] = {{.kind = STORE_TEXT, .text = "run"}, {.kind = STORE_TEXT, .text = "address"}};
+    const struct store_value row[] = {{.kind = STORE_TEXT, .text = "name"}, {.kind = STORE_TEXT, .text = text}};
     html_take(&rows, 2, head);
     html_take(&rows, 2, row);
     html_table(out, &rows, 0, 1, 0, "caption");

@@ -332,8 +332,8 @@ static bool is_draft(const void *self, int32_t item)
     for (int b = 0; b < buffers; b++)
         if (!same_buffer(&draft->buffers.at[b], &pattern->buffers[b]))
             return false;
-    return memcmp(draft->waits.at, pattern->waits, sizeof *pattern->waits * (size_t)waits) == 0 &&
-           memcmp(draft->slots.at, pattern->slots, sizeof *pattern->slots * (size_t)waits) == 0;
+    return waits == 0 || (memcmp(draft->waits.at, pattern->waits, sizeof *pattern->waits * (size_t)waits) == 0 &&
+                             memcmp(draft->slots.at, pattern->slots, sizeof *pattern->slots * (size_t)waits) == 0);
 }
 
 static void *kept(struct arena *arena, const void *at, size_t bytes)
