@@ -6,6 +6,11 @@ set -euo pipefail
 quick=(--set "cluster.gpus=[8, 512]" --set train.micro_batch=8 --set run.steps=1)
 quick+=(--set noise.gpu_speed_spread=0 --set noise.kernel_jitter=0 --set noise.network_jitter=0 --set noise.host_jitter=0)
 
+# The reading that is shown has the cluster file's number, which a new fit changes: then here, too.
+fitted=$(sed -nE 's/^nccl_ring_post_latency: \{value: ([^,]+),.*/\1/p' "$FLOPCAST_SOURCE_DIR/topologies/clusters/a100-80gb-roce-2tb.yaml")
+shown=$(sed -nE 's/^ *cluster\.nccl_ring_post_latency: \[([^,]+),.*/\1/p' "$FLOPCAST_SOURCE_DIR/scenarios/t5_scaling.yaml")
+[[ -n $fitted && $shown == "$fitted" ]] || fail "t5_scaling shows a post of '$shown', its cluster's file has '$fitted'"
+
 # Six readings (two precisions, two protocols, what a second channel costs) answer to one published curve: the range is that of the other readings, of the table and of the curve.
 expect 0 "$FLOPCAST" run scenarios/t5_scaling.yaml "${quick[@]}" --format csv
 tr -d '\r' <out | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
