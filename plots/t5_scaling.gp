@@ -29,7 +29,7 @@ set key bottom left reverse Left spacing 1.5 samplen 3
 
 of(curve, name) = column("curve") == curve ? column(name) : NaN
 readings = words($heading[2]) > 2 && word($heading[2], 3) > 1
-if (readings) set label 5 'Band: '.word($heading[2], 3).' readings of the paper (parameters and Adam state in FP32 or BF16; NCCL with or without LL128; line: the first of each).' \
+if (readings) set label 5 'Band: '.word($heading[2], 3).' readings of the paper (parameters and Adam state in FP32 or BF16; NCCL with or without LL128; what further channels cost; line: the first of each).' \
   at screen 0.02,0.085 textcolor rgb grey font ',11'
 # Where `run --samples` has been: 90 % of the samples, and their median as a thin line.
 sampled = |$bands| > 1
