@@ -42,7 +42,7 @@ expect 0 "$installed" waterfall scenarios/gpt2_ddp_v100.yaml --to 16
 expect 0 "$installed" whatif scenarios/gpt2_ddp_v100.yaml --base cluster.gpus=8 --set host.kernel_issue=5us
 expect 0 "$installed" tune scenarios/gpt2_ddp_v100.yaml --set cluster.gpus=8 --limit 1
 expect 0 "$installed" model scenarios/models/gpt2.yaml
-expect 0 "$installed" memory scenarios/models/gpt2.yaml --gpu topologies/gpus/t4-16gb.yaml --dtype fp16
+expect 0 "$installed" memory scenarios/models/gpt2.yaml --gpu topologies/gpus/t4-16gb.yaml --dtype fp16_mixed
 expect 0 "$installed" memory 1B
 says out "known GPUs" A100-SXM4-80GB
 expect 0 "$installed" topology topologies/clusters/dgx-1v-ib.yaml

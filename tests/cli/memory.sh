@@ -53,6 +53,24 @@ YAML
 "$FLOPCAST" run same.yaml --set run.expandable_segments=true --format csv >ran.csv
 allocated=$(tr -d '\r' <ran.csv | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "peak_allocated_bytes") at = i } NR == 2 { print $at }')
 grep -q "^gpu,total,,$allocated," rows.csv || { echo "run: $allocated"; cat rows.csv; failed=1; }
+# The same of the scenario itself, in the same words.
+"$FLOPCAST" memory same.yaml --set run.expandable_segments=true --format csv >rows.csv
+grep -q "^gpu,total,,$allocated," rows.csv || { echo "run of same.yaml: $allocated"; cat rows.csv; failed=1; }
+# Several points are a row each, with what `run` allocates of each.
+"$FLOPCAST" run same.yaml --gpus 8,16 --set run.expandable_segments=true --format csv >ran.csv
+"$FLOPCAST" memory same.yaml --gpus 8,16 --format csv >rows.csv
+column() { tr -d '\r' <"$1" | sed 's/"[^"]*"//g' | awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i } NR > 1 { print $at }'; }
+[[ $(column rows.csv total_bytes) == "$(column ran.csv peak_allocated_bytes)" && $(column rows.csv gpus) == $'8\n16' ]] ||
+    { cat rows.csv ran.csv; failed=1; }
+# What each way to save memory gives and costs: full checkpointing recomputes a forward pass, so a step takes up to a third longer; what is
+# saved is what is no longer there.
+"$FLOPCAST" memory same.yaml --savings --format csv | tr -d '\r' >rows.csv
+awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+    NR == 2 { whole = $at["total_bytes"]; step = $at["step_s"]; plain = $1 == "as it is" && $at["slower"] == 0 }
+    $1 == "--checkpointing full" { full = $at["slower"] > 0.15 && $at["slower"] < 1 / 3. && $at["slower"] - ($at["step_s"] / step - 1) < 1e-6 }
+    { wrong += $at["saved_bytes"] < 0 || $at["total_bytes"] + $at["saved_bytes"] != whole }
+    END { exit !(plain && full && !wrong && NR > 6) }' rows.csv || { cat rows.csv; failed=1; }
+
 # An INT8 base takes a byte an element and 4 a row, where NF4 takes 4.127 bits: 32 blocks of 4 d^2 and 3 x 11,008 d with
 # d = 4,096 are 6.476e9 elements, of 32 (4 x 4,096 + 2 x 11,008 + 4,096) = 1.360e6 rows.
 weights() { "$FLOPCAST" memory "$models/llama2-7b.yaml" --lora 16 --lora-base "$1" --format csv | awk -F, '$2 == "weights" { print $4 }'; }
@@ -108,14 +126,14 @@ grep -q "^H200-SXM-141GB .* too small by" out || { cat out; failed=1; }
 "$FLOPCAST" memory 70B --format json >out
 grep -q '"gpu": "H200-SXM-141GB", .*"fits": false}' out || { cat out; failed=1; }
 
-# Several GPUs have a communicator, of the node that has the GPU: 0.5 + 0.2 GB, 0.6 + 0.9 GB; one has none. Pure fp16 has bf16's bytes.
+# Several GPUs have a communicator, of the node that has the GPU: 0.5 + 0.2 GB, 0.6 + 0.9 GB; one has none.
 "$FLOPCAST" memory 1B --gpus 8 --gpu rtx-4090-24gb | grep -q ", 0.7 GiB of them CUDA context and NCCL, 8.1 GiB to spare" || failed=1
 "$FLOPCAST" memory 1B --gpus 8 --gpu h100-sxm5-80gb | grep -q ", 1.4 GiB of them CUDA context and NCCL, 62.8 GiB to spare" || failed=1
 "$FLOPCAST" memory 1B --gpu h100-sxm5-80gb | grep -q ", 0.6 GiB of them CUDA context, 63.6 GiB to spare" || failed=1
 # Each process group has one: of tensor and of data parallelism 0.6 + 2 x 0.9 GB.
 "$FLOPCAST" memory "$models/gpt2.yaml" --strategy megatron --gpus 8 --tensor 2 --gpu h100-sxm5-80gb >out
 grep -q ", 2.3 GiB of them CUDA context and NCCL, " out || { cat out; failed=1; }
-"$FLOPCAST" memory "$models/gpt2.yaml" --dtype fp16 --gpu v100-sxm2-32gb >out
+"$FLOPCAST" memory "$models/gpt2.yaml" --dtype fp16_mixed --gpu v100-sxm2-32gb >out
 grep -q "^V100-SXM2-32GB: fits" out || { cat out; failed=1; }
 # Micro-batches that fit on 24 GiB: a base in 4 bits leaves room for more than one in 8, that for more than one in 16.
 largest() { for gpu in "--gpu h100" "--topology h100"; do # the same words as capacity, tune and goodput
@@ -129,7 +147,7 @@ cmp "out --gpu" "out --topology" || failed=1
 (($(largest nf4) > $(largest int8) && $(largest int8) > $(largest 16bit))) || { echo "LoRA on 24 GiB"; failed=1; }
 
 # Adapters: 7B in 4 bits, on a card of 16 GB.
-"$FLOPCAST" memory "$models/llama2-7b.yaml" --lora 16 --qlora --lora-targets q_proj,v_proj --micro-batch 1 --seq-len 2048 \
+"$FLOPCAST" memory "$models/llama2-7b.yaml" --lora 16 --qlora --set train.lora_targets=q_proj,v_proj --micro-batch 1 --seq-len 2048 \
     --attention flash --dtype fp16_mixed >out
 grep -q "^V100-SXM2-16GB .* fits by" out || { cat out; failed=1; }
 # What a GPU of the list cannot multiply in, it cannot train in.
@@ -143,8 +161,8 @@ grep -q "makes it fit: --strategy fsdp" out || { cat out; failed=1; }
 
 # Units of FSDP that no number of GPUs makes smaller: experts are shared out. LoRA is another training, and comes last.
 "$FLOPCAST" memory grok1-314b --gpus 512 --strategy fsdp --gpu 40GiB >out
-grep -q "^cheapest change that makes it fit: --strategy megatron --use-distributed-optimizer --expert 8 --pipeline 16" out || { cat out; failed=1; }
-"$FLOPCAST" memory grok1-314b --gpus 512 --strategy megatron --use-distributed-optimizer --expert 8 --pipeline 16 --gpu 40GiB >out
+grep -q "^cheapest change that makes it fit: --strategy megatron --set megatron.use_distributed_optimizer=true --expert 8 --pipeline 16" out || { cat out; failed=1; }
+"$FLOPCAST" memory grok1-314b --gpus 512 --strategy megatron --set megatron.use_distributed_optimizer=true --expert 8 --pipeline 16 --gpu 40GiB >out
 grep -q "40GiB: \(close: \)\?fits" out || { cat out; failed=1; }
 "$FLOPCAST" memory deepseek-v3 --gpus 256 --strategy fsdp --gpu h100 >out
 grep -q "^no change of memory's makes this training fit .*; another training does: --lora 16" out || { cat out; failed=1; }
@@ -197,50 +215,47 @@ refused() {
 }
 refused "MODEL is missing"
 refused "adamw, adam, sgd" 1B --optimizer adamv
-refused "a number from 1 to" 1B --gpus 0
-refused "a number from 1 to" 1B --gpus 8x
-refused "give --seq-len" "$models/gpt2.yaml" --micro-batch 8
+refused "'0' is too small; the least allowed is 1" 1B --gpus 0
+refused "'8x' is not a whole number" 1B --gpus 8x
+refused "'train.seq_len' is not given; say it, as in --seq-len 4096" "$models/gpt2.yaml" --micro-batch 8
 refused "1024 learned positions" "$models/gpt2.yaml" --micro-batch 8 --seq-len 2048
-refused "--attention: error: model 't5-11b' adds a position bias to its scores, which flash attention cannot" "$models/t5-11b.yaml" --attention flash
+refused "--set train.attention:1:1: error: model 't5-11b' adds a position bias to its scores, which flash attention cannot" "$models/t5-11b.yaml" --attention flash
 refused "as in 11.3B" 70
-refused "MODEL is a model file, as scenarios/models/t5-11b.yaml, its name, as t5-11b, or a number" 5Q
+refused "MODEL is a model file, as scenarios/models/t5-11b.yaml, its name, as t5-11b, a scenario, or a number" 5Q
 refused "one MODEL at a time" 1B 2B
 refused "--lora RANK, which is missing" 1B --qlora
 refused "16bit, int8 or nf4" "$models/llama2-7b.yaml" --lora 8 --lora-base fp8
 refused "give a model file" 1B --lora 16
-refused "--lora-targets: error: no linear layer of a block of 'llama2-7b' is called 'q'" "$models/llama2-7b.yaml" --lora 16 --lora-targets q
-refused "no linear layer of a block of 'llama2-7b' is called 'w'" "$models/llama2-7b.yaml" --lora 16 --lora-targets q_proj,w
-refused "no linear layer of a block of 'llama2-7b' is called ''" "$models/llama2-7b.yaml" --lora 16 --lora-targets ""
-refused "--lora: error: adapters go beside linear layers, and model 'resnet50' has convolutions" "$models/resnet50.yaml" --lora 16
-refused "--optimizer: error: LOMO is there to train all" "$models/llama2-7b.yaml" --lora 16 --optimizer lomo
-refused "single_device does not offload" 1B --offload
-refused "ddp does not offload" 1B --offload --strategy ddp
-refused "single_device is one GPU" 1B --strategy single_device --gpus 2
+refused "--set train.lora_targets:1:1: error: no linear layer of a block of 'llama2-7b' is called 'q'" "$models/llama2-7b.yaml" --lora 16 --set train.lora_targets=q
+refused "no linear layer of a block of 'llama2-7b' is called 'w'" "$models/llama2-7b.yaml" --lora 16 --set train.lora_targets=q_proj,w
+refused "--set train.lora_rank:1:1: error: adapters go beside linear layers, and model 'resnet50' has convolutions" "$models/resnet50.yaml" --lora 16
+refused "--set train.optimizer:1:1: error: LOMO is there to train all" "$models/llama2-7b.yaml" --lora 16 --optimizer lomo
+refused "strategy 'single_device' is a model on one GPU, not on 2" 1B --strategy single_device --gpus 2
 refused "adapters are not trained in int8" "$models/llama2-7b.yaml" --lora 16 --dtype int8
 refused "INT8 matrices cannot be sharded" "$models/llama2-7b.yaml" --lora 16 --lora-base int8 --strategy zero3 --gpus 8
-refused "--decoder-seq-len: error: model 'gpt2' has no second stack" "$models/gpt2.yaml" --micro-batch 1 --seq-len 8 --decoder-seq-len 8
-refused "--seq-len: error: model 'vit_b_16' makes 197 tokens of a sample" "$models/vit_b_16.yaml" --micro-batch 1 --seq-len 8
-refused "--micro-batch: error: 16777216 sequences of 16777216 tokens make a tensor of" "$models/llama2-7b.yaml" --micro-batch 16777216 --seq-len 16777216
+refused "--set train.decoder_seq_len:1:1: error: model 'gpt2' has no second stack" "$models/gpt2.yaml" --micro-batch 1 --seq-len 8 --set train.decoder_seq_len=8
+refused "--set train.seq_len:1:1: error: model 'vit_b_16' makes 197 tokens of a sample" "$models/vit_b_16.yaml" --micro-batch 1 --seq-len 8
+refused "--set train.micro_batch:1:1: error: 1048576 sequences of 1048576 tokens make a tensor of" "$models/llama2-7b.yaml" --micro-batch 1048576 --seq-len 1048576
 # What `run` refuses.
-refused "--optimizer: error: this strategy's optimizer steps after backward" 1B --strategy zero2 --optimizer lomo --gpus 8
-refused "--precision: error: DeepSpeed keeps 16-bit weights" 1B --strategy zero1 --dtype bf16 --gpus 8
+refused "--set train.optimizer:1:1: error: this strategy's optimizer steps after backward" 1B --strategy zero2 --optimizer lomo --gpus 8
+refused "--set train.precision:1:1: error: DeepSpeed keeps 16-bit weights" 1B --strategy zero1 --dtype bf16 --gpus 8
 refused "fp8_mixed multiplies in fp8, which GPU 'T4-16GB' cannot; it can in" "$models/gpt2.yaml" --dtype fp8_mixed \
     --gpu "$FLOPCAST_SOURCE_DIR/topologies/gpus/t4-16gb.yaml"
-refused "LOMO steps on the GPU" 1B --strategy fsdp --optimizer lomo --offload
+refused "LOMO steps on the GPU" 1B --strategy fsdp --optimizer lomo --set fsdp.cpu_offload=true
 command=capacity
 refused "bf16_mixed multiplies in bf16" "$models/gpt2.yaml" --gpu "$FLOPCAST_SOURCE_DIR/topologies/gpus/v100-sxm2-32gb.yaml" --seq-len 128
-refused "--gpu is missing" "$models/llama2-7b.yaml" --seq-len 2048
+refused "--gpu: error: missing; name a file" "$models/llama2-7b.yaml" --seq-len 2048
 refused "leave --checkpointing out" "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --checkpointing full
 refused "'24' is no file and no size of memory; write one as 24GiB" "$models/llama2-7b.yaml" --gpu 24 --seq-len 2048
 refused "nobody trains in int8" "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --dtype int8
-refused "single_device is one GPU" "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --strategy single_device
-refused "--teach is for memory" "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --teach
-refused "give --seq-len" "$models/llama2-7b.yaml" --gpu "$gpu"
+refused "strategy 'single_device' is a model on one GPU" "$models/llama2-7b.yaml" --gpus 2 --gpu "$gpu" --seq-len 2048 --strategy single_device
+refused "unrecognized option" "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --teach
+refused "say it, as in --seq-len 4096" "$models/llama2-7b.yaml" --gpu "$gpu"
 refused "give a model file" 1B --gpu "$gpu" --seq-len 2048
 # Tensor and pipeline parallelism: a block of Llama 3.1 70B has 2 x 8192^2 (q, o) + 2 x 8192 x 1024 (k, v) + 3 x 8192 x 28672 elements, of which
 # each of 8 ranks has an eighth, and 2 x 8192 of norms, which all have: 106971136, 20 of them on a stage of 4. The ends have more. Under 1F1B stage
 # i holds the activations of 4 - i micro-batches when it is fullest.
-"$FLOPCAST" memory llama3.1-70b --tensor 8 --sequence --pipeline 4 --gpus 64 --use-distributed-optimizer --micro-batch 1 --seq-len 8192 --attention flash --wide >out || failed=1
+"$FLOPCAST" memory llama3.1-70b --tensor 8 --set parallelism.sequence=true --pipeline 4 --gpus 64 --set megatron.use_distributed_optimizer=true --micro-batch 1 --seq-len 8192 --attention flash --wide >out || failed=1
 tr '\n' ' ' <out | grep -qF "megatron over 64 GPUs, tensor 8, pipeline 4 (1F1B, 8 micro-batches), micro-batch 1 of 8192 tokens" || { cat out; failed=1; }
 awk '$1 ~ /^[0-3]$/ && $2 == 20 { n++; gsub(/,/, "", $3); params[$1] = $3; activations[$1] = $7; total[$1] = $9 } /^total/ { fullest = $2 }
     END { one = activations[1] - activations[2]; off = activations[0] - activations[1] - one
@@ -250,7 +265,7 @@ awk '$1 ~ /^[0-3]$/ && $2 == 20 { n++; gsub(/,/, "", $3); params[$1] = $3; activ
 [[ $(grep -c '^stage,[0-3],.* parameters in 3 blocks,' rows.csv) == 4 ]] || { cat rows.csv; failed=1; }
 command=memory
 refused "cut depends on the shape of the model; give a model file" 70B --tensor 4
-refused "--tensor: error: 12 attention heads of gpt2 are not divisible by 5 ranks" gpt2 --tensor 5
+refused "--set parallelism.tensor:1:1: error: 12 attention heads of gpt2 are not divisible by 5 ranks" gpt2 --tensor 5
 "$FLOPCAST" capacity gpt2 --pipeline 4 --gpus 8 --gpu 16GiB --seq-len 1024 >out || failed=1
 tr '\n' ' ' <out | grep -qF "bf16_mixed, adamw, megatron, pipeline 4, samples of 1024 tokens" || { cat out; failed=1; }
 grep -qE "^ +8 +[1-9]" out || { cat out; failed=1; }

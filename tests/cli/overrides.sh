@@ -80,9 +80,7 @@ says err "no value"
 expect 0 "$FLOPCAST" memory 7B --gpu h100 --set gpu.hbm_capacity=120GiB
 says out "H100-SXM5-80GB"
 expect 2 "$FLOPCAST" memory 7B --set gpu.hbm_capacity=120GiB
-says err "--set is for one GPU; name it by --gpu"
-expect 2 "$FLOPCAST" memory 7B --gpu h100 --set cluster.nodes=4
-says err "--set cluster.nodes: error: there is a GPU here and no cluster; set gpu.KEY"
+says err "--set gpu.hbm_capacity is for one GPU; name it by --gpu"
 expect 2 "$FLOPCAST" memory 7B --gpu 24GiB --set gpu.sms=4
 says err "of a card of 24GiB only the memory is known"
 expect 2 "$FLOPCAST" memory 7B --gpu h100 --set gpu.memory_sms=200

@@ -11,10 +11,12 @@
 #include <string.h>
 
 /* A GPU with `capacity` bytes in a cluster of any size. */
-static struct memory_job job_of(double capacity, int strategy, int64_t gpus)
+static struct memory_job job_of(double capacity, int kind, int64_t gpus)
 {
-    struct memory_job job = {.dtype = PRECISION_BF16_MIXED, .strategy = strategy, .point.options = scenario_default()};
+    struct memory_job job = {.point.options = scenario_default()};
     job.point.options.cluster.gpus = gpus;
+    job.point.options.strategy.kind = kind;
+    job.point.options.strategy.train.precision = PRECISION_BF16_MIXED;
     job.point.options.strategy.train.attention = ATTENTION_NAIVE;
     job.point.hw.gpu.hbm_capacity.value = capacity;
     for (int d = 0; d < DTYPE_COUNT; d++)
@@ -25,7 +27,7 @@ static struct memory_job job_of(double capacity, int strategy, int64_t gpus)
 
 static struct memory_job planned_job(struct arena *arena, int64_t micro_batch)
 {
-    struct memory_job job = job_of(1e15, MEMORY_SINGLE_DEVICE, 1);
+    struct memory_job job = job_of(1e15, STRATEGY_SINGLE_DEVICE, 1);
     model_build(&job.point.model, &small_llama, arena);
     job.params = job.point.model.params;
     job.has_model = job.counted = true;
@@ -44,13 +46,20 @@ static double bytes_of(struct memory_job job)
     return need.peak.total_bytes;
 }
 
+static const char *remedy_of(struct memory_job *changed, const struct memory_job *job, struct arena *arena)
+{
+    struct memory_change change;
+    return memory_remedy(&change, changed, job, arena) ? memory_said(&change, arena) : NULL;
+}
+
 /* Less and less room: the remedy gets dearer, always makes the job fit, and none before it in the list does. */
 static void remedies_come_from_cheap_to_dear(void **state)
 {
     (void)state;
-    static const char *const order[] = {"--attention flash", "--cross-entropy fused", "--checkpointing selective",
-        "--checkpointing full", "--micro-batch", "--optimizer adam8bit", "--strategy fsdp --offload",
-        "--strategy fsdp --gpus", "--strategy megatron", "--attention flash --cross", "--lora 16"};
+    static const char *const order[] = {"--attention flash", "--set train.cross_entropy=fused",
+        "--checkpointing selective", "--checkpointing full", "--micro-batch", "--optimizer adam8bit",
+        "--strategy fsdp --set fsdp.cpu_offload=true", "--strategy fsdp --gpus", "--strategy megatron",
+        "--attention flash --set", "--lora 16"};
     struct arena arena = ARENA_INIT;
     struct memory_job job = planned_job(&arena, 8), changed;
     double whole = bytes_of(job);
@@ -58,7 +67,7 @@ static void remedies_come_from_cheap_to_dear(void **state)
     int seen = 0;
     for (int percent = 99; percent > 30; percent -= 3) {
         job.point.hw.gpu.hbm_capacity.value = whole * percent / 100;
-        const char *what = memory_remedy(&changed, &job, &arena);
+        const char *what = remedy_of(&changed, &job, &arena);
         assert_non_null(what);
         assert_true(bytes_of(changed) <= whole * percent / 100);
         size_t at = sizeof order / sizeof *order; /* from the end: the last one begins as the first does */
@@ -70,7 +79,7 @@ static void remedies_come_from_cheap_to_dear(void **state)
     }
     assert_true(seen >= 3);
     job.point.hw.gpu.hbm_capacity.value = 1;
-    assert_null(memory_remedy(&changed, &job, &arena));
+    assert_null(remedy_of(&changed, &job, &arena));
     arena_release(&arena);
 }
 
@@ -82,10 +91,11 @@ static void the_fewest_gpus(void **state)
     static const struct {
         double capacity;
         int strategy, gpus;
-    } cases[] = {{8e9, MEMORY_FSDP, 1}, {4.1e9, MEMORY_FSDP, 2}, {0.9e9, MEMORY_FSDP, 16}, {4.1e9, MEMORY_DDP, 0}};
+    } cases[] = {
+        {8e9, STRATEGY_FSDP, 1}, {4.1e9, STRATEGY_FSDP, 2}, {0.9e9, STRATEGY_FSDP, 16}, {4.1e9, STRATEGY_DDP, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct memory_job job = job_of(cases[i].capacity, cases[i].strategy, 1);
-        job.dtype = PRECISION_BF16;
+        job.point.options.strategy.train.precision = PRECISION_BF16;
         job.params = 1000000000;
         assert_int_equal(memory_fewest_gpus(&job), cases[i].gpus);
     }
@@ -97,13 +107,13 @@ static void sharding_over_what_is_there(void **state)
 {
     (void)state;
     struct arena arena = ARENA_INIT;
-    struct memory_job job = job_of(60e9, MEMORY_DDP, 8), changed;
+    struct memory_job job = job_of(60e9, STRATEGY_DDP, 8), changed;
     struct memory_need need;
     struct diag diag = DIAG_INIT;
     job.params = 7000000000;
-    assert_string_equal(memory_remedy(&changed, &job, &arena), "--strategy zero1");
+    assert_string_equal(remedy_of(&changed, &job, &arena), "--strategy zero1");
     job.point.options.cluster.gpus = 1;
-    assert_string_equal(memory_remedy(&changed, &job, &arena), "--strategy fsdp --offload");
+    assert_string_equal(remedy_of(&changed, &job, &arena), "--strategy fsdp --set fsdp.cpu_offload=true");
     assert_int_equal(memory_need(&need, &changed, &diag), STATUS_OK);
     assert_true(need.peak.host_bytes == 16.0 * 7e9 && exec_tensors(&need.peak) == 0);
     arena_release(&arena);

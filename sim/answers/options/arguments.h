@@ -91,17 +91,25 @@ void arguments_parse(const struct argp *argp, int argc, char **argv, unsigned fl
     SETTING(type, "strategy", "S", "strategy", "As in fsdp, fsdp2, ddp, zero3 or megatron"),                           \
         SETTING(type, "global-batch", "N", "train.global_batch", "Sequences of all GPUs to an optimizer step"),        \
         JOB_SEARCHED_OPTIONS(type)
+/* The same of a command that has another --precision. */
+#define JOB_MEMORY_OPTIONS(type)                                                                                       \
+    SETTING(type, "strategy", "S", "strategy", "As in fsdp, fsdp2, ddp, zero3 or megatron"),                           \
+        SETTING(type, "global-batch", "N", "train.global_batch", "Sequences of all GPUs to an optimizer step"),        \
+        JOB_PLACED_OPTIONS(type)
 /* The same of a command that has another --strategy and --global-batch. */
 #define JOB_SEARCHED_OPTIONS(type)                                                                                     \
+    JOB_PLACED_OPTIONS(type), SETTING(type, "precision", "P", "train.precision", "As in bf16_mixed or fp8_mixed"),     \
+    {                                                                                                                  \
+        "dtype", "P", "The same as --precision", OPTION_SETTING, .member = offsetof(type, overrides),                  \
+                                                                 .path = "train.precision", .flags = OPTION_HIDDEN     \
+    }
+#define JOB_PLACED_OPTIONS(type)                                                                                       \
     SETTING(type, "topology", "FILE", "cluster.topology", "Cluster file, or its name, as h100-8x400g"),                \
         SETTING(type, "gpus", "N", "cluster.gpus", "GPUs of the job; 8,64,512 sweeps, here and below"),                \
         SETTING(type, "seq-len", "T", "train.seq_len", "Tokens of a sequence, as 4096 or 8k"),                         \
         SETTING(type, "micro-batch", "B", "train.micro_batch", "Sequences on a GPU at once"),                          \
         SETTING(type, "checkpointing", "C", "train.activation_checkpointing", "none, full, selective or core_attn"),   \
         SETTING(type, "attention", "A", "train.attention", "naive or flash"),                                          \
-        SETTING(type, "precision", "P", "train.precision", "As in bf16_mixed or fp8_mixed"),                           \
-        {"dtype", "P", "The same as --precision", OPTION_SETTING, .member = offsetof(type, overrides),                 \
-            .path = "train.precision", .flags = OPTION_HIDDEN},                                                        \
         SETTING(type, "optimizer", "O", "train.optimizer", "As in adamw"),                                             \
         SETTING(type, "stack", "FILE", "stack", "Stack profile, or its name, as megatron-core"),                       \
         SETTING(type, "tensor", "N", "parallelism.tensor", "GPUs of tensor parallelism"),                              \
@@ -109,6 +117,8 @@ void arguments_parse(const struct argp *argp, int argc, char **argv, unsigned fl
         SETTING(type, "pipeline", "N", "parallelism.pipeline", "Stages of a pipeline"),                                \
         SETTING(type, "virtual", "N", "parallelism.virtual", "Model chunks of a stage"),                               \
         SETTING(type, "expert", "N", "parallelism.expert", "GPUs of expert parallelism"),                              \
+        SETTING(type, "expert-tensor", "N", "parallelism.expert_tensor", "GPUs that share an expert's width"),         \
+        SETTING(type, "lora", "RANK", "train.lora_rank", "Train adapters of this rank on a frozen model"),             \
         {"no-noise", NULL, "GPUs, hosts and network without variation: much faster of many GPUs (noise=off)",          \
             OPTION_SETTING, .member = offsetof(type, overrides), .path = "noise", .text = "off"},                      \
         SETTING(type, "fold", "F", "run.fold", "slowest: with noise the nodes of the slowest GPUs alone, faster"),     \

@@ -21,7 +21,9 @@ static const struct {
     {"flopcast together", "flopcast together llama2_7b_h100_fsdp llama2_7b_h100_fsdp \\\n"
                           "    --set cluster.topology=h100-8x400g-rail --set cluster.gpus=32 \\\n"
                           "    --set fsdp.sharding_strategy=FULL_SHARD"},
-    {"flopcast memory", "flopcast memory llama2-7b --strategy zero3 --gpus 64"},
+    {"flopcast memory",
+        "flopcast memory llama2-7b --strategy zero3 --gpus 64 &&\n"
+        "flopcast memory llama3.1-8b --gpu h100 --gpus 8 \\\n    --strategy fsdp2 --seq-len 8k --savings"},
     {"flopcast capacity", "flopcast capacity llama2-7b --gpu h100 --seq-len 2048"},
     {"flopcast model", "flopcast model llama3.1-8b"},
     {"flopcast topology", "flopcast topology h100-8x400g"},

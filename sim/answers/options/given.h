@@ -9,8 +9,4 @@
 enum status given_cluster(struct hw *hw, const struct hw_sources *sources, const struct scenario_override *list, int n,
     struct arena *arena, struct diag *diag);
 
-/* Of a GPU: gpu.KEY. */
-enum status given_gpu(struct hw_gpu *gpu, const struct hw_source *source, const struct scenario_override *list, int n,
-    struct arena *arena, struct diag *diag);
-
 #endif

@@ -79,13 +79,6 @@ enum status hw_check_given(
     return of_gpu ? of_gpu : of_node ? of_node : of_cluster;
 }
 
-enum status hw_check_given_gpu(
-    const struct hw_gpu *gpu, const struct hw_source *source, const struct config_origins *origins, struct diag *diag)
-{
-    struct hw_source both = with(*source, origins, "gpu.");
-    return hw_check_gpu(gpu, &both, diag);
-}
-
 const char *hw_override_path(const char *path, struct arena *arena)
 {
     static const struct {

@@ -55,10 +55,6 @@ void hw_override_gpu(struct hw_gpu *gpu, const struct hw *given);
 enum status hw_check_given(
     const struct hw *hw, const struct hw_sources *sources, const struct config_origins *origins, struct diag *diag);
 
-/* The same for a GPU. */
-enum status hw_check_given_gpu(
-    const struct hw_gpu *gpu, const struct hw_source *source, const struct config_origins *origins, struct diag *diag);
-
 /* "cluster.node.nic_bandwidth" of a path that begins with node, and "gpu.sms" of cluster.gpu or cluster.node.gpu; other
  * paths as they are. */
 const char *hw_override_path(const char *path, struct arena *arena);

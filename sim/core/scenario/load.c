@@ -175,6 +175,19 @@ static bool is_other_file(struct config_node root, bool *is_model, struct diag *
     return best >= 0;
 }
 
+bool scenario_is_model(const char *path)
+{
+    struct arena arena = ARENA_INIT;
+    struct diag unsaid = DIAG_INIT;
+    struct config_doc *doc = NULL;
+    bool is_model = false;
+    if (config_load_kind(&doc, FILES_SCENARIOS, find_file(path, &arena), &unsaid) == STATUS_OK)
+        is_other_file(config_root(doc), &is_model, &unsaid);
+    config_free(doc);
+    arena_release(&arena);
+    return is_model;
+}
+
 static void read_file(struct loader *loader)
 {
     struct config_doc *doc = NULL;
@@ -294,6 +307,24 @@ void strategy_word_take(struct scenario *options, const char *prefix, struct con
     vec_push(&origins->list, ((struct config_origin){path, said->at, said->kind}));
 }
 
+enum status scenario_set_option(
+    struct scenario_point *point, const struct scenario_override *override, struct arena *arena, struct diag *diag)
+{
+    struct config_doc *doc = NULL;
+    struct config_origins said = {0};
+    struct diag own = DIAG_INIT;
+    struct source_pos at = {.file = arena_printf(arena, "--set %s", override->key)};
+    if (scenario_override_parse(&doc, override, at.file, &own) == STATUS_OK)
+        config_assign(scenario_key_path(override->key, arena), at, config_root(doc), &scenario_table, &point->options,
+            arena, &said, &own);
+    config_free(doc);
+    if (own.worst == STATUS_OK)
+        strategy_word_take(&point->options, "", &said, arena, &own);
+    vec_free(&said.list);
+    diag_merge(diag, &own);
+    return own.worst;
+}
+
 void scenario_keep_origins(struct config_origins *origins, struct arena *arena)
 {
     int n = origins->list.n;
@@ -338,7 +369,7 @@ enum status scenario_prepare(struct scenario_point *point, struct diag *diag)
     struct noise_field noise[NOISE_FIELDS];
     inputs_noise(noise, point);
     for (int i = 0; i < NOISE_FIELDS; i++)
-        if (quantity_is_set(noise[i].cluster))
+        if (quantity_is_set(noise[i].cluster) && scenario_origin(point, noise[i].path).kind == ORIGIN_DEFAULT)
             *noise[i].value = noise[i].cluster.value;
     resolve_point(point, diag);
     return diag->worst;

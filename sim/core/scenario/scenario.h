@@ -152,6 +152,9 @@ enum status scenario_load(struct scenario_set *out, const char *path, const stru
 enum status scenario_load_from(struct scenario_set *out, const char *path, const struct scenario_override *overrides,
     const char *const *names, enum origin_kind kind, int n_overrides, struct arena *arena, struct diag *diag);
 
+/* Whether the path, as scenario_load() takes it, is that of a model alone; false also of what cannot be read. */
+bool scenario_is_model(const char *path);
+
 /* By who says nothing that a measurement would shift: a warning where the file lists some. who: "flopcast sensitivity".
  */
 void scenario_warn_measured(const struct scenario_set *set, const char *who, struct diag *diag);
@@ -189,6 +192,11 @@ struct scenario_result {
     struct scenario_sure sure; /* set by who shows or keeps the result */
     double wall_s;             /* real time that the simulation took; not deterministic */
 };
+
+/* Sets one option of a point by its path, as --set does: no list, a strategy by a word, too. Then scenario_prepare()
+ * completes the point. Texts live in the arena. */
+enum status scenario_set_option(
+    struct scenario_point *point, const struct scenario_override *override, struct arena *arena, struct diag *diag);
 
 /* A point of no file, of which options (scenario_default() and what was asked for), hardware, model and origins are
  * set, its attention too: lengths that follow from the model, noise as the cluster has it. STATUS_INPUT: there can be

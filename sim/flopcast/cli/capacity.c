@@ -4,6 +4,7 @@
 #include "cli/memory.h"
 #include "rows/records.h"
 #include "rows/sure.h"
+#include "rows/vary.h"
 #include "rows/words.h"
 
 #include <inttypes.h>
@@ -42,14 +43,16 @@ static struct memory_job job_of(const struct capacity *capacity, int64_t gpus, i
     job.point.options.cluster.gpus = gpus;
     job.point.options.strategy.train.activation_checkpointing = checkpointing;
     job.point.options.strategy.train.micro_batch = 1;
+    job.point.options.strategy.train.device_batch = 0;
     return job;
 }
 
 /* Made into a point to simulate; false: it cannot be one. */
 static bool simulated(struct capacity *capacity, struct memory_job *job)
 {
-    struct diag diag = DIAG_INIT;
-    memory_check(job, &diag);
+    struct diag diag = capacity->request->why;
+    if (diag.n_errors == 0)
+        memory_check(job, &diag);
     if (diag.n_errors > 0 && capacity->why.n_errors == 0)
         capacity->why = diag;
     return diag.n_errors == 0;
@@ -113,7 +116,7 @@ static struct answer try_one(struct capacity *capacity, int64_t gpus, int checkp
 static struct answer find_fewest(struct capacity *capacity, int checkpointing)
 {
     struct answer one = {0};
-    int64_t copy = memory_copy_gpus(&capacity->request->job);
+    int64_t copy = memory_copy_gpus(&capacity->request->job.point.options.strategy.parallelism);
     for (int64_t gpus = copy; gpus <= MEMORY_MOST_GPUS; gpus *= 2) {
         one = try_one(capacity, gpus, checkpointing);
         if (one.number > 0)
@@ -177,8 +180,8 @@ static void print_head(FILE *out, const struct capacity *capacity)
     size_t n = 0;
     FILE *memory = open_memstream(&text, &n);
     BUG_IF(!memory, "open_memstream failed");
-    fprintf(memory, "%s, %s, %s", memory_dtype_names[job->dtype], optimizer_names[options->optimizer],
-        memory_strategy_names[job->strategy]);
+    fprintf(memory, "%s, %s, %s", precision_names[options->precision], optimizer_names[options->optimizer],
+        memory_strategy(&job->point.options.strategy));
     memory_print_degrees(memory, job);
     fputs(naive ? ", naive attention, " : ", ", memory);
     if (model_sample_tokens(shape) > 0) /* as long as the model makes them */
@@ -277,8 +280,9 @@ static void print_records(FILE *out, const struct capacity *capacity, enum recor
 
 static void find_all(struct capacity *capacity)
 {
-    int64_t asked = capacity->request->job.point.options.cluster.gpus;
-    int64_t copy = memory_copy_gpus(&capacity->request->job); /* fewer or others cannot hold it */
+    int64_t asked = capacity->request->gpus_asked;
+    int64_t copy = /* fewer or others cannot hold it */
+        memory_copy_gpus(&capacity->request->job.point.options.strategy.parallelism);
     for (int i = 0; i < MOST_COUNTS; i++)
         if (usual_counts[i] % copy == 0)
             capacity->counts[capacity->n_counts++] = usual_counts[i];
@@ -296,13 +300,15 @@ int cmd_capacity(int argc, char **argv)
 {
     struct memory_request request = {.capacity = true};
     memory_parse(&request, argc, argv,
-        "The largest micro-batch of MODEL that fits on a GPU, by number of GPUs (--gpus N: for that one) and by "
+        "The largest micro-batch of MODEL, a model or scenario, that fits on a GPU, by number of GPUs (--gpus N: for "
+        "that one) and by "
         "activation checkpointing, and without --gpus the fewest GPUs, powers of two, that hold one sequence. The "
         "simulated "
         "allocator decides, as in `flopcast run`.");
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
-    if (memory_load(&request, &arena, &diag) == STATUS_OK) {
+    if (memory_load(&request, &arena, &diag) == STATUS_OK &&
+        vary_refuse_several(&request.set, "flopcast capacity looks at one", &arena, &diag) == STATUS_OK) {
         struct capacity *capacity = ARENA_NEW(&arena, struct capacity);
         capacity->request = &request;
         find_all(capacity);

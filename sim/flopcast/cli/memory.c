@@ -1,12 +1,13 @@
-/* flopcast memory MODEL: what training takes on one GPU; --teach: beside the rules of thumb that courses teach. */
+/* flopcast memory MODEL: what training takes on one GPU, and which GPUs hold it. A peak is counted from the compiled
+ * plan; where the one GPU that is named is nearly full, the simulated allocator has the last word, as in `run`. */
 #include "cli/memory.h"
 
 #include "cli/cli.h"
 #include "rows/rows.h"
 #include "rows/sure.h"
 #include "rows/words.h"
+#include "rows/vary.h"
 #include "config/config.h"
-#include "strategy/states.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -16,158 +17,6 @@
 static double gib(double bytes)
 {
     return bytes / 0x1p30;
-}
-
-#define MEMORY_NOT_GIVEN ((double)NAN)
-
-struct memory_row {
-    const char *section; /* "gpu": bytes on one GPU; "stage": on one of a pipeline's stage; "rule": a rule of thumb */
-    const char *name;
-    double rule;     /* bytes; MEMORY_NOT_GIVEN where there is none */
-    double modelled; /* bytes; MEMORY_NOT_GIVEN where nothing is modelled */
-    double largest;  /* bytes at its own fullest moment; MEMORY_NOT_GIVEN ... */
-    const char *note;
-};
-struct memory_rows {
-    VEC(struct memory_row) list;
-};
-/* ---- rules of thumb that courses teach, each beside what is modelled ---- */
-
-/* Ranks and job sizes that the rows of rules are for when the user names none. */
-enum { LORA_RANK = 16, ZERO_GPUS = 64 };
-
-static void add_rule(struct memory_rows *rows, const char *name, double rule, double modelled, const char *note)
-{
-    vec_push(&rows->list, (struct memory_row){"rule", name, rule, modelled, MEMORY_NOT_GIVEN, note});
-}
-
-/* Weights, gradients and optimizer state of one GPU under other options than the user's. */
-static double states(const struct memory_request *request, int dtype, int optimizer, int strategy, int64_t gpus)
-{
-    struct memory_job job = {.dtype = dtype, .strategy = strategy, .point.options = scenario_default()};
-    struct strategy_options *options = &job.point.options.strategy;
-    options->train.optimizer = optimizer;
-    memory_set(&job);
-    struct states states = states_of(request->job.params, options, gpus, dtype == MEMORY_INT8);
-    return states.weights + states.gradients + states.optimizer;
-}
-
-/* What the modelled number of a rule is. */
-enum of_rule { RULE_ITSELF, RULE_STATES, RULE_OPTIMIZER, RULE_SHARED };
-static const struct rule {
-    const char *name;
-    double factor; /* of P; 0: of its root */
-    enum of_rule of;
-    int dtype, optimizer, strategy;
-    const char *note;
-} usual[] = {
-    {"weights, FP32: 4 P", 4, RULE_ITSELF, 0, 0, 0, "1B parameters: 4e9 bytes, 3.73 GiB"},
-    {"weights, 16 bit: 2 P", 2, RULE_ITSELF, 0, 0, 0, ""},
-    {"weights, 8 bit: P", 1, RULE_ITSELF, 0, 0, 0, ""},
-    {"training, FP32: 80 P", 80, RULE_STATES, PRECISION_FP32, OPTIMIZER_ADAMW, MEMORY_DDP,
-        "course rule, 20 x the weights; modelled without activations: its own parts make 24 P"},
-    {"training, 16 bit: 40 P", 40, RULE_STATES, PRECISION_BF16, OPTIMIZER_ADAMW, MEMORY_DDP,
-        "course rule; modelled without activations"},
-    {"training, 8 bit: 20 P", 20, RULE_STATES, MEMORY_INT8, OPTIMIZER_ADAMW, MEMORY_DDP,
-        "course rule; everything in a byte, which nobody trains with: see 8-bit Adam and QLoRA"},
-    {"16-bit Adam: 2 P + 2 P + 4 P", 8, RULE_STATES, PRECISION_BF16, OPTIMIZER_ADAM, MEMORY_DDP,
-        "70B: 130 + 130 + 261 = 522 GiB"},
-    {"AdamW state, FP32: 8 P", 8, RULE_OPTIMIZER, PRECISION_FP32, OPTIMIZER_ADAMW, MEMORY_DDP, ""},
-    {"AdamW state, 16 bit: 4 P", 4, RULE_OPTIMIZER, PRECISION_BF16, OPTIMIZER_ADAMW, MEMORY_DDP, ""},
-    {"Lion state, FP32: 4 P", 4, RULE_OPTIMIZER, PRECISION_FP32, OPTIMIZER_LION, MEMORY_DDP, "one moment"},
-    {"Lion state, 16 bit: 2 P", 2, RULE_OPTIMIZER, PRECISION_BF16, OPTIMIZER_LION, MEMORY_DDP, ""},
-    {"8-bit Adam state: 2 P", 2, RULE_OPTIMIZER, PRECISION_FP32, OPTIMIZER_ADAM_8BIT, MEMORY_DDP,
-        "with a scale to 256 elements (bitsandbytes)"},
-    {"Adafactor state: sqrt P", 0, RULE_OPTIMIZER, PRECISION_FP32, OPTIMIZER_ADAFACTOR, MEMORY_DDP, NULL},
-    {"LOMO state, FP32: 2 P", 2, RULE_OPTIMIZER, PRECISION_FP32, OPTIMIZER_LOMO, MEMORY_DDP,
-        "none in fact: it is SGD fused into backward"},
-    {"LOMO state, 16 bit: P", 1, RULE_OPTIMIZER, PRECISION_BF16, OPTIMIZER_LOMO, MEMORY_DDP, ""},
-    /* 2 + 2 + 12 bytes, arXiv 1910.02054 */
-    {"ZeRO-1: up to 4 x less", 4, RULE_SHARED, PRECISION_BF16_MIXED, OPTIMIZER_ADAMW, MEMORY_ZERO1, NULL},
-    {"ZeRO-2: up to 8 x less", 2, RULE_SHARED, PRECISION_BF16_MIXED, OPTIMIZER_ADAMW, MEMORY_ZERO2, NULL},
-    {"ZeRO-3: N x less", 16, RULE_SHARED, PRECISION_BF16_MIXED, OPTIMIZER_ADAMW, MEMORY_ZERO3, NULL},
-};
-
-static void add_rule_of(
-    struct memory_rows *rows, const struct memory_request *request, const struct rule *rule, struct arena *arena)
-{
-    const struct model *model = request->job.has_model ? &request->job.point.model : NULL;
-    int64_t params = request->job.params, asked = request->job.point.options.cluster.gpus;
-    int64_t gpus = rule->of != RULE_SHARED ? 1 : asked > 1 ? asked : ZERO_GPUS;
-    double bytes = rule->factor > 0 ? rule->factor * (double)params : 4 * sqrt((double)params);
-    double share = rule->strategy == MEMORY_ZERO3 ? bytes / (double)gpus : bytes;
-    double modelled = rule->of == RULE_ITSELF ? bytes
-                      : rule->of == RULE_OPTIMIZER
-                          ? states_optimizer(params, model, rule->optimizer, strategy_element_bytes(rule->dtype).step)
-                          : states(request, rule->dtype, rule->optimizer, rule->strategy, gpus);
-    const char *note =
-        rule->of == RULE_SHARED
-            ? arena_printf(arena, "states on one of %" PRId64 " GPUs, mixed precision, Adam: 16 P on one", gpus)
-        : rule->note ? rule->note
-        : model      ? "rows + columns of every matrix"
-                     : "as one square matrix; a model file gives its shapes";
-    add_rule(rows, rule->name, share, modelled, note);
-}
-
-static void add_adapter_rows(struct memory_rows *rows, const struct memory_request *request)
-{
-    const struct model *model = &request->job.point.model;
-    double p = (double)request->job.params;
-    struct arena scratch = ARENA_INIT;
-    struct model adapted;
-    model_adapt(&adapted, model, LORA_RANK, NULL, &scratch);
-    double adapters = 16 * (double)adapted.trained; /* FP32: 4 + 4 + 8 bytes each */
-    arena_release(&scratch);
-    add_rule(rows, "LoRA of rank 16, 16-bit base", 2 * p, 2 * p + adapters,
-        "base, adapters on every matrix of the blocks, Adam");
-    add_rule(rows, "QLoRA of rank 16, 4-bit base", p / 2, memory_base_bytes(model, MEMORY_BASE_NF4, 2) + adapters,
-        "4.127 bits in the blocks' matrices, the rest in 16 bit");
-    add_rule(rows, "QLoRA, prepared for training", p / 2, memory_base_bytes(model, MEMORY_BASE_NF4, 4) + adapters,
-        "prepare_model_for_kbit_training: the rest in FP32; it turns full checkpointing on, too");
-}
-
-/* Keys and values of every layer that generates text, 16 bit. */
-static double cache_bytes(const struct memory_request *request)
-{
-    const struct model *model = &request->job.point.model;
-    struct model_workload workload = strategy_workload(&request->job.point.options.strategy, model);
-    int64_t bytes = 0;
-    workload.storage = DTYPE_BF16;
-    for (int l = 0; l < model->n_layers; l++)
-        bytes += model_cache_bytes(model, &workload, l);
-    return (double)bytes;
-}
-
-static void add_batch_rows(struct memory_rows *rows, const struct memory_request *request)
-{
-    const struct train_options *train = &request->job.point.options.strategy.train;
-    const struct model_shape *shape = &request->job.point.model.shape;
-    double p = (double)request->job.params, cache = cache_bytes(request);
-    const char *note =
-        shape->family == MODEL_T5
-            ? "generation: 2 x batch x decoder layers x heads x head size x (decoder's + encoder's tokens)"
-            : "generation: 2 x batch x layers x KV heads x head size x context";
-    static const char all[] = "weights and KV cache; activations of a token are small";
-    if (cache > 0) {
-        add_rule(rows, "KV cache, 16 bit", cache, cache, note);
-        add_rule(rows, "inference, 16 bit: 2 P + cache", 2 * p + cache, 2 * p + cache, all);
-        add_rule(rows, "KV cache, 8 bit", cache / 2, cache / 2, note);
-        add_rule(rows, "inference, 8 bit: P + cache", p + cache / 2, p + cache / 2, all);
-    }
-    double noise = 2.0 * (double)strategy_element_bytes(train->precision).param *
-                   (double)(train->micro_batch * train->seq_len * shape->d_model);
-    if (model_sample_tokens(shape) == 0)
-        add_rule(rows, "NEFTune's noise", noise, noise, "in training: noise and noisy embeddings, for a moment");
-}
-
-static void add_rules(struct memory_rows *rows, const struct memory_request *request, struct arena *arena)
-{
-    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
-        add_rule_of(rows, request, &usual[i], arena);
-    if (request->job.has_model && model_takes_adapters(&request->job.point.model.shape))
-        add_adapter_rows(rows, request);
-    if (request->job.has_model && request->job.counted)
-        add_batch_rows(rows, request);
 }
 
 /* ---- what is modelled ---- */
@@ -180,14 +29,23 @@ static void add(struct memory_rows *rows, const char *name, double modelled, dou
 /* Frameworks that keep FP32 weights in mixed precision, and cast them for use. */
 static const char *mixed_note(const struct memory_job *job)
 {
-    bool mixed = job->dtype == PRECISION_BF16_MIXED || job->dtype == PRECISION_FP16_MIXED;
-    bool frozen = job->point.options.strategy.train.lora_rank > 0;
+    const struct strategy_options *options = &job->point.options.strategy;
+    int precision = options->train.precision;
+    bool mixed = !job->int8 && (precision == PRECISION_BF16_MIXED || precision == PRECISION_FP16_MIXED);
+    bool frozen = options->train.lora_rank > 0;
     if (!mixed || frozen)
         return "";
-    return job->strategy == MEMORY_SINGLE_DEVICE || job->strategy == MEMORY_DDP
+    return options->kind == STRATEGY_SINGLE_DEVICE || options->kind == STRATEGY_DDP
                ? "FP32 in mixed precision: autocast casts copies for use"
-           : job->strategy == MEMORY_FSDP ? "FP32 shards in mixed precision: FSDP gathers 16-bit copies for use"
-                                          : "";
+           : options->kind == STRATEGY_FSDP ? "FP32 shards in mixed precision: FSDP gathers 16-bit copies for use"
+                                            : "";
+}
+
+/* In which the job computes and stores; int8 is no precision of a scenario. */
+static const char *precision_of(const struct memory_job *job)
+{
+    return job->int8 ? memory_base_names[MEMORY_BASE_INT8]
+                     : precision_names[job->point.options.strategy.train.precision];
 }
 
 static const char *weights_note(const struct memory_request *request, struct arena *arena)
@@ -318,13 +176,12 @@ static double spare_of(
 static enum tried try_allocator(const struct memory_request *request, const struct memory_need *need)
 {
     static const double GAPS = 0.25; /* of the GPU: more than they take of any job of scenarios/ */
-    double spare = request->gpu_path ? spare_of(request, need, &request->gpus[0]) : 0;
-    if (!request->gpu_path || !need->planned || !request->job.counted || spare < 0 ||
+    double spare = request->named ? spare_of(request, need, &request->gpus[0]) : 0;
+    if (!request->named || request->anywhere || !need->planned || !request->job.counted || spare < 0 ||
         spare > GAPS * request->gpus[0].gpu.hbm_capacity.value)
         return NOT_TRIED;
     struct diag diag = DIAG_INIT;
     struct memory_job job = request->job;
-    job.point.hw = request->hw;
     job.point.hw.gpu.context_bytes.value += memory_int8_extra(&job);
     if (memory_check(&job, &diag) != STATUS_OK)
         return NOT_TRIED;
@@ -362,7 +219,8 @@ static void print_fit(FILE *out, const struct memory_request *request, const str
                                   : "(without the allocator's fragmentation, which flopcast run simulates)");
     if (spare >= 0)
         return;
-    const char *change = memory_remedy(&changed, &request->job, arena);
+    struct memory_change remedy;
+    const char *change = memory_remedy(&remedy, &changed, &request->job, arena) ? memory_said(&remedy, arena) : NULL;
     int64_t rank = request->job.point.options.strategy.train.lora_rank;
     if (change && rank == 0 && changed.point.options.strategy.train.lora_rank > 0)
         fprintf(out,
@@ -410,7 +268,8 @@ static void print_fits(FILE *out, const struct memory_request *request, const st
         table_text(&table, "known GPUs", "", gpu->name);
         table_number(&table, "HBM, GiB", "", 1, gib(gpu->hbm_capacity.value));
         table_text(&table, "", "",
-            !can ? arena_printf(&table.numbers, "no matrix products in %s", dtype_names[memory_math(&request->job)])
+            !can ? arena_printf(&table.numbers, "no matrix products in %s",
+                       dtype_names[strategy_math(&request->job.point.options.strategy.train)])
                  : arena_printf(&table.numbers, "%s by %.1f GiB%s", room >= 0 ? "fits" : "too small", gib(fabs(room)),
                        need->planned && room >= 0 && room < GAPS * gpu->hbm_capacity.value ? ", without gaps" : ""));
     }
@@ -484,7 +343,10 @@ void memory_print_degrees(FILE *out, const struct memory_job *job)
             fprintf(out, ", %s %" PRId64, degrees[i].name, degrees[i].degree);
     int64_t rank = job->point.options.strategy.train.lora_rank;
     if (rank > 0)
-        fprintf(out, ", LoRA of rank %" PRId64 " on a base in %s", rank, memory_base_names[job->base]);
+        fprintf(out, ", LoRA of rank %" PRId64 " on a base in %s", rank,
+            memory_base_names[job->int8_base                            ? MEMORY_BASE_INT8
+                              : job->point.options.strategy.train.qlora ? MEMORY_BASE_NF4
+                                                                        : MEMORY_BASE_HALF]);
 }
 
 /* " (1F1B, 8 micro-batches)" */
@@ -503,7 +365,7 @@ static void print_table(FILE *out, const struct memory_request *request, const s
     const struct memory_job *job = &request->job;
     const struct train_options *train = &job->point.options.strategy.train;
     int64_t gpus = job->point.options.cluster.gpus;
-    if (request->gpu_path)
+    if (request->named)
         print_fit(out, request, need, tried, arena);
     else
         print_holders(out, request, need, arena);
@@ -513,8 +375,8 @@ static void print_table(FILE *out, const struct memory_request *request, const s
     size_t n = 0;
     FILE *memory = open_memstream(&text, &n);
     BUG_IF(!memory, "open_memstream failed");
-    fprintf(memory, "%s, %s, %s over %" PRId64 " GPU%s", memory_dtype_names[job->dtype],
-        optimizer_names[train->optimizer], memory_strategy_names[job->strategy], gpus, plural(gpus));
+    fprintf(memory, "%s, %s, %s over %" PRId64 " GPU%s", precision_of(job), optimizer_names[train->optimizer],
+        memory_strategy(&job->point.options.strategy), gpus, plural(gpus));
     memory_print_degrees(memory, job);
     print_schedule(memory, job);
     if (job->counted)
@@ -530,7 +392,7 @@ static void print_table(FILE *out, const struct memory_request *request, const s
         need->planned
             ? "own peak: of the row alone, at its own fullest moment; B/parameter: bytes over all P, on this GPU or not"
             : "");
-    if (!request->gpu_path) {
+    if (!request->named) {
         fputc('\n', out);
         print_fits(out, request, need);
     }
@@ -564,9 +426,9 @@ static void print_json(FILE *out, const struct memory_request *request, const st
         ", \"parameters\": %" PRId64
         ", \"dtype\": \"%s\", \"optimizer\": \"%s\", \"strategy\": \"%s\", \"gpus\": %" PRId64
         ", \"micro_batch\": %" PRId64 ", \"seq_len\": %" PRId64 ", \"fits\": [",
-        job->params, memory_dtype_names[job->dtype], optimizer_names[train->optimizer],
-        memory_strategy_names[job->strategy], job->point.options.cluster.gpus, job->counted ? train->micro_batch : 0,
-        job->counted ? train->seq_len : 0);
+        job->params, precision_of(job), optimizer_names[train->optimizer],
+        memory_strategy(&job->point.options.strategy), job->point.options.cluster.gpus,
+        job->counted ? train->micro_batch : 0, job->counted ? train->seq_len : 0);
     for (int i = 0; i < request->n_gpus; i++) {
         const struct hw_gpu *gpu = &request->gpus[i].gpu;
         bool can = memory_supported(job, gpu);
@@ -595,7 +457,7 @@ static enum status print(FILE *out, const struct memory_request *request, struct
     add_gpu_rows(&rows, request, &need, arena);
     add_stage_rows(&rows, stages, n_stages, arena);
     if (request->teach)
-        add_rules(&rows, request, arena);
+        memory_add_rules(&rows, &request->job, arena);
     if (request->format == RECORDS_CSV)
         print_records(out, &rows, RECORDS_CSV);
     else if (request->format == RECORDS_JSON)
@@ -610,17 +472,25 @@ int cmd_memory(int argc, char **argv)
 {
     struct memory_request request = {0};
     memory_parse(&request, argc, argv,
-        "What training MODEL takes on one GPU at its fullest moment, and which GPUs hold it. MODEL is a model file "
-        "(scenarios/models/t5-11b.yaml, a Hugging Face config.json) or a number of parameters (1B, 11.3B, 124M)."
-        "\vOf a model file, a step is laid out as `run` does, and what it allocates is counted; of one token (image, "
-        "sample) where no --micro-batch is given. Of a number of parameters only weights, gradients and optimizer "
+        "What training MODEL takes on one GPU at its fullest moment, and which GPUs hold it. MODEL is a scenario, a "
+        "model (scenarios/models/t5-11b.yaml, a Hugging Face config.json) or a number of parameters (1B, 11.3B, 124M)."
+        "\vA step is laid out as `run` does, and what it allocates is counted; of a model alone, of one token (image, "
+        "sample) where neither --micro-batch nor --seq-len is given. Several points (--gpus 8,64) are a row each. Of a "
+        "number of parameters only weights, gradients and optimizer "
         "state are counted. What the allocator reserves beyond that (fragmentation) is left out, except of a --gpu "
         "that "
         "it could be too much for: there the allocator is simulated, as in 'flopcast run'. GiB, in which PyTorch and "
         "nvidia-smi count, are 2^30 bytes.");
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
-    if (memory_load(&request, &arena, &diag) == STATUS_OK)
+    enum status status = memory_load(&request, &arena, &diag);
+    if (status == STATUS_OK && request.set.n_points > 1 && (request.teach || request.savings))
+        status = vary_refuse_several(&request.set, "--teach and --savings look at one", &arena, &diag);
+    if (status == STATUS_OK && request.set.n_points > 1)
+        memory_print_points(stdout, &request, &diag);
+    else if (status == STATUS_OK && request.savings)
+        memory_print_savings(stdout, &request, &arena, &diag);
+    else if (status == STATUS_OK)
         print(stdout, &request, &arena, &diag);
     memory_free(&request);
     arena_release(&arena);

@@ -1,7 +1,8 @@
 /* What `flopcast memory`, `flopcast capacity` and (the cut of a model over ranks) `flopcast model` were asked.
  *
- * Both make a point of a scenario out of their options and ask its plan. Of a model of which only the number of
- * parameters is known, and for what is kept in INT8 (which nobody trains with), the states alone are counted
+ * Each asks a point of a scenario: of a scenario file the point that it names; of a model alone one with what the
+ * command line says and these defaults: an H100's cluster of any size, as many GPUs as hold one copy, one token. Of a
+ * bare number of parameters, and for what is kept in INT8 (which nobody trains with), the states alone are counted
  * (strategy/states.h). */
 #ifndef FLOPCAST_CLI_MEMORY_H
 #define FLOPCAST_CLI_MEMORY_H
@@ -12,44 +13,31 @@
 
 #include <stdio.h>
 
-/* ---- memory_job.c: a job, in the words of these commands ---- */
-
-/* A precision, or one of these: fp16, of which each byte is as bf16's, and int8. */
-enum memory_dtype { MEMORY_FP16 = PRECISION_COUNT, MEMORY_INT8, MEMORY_DTYPE_COUNT };
-extern const char *const memory_dtype_names[MEMORY_DTYPE_COUNT + 1];
-enum memory_strategy {
-    MEMORY_SINGLE_DEVICE,
-    MEMORY_DDP,
-    MEMORY_ZERO1,
-    MEMORY_ZERO2,
-    MEMORY_ZERO3,
-    MEMORY_FSDP,
-    MEMORY_MEGATRON,
-    MEMORY_STRATEGY_COUNT
-};
-extern const char *const memory_strategy_names[MEMORY_STRATEGY_COUNT + 1]; /* "single_device", "ddp", "zero1" ... */
-/* What a frozen model beside adapters is kept in: all of it in 16 bits, or the matrices of its blocks in INT8
- * (LLM.int8, arXiv 2208.07339: an FP32 scale to each row) or NF4 (QLoRA), and the rest in FP32. */
-enum memory_base { MEMORY_BASE_HALF, MEMORY_BASE_INT8, MEMORY_BASE_NF4, MEMORY_BASE_COUNT };
-extern const char *const memory_base_names[MEMORY_BASE_COUNT + 1]; /* "16bit", "int8", "nf4" */
+/* ---- memory_job.c: a job, and what it needs ---- */
 
 struct memory_job {
     struct scenario_point point;
     int64_t params;
-    bool has_model; /* point.model */
+    bool has_model; /* point.model; else params are all that is known */
     bool counted;   /* activations of a micro-batch; else of one token (image, sample) */
-    int dtype, strategy, base;
-    bool offload;
-    int64_t grad_accum; /* as was asked; 0: enough to fill the pipeline */
+    bool int8;      /* a byte for everything */
+    /* The frozen matrices of the blocks beside adapters are in INT8 (LLM.int8, arXiv 2208.07339: an FP32 scale to each
+     * row) where the point has NF4. */
+    bool int8_base;
 };
 
+/* What a frozen model beside adapters is kept in: all of it in 16 bits, or the matrices of its blocks in INT8 or NF4
+ * and the rest in FP32. */
+enum memory_base { MEMORY_BASE_HALF, MEMORY_BASE_INT8, MEMORY_BASE_NF4, MEMORY_BASE_COUNT };
+extern const char *const memory_base_names[MEMORY_BASE_COUNT + 1]; /* "16bit", "int8", "nf4" */
+
 /* GPUs that hold one copy of the model by tensor, context, pipeline and expert parallelism together. */
-int64_t memory_copy_gpus(const struct memory_job *job);
+int64_t memory_copy_gpus(const struct parallelism_options *parallelism);
 
-/* The one place where these words become settings of a scenario: dtype, strategy, base and offload in the point. */
-void memory_set(struct memory_job *job);
+/* "zero3", "fsdp": the strategy by the word that `--strategy` takes. */
+const char *memory_strategy(const struct strategy_options *options);
 
-/* Complete the point, and refuse what `run` would. */
+/* Completes a point whose options were changed, and refuses what `run` would. */
 enum status memory_check(struct memory_job *job, struct diag *diag);
 
 /* The peak of the job's plan, or (not planned) the states alone. STATUS_INPUT: it cannot be. */
@@ -67,20 +55,33 @@ double memory_int8_extra(const struct memory_job *job);
  * rest_bytes each: 2, or 4 after prepare_model_for_kbit_training (QLoRA, arXiv 2305.14314; peft/utils/other.py). */
 double memory_base_bytes(const struct model *model, int base, int64_t rest_bytes);
 
-/* What the matrix products of the job are in; false: the GPU has none of these. INT8 is for storage alone. */
-enum dtype memory_math(const struct memory_job *job);
+/* Whether the GPU has what the matrix products of the job are in. INT8 is for storage alone. */
 bool memory_supported(const struct memory_job *job, const struct hw_gpu *gpu);
 
 /* The cluster takes any number of GPUs and has all the host memory that is asked for. */
 void memory_unlimited(struct hw *hw);
 
+/* A change of a job: settings, as --set takes them. */
+enum { MEMORY_MOST_SETTINGS = 6 };
+struct memory_change {
+    struct scenario_override settings[MEMORY_MOST_SETTINGS];
+    int n;
+};
+/* Makes it, and checks the job. Texts live in the arena. */
+enum status memory_apply(
+    struct memory_job *job, const struct memory_change *change, struct arena *arena, struct diag *diag);
+
+/* Ways to save memory that a job may lack, from cheap to dear, each alone: the i-th into *out; false: there is no such
+ * one. Some change nothing of a job, or cannot be made: memory_apply() says so. */
+bool memory_saving(struct memory_change *out, int i);
+
 /* A job that memory_check() has passed and that does not fit: the changes from cheap to dear (kernels that are as fast
  * or faster, recomputation, smaller micro-batches, sharding over the GPUs that are there, an optimizer with less state,
- * host memory, more GPUs, adapters instead of all parameters), and the first that suffices alone; where none does,
- * cheap kernels, full checkpointing and one sequence at a time together, over the fewest GPUs with FSDP. What it is, as
- * options of `flopcast memory`, and the job with it in out; NULL: nothing of these helps. The text lives in the arena.
- */
-const char *memory_remedy(struct memory_job *out, const struct memory_job *job, struct arena *arena);
+ * host memory, more GPUs, other layouts, adapters instead of all parameters), and the first that suffices alone; where
+ * none does, cheap kernels, full checkpointing and one sequence at a time together, over the fewest GPUs with FSDP.
+ * *out: the job with it. False: nothing of these helps. */
+bool memory_remedy(
+    struct memory_change *change, struct memory_job *out, const struct memory_job *job, struct arena *arena);
 
 /* The fewest GPUs, a power of two, over which the job's strategy makes it fit; 0: not with MEMORY_MOST_GPUS either. */
 enum { MEMORY_MOST_GPUS = 1 << 14 };
@@ -94,19 +95,25 @@ struct memory_gpu {
 };
 
 struct memory_request {
-    const char *name; /* of the model file, or the parameter count as written */
+    const char *name; /* of the scenario or model file, or the parameter count as written */
     bool capacity;    /* asked by `flopcast capacity` */
     bool model;       /* asked by `flopcast model`: how a model is cut, and nothing of its training */
     bool teach;       /* with rules of thumb */
+    bool savings;     /* with what each way to save memory gives and costs */
     struct memory_job job;
-    struct hw hw;             /* the job's own takes any number of GPUs */
-    const char *gpu_path;     /* or NULL: all that topologies/gpus knows */
-    const char *cluster_path; /* the cluster file given, or NULL */
-    struct memory_gpu *gpus;
+    struct scenario_set set;  /* all points of a scenario; job has the first */
+    bool anywhere;            /* no cluster of flopcast's takes the job as it is: its point lies on one of any size */
+    struct diag why;          /* ... because */
+    int64_t gpus_asked;       /* by the command line or the scenario; 0: by neither */
+    bool named;               /* one GPU is: by --gpu, --topology or the scenario; gpus[0] is that */
+    const char *gpu_path;     /* --gpu, or NULL */
+    const char *cluster_path; /* the cluster that the job lies on; NULL: the scenario says */
+    struct memory_gpu *gpus;  /* the one, or all that topologies/gpus knows */
     int n_gpus;
     bool any_math; /* --gpu SIZE: a card of which only the memory is known */
     enum records_format format;
-    struct overrides overrides; /* numbers of the GPU, with cluster_path of the cluster, too */
+    int base;                   /* --lora-base: enum memory_base */
+    struct overrides overrides; /* what the command line says of the job */
 };
 
 /* Usage errors exit. doc: of the command, for --help. Then read what was named, and refuse what `run` would: what the
@@ -114,6 +121,34 @@ struct memory_request {
 void memory_parse(struct memory_request *request, int argc, char **argv, const char *doc);
 enum status memory_load(struct memory_request *request, struct arena *arena, struct diag *diag);
 void memory_free(struct memory_request *request);
+
+/* "--attention flash --set train.cross_entropy=fused": the change as options of these commands. */
+const char *memory_said(const struct memory_change *change, struct arena *arena);
+
+/* ---- memory_rules.c: rules of thumb that courses teach, each beside what is modelled ---- */
+
+#define MEMORY_NOT_GIVEN ((double)NAN)
+struct memory_row {
+    const char *section; /* "gpu": bytes on one GPU; "stage": on one of a pipeline's stage; "rule": a rule of thumb */
+    const char *name;
+    double rule;     /* bytes; MEMORY_NOT_GIVEN where there is none */
+    double modelled; /* bytes; MEMORY_NOT_GIVEN where nothing is modelled */
+    double largest;  /* bytes at its own fullest moment; MEMORY_NOT_GIVEN ... */
+    const char *note;
+};
+struct memory_rows {
+    VEC(struct memory_row) list;
+};
+void memory_add_rules(struct memory_rows *rows, const struct memory_job *job, struct arena *arena);
+
+/* ---- memory_savings.c: several jobs in one table ---- */
+
+/* A row a point of the request's set. */
+enum status memory_print_points(FILE *out, struct memory_request *request, struct diag *diag);
+/* A row a way to save memory (memory_saving()), alone: what is left of the peak, and the step beside that of the job as
+ * it is, simulated without noise on a GPU where all of it would fit. */
+enum status memory_print_savings(
+    FILE *out, const struct memory_request *request, struct arena *arena, struct diag *diag);
 
 /* ---- memory.c ---- */
 

@@ -1,37 +1,25 @@
+/* A job of `memory` and `capacity`: its need, and the changes that save memory. A change is a list of settings, as
+ * --set takes them, put into a copy of the point, which scenario_prepare() then completes: what `run` would refuse is
+ * no remedy. */
 #include "cli/memory.h"
 #include "strategy/states.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-const char *const memory_dtype_names[] = {
-    "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", "bf16_master", "fp8_mixed", "fp4_mixed", "fp16", "int8", NULL};
-_Static_assert(MEMORY_FP16 == 8, "precision_names come first");
-const char *const memory_strategy_names[] = {
-    "single_device", "ddp", "zero1", "zero2", "zero3", "fsdp", "megatron", NULL};
 const char *const memory_base_names[] = {"16bit", "int8", "nf4", NULL};
 
-void memory_set(struct memory_job *job)
+int64_t memory_copy_gpus(const struct parallelism_options *parallelism)
 {
-    static const int kinds[MEMORY_STRATEGY_COUNT] = {STRATEGY_SINGLE_DEVICE, STRATEGY_DDP, STRATEGY_DEEPSPEED,
-        STRATEGY_DEEPSPEED, STRATEGY_DEEPSPEED, STRATEGY_FSDP, STRATEGY_MEGATRON};
-    struct strategy_options *options = &job->point.options.strategy;
-    options->kind = kinds[job->strategy];
-    if (options->kind == STRATEGY_DEEPSPEED)
-        options->zero.stage = job->strategy - MEMORY_ZERO1 + 1;
-    options->fsdp.cpu_offload = options->zero.offload_optimizer = job->offload;
-    options->train.precision = job->dtype < PRECISION_COUNT ? job->dtype : PRECISION_BF16;
-    options->train.qlora = job->base != MEMORY_BASE_HALF;
-    /* With two micro-batches for each stage every stage is as full as with more, but under GPipe. */
-    int64_t stages = options->parallelism.pipeline;
-    options->train.grad_accum = job->grad_accum > 0 ? job->grad_accum : stages > 1 ? 2 * stages : 1;
-}
-
-int64_t memory_copy_gpus(const struct memory_job *job)
-{
-    const struct parallelism_options *parallelism = &job->point.options.strategy.parallelism;
     return parallelism->model.tensor * parallelism->model.context * parallelism->pipeline *
            strategy_expert_axis(parallelism);
+}
+
+const char *memory_strategy(const struct strategy_options *options)
+{
+    static const char *const stages[] = {NULL, "zero1", "zero2", "zero3"};
+    const char *word = options->kind == STRATEGY_DEEPSPEED ? stages[options->zero.stage] : NULL;
+    return word ? word : strategy_kind_names[options->kind];
 }
 
 void memory_unlimited(struct hw *hw)
@@ -43,22 +31,17 @@ void memory_unlimited(struct hw *hw)
     hw->node.host_bandwidth = (struct quantity){.value = 1e9, .kind = QUANTITY_ASSUMED, .source = source};
 }
 
-enum dtype memory_math(const struct memory_job *job)
-{
-    return job->dtype == MEMORY_FP16 ? DTYPE_FP16 : strategy_math(&job->point.options.strategy.train);
-}
-
 bool memory_supported(const struct memory_job *job, const struct hw_gpu *gpu)
 {
-    return job->dtype == MEMORY_INT8 || kernel_supported(gpu, memory_math(job));
+    return job->int8 || kernel_supported(gpu, strategy_math(&job->point.options.strategy.train));
 }
 
 static bool is_planned(const struct memory_job *job)
 {
-    return job->has_model && job->dtype != MEMORY_INT8;
+    return job->has_model && !job->int8;
 }
 
-static struct source_pos option_of(const void *self, const char *path)
+static struct source_pos place_of(const void *self, const char *path)
 {
     const struct config_origins *origins = self;
     struct source_pos at = {.file = "--strategy"};
@@ -71,24 +54,23 @@ static struct source_pos option_of(const void *self, const char *path)
 enum status memory_check(struct memory_job *job, struct diag *diag)
 {
     struct scenario_point *point = &job->point;
-    const struct strategy_places places = {option_of, &point->origins};
-    bool shards = job->strategy == MEMORY_FSDP || job->strategy == MEMORY_ZERO3;
-    memory_set(job);
-    scenario_default_attention(point);
-    if (job->base == MEMORY_BASE_INT8 && shards)
+    const struct strategy_options *options = &point->options.strategy;
+    const struct strategy_places places = {place_of, &point->origins};
+    bool shards = options->kind == STRATEGY_FSDP || (options->kind == STRATEGY_DEEPSPEED && options->zero.stage == 3);
+    if (job->int8_base && shards)
         return diag_input(diag, (struct source_pos){.file = "--lora-base"},
             "bitsandbytes' INT8 matrices cannot be sharded; use --strategy ddp, zero1 or zero2, or nf4");
     if (is_planned(job))
         return scenario_prepare(point, diag);
-    if (job->dtype == MEMORY_INT8)
+    if (job->int8)
         return STATUS_OK;
-    return strategy_check(&point->options.strategy, NULL, &point->hw, (int)point->options.cluster.gpus, &places, diag);
+    return strategy_check(options, NULL, &point->hw, (int)point->options.cluster.gpus, &places, diag);
 }
 
 static void count_states(struct exec_peak *out, const struct memory_job *job)
 {
     const struct scenario *options = &job->point.options;
-    struct states states = states_of(job->params, &options->strategy, options->cluster.gpus, job->dtype == MEMORY_INT8);
+    struct states states = states_of(job->params, &options->strategy, options->cluster.gpus, job->int8);
     *out = (struct exec_peak){.host_bytes = states.host, .capacity_bytes = job->point.hw.gpu.hbm_capacity.value};
     out->category_bytes[HBM_PARAMETERS] = states.weights;
     out->category_bytes[HBM_GRADIENTS] = states.gradients;
@@ -137,7 +119,7 @@ double memory_base_bytes(const struct model *model, int base, int64_t rest_bytes
 double memory_int8_extra(const struct memory_job *job)
 {
     const struct model *model = &job->point.model;
-    return job->base == MEMORY_BASE_INT8 && is_planned(job)
+    return job->int8_base && is_planned(job)
                ? memory_base_bytes(model, MEMORY_BASE_INT8, 0) - memory_base_bytes(model, MEMORY_BASE_NF4, 0)
                : 0;
 }
@@ -153,167 +135,226 @@ int64_t memory_fewest_gpus(const struct memory_job *job)
     return 0;
 }
 
+/* ---- changes ---- */
+
+static void change_add(struct memory_change *change, const char *path, const char *value)
+{
+    BUG_IF(change->n == MEMORY_MOST_SETTINGS, "a change has no room for %s", path);
+    change->settings[change->n++] = (struct scenario_override){path, value};
+}
+
+enum status memory_apply(
+    struct memory_job *job, const struct memory_change *change, struct arena *arena, struct diag *diag)
+{
+    for (int i = 0; i < change->n; i++)
+        if (scenario_set_option(&job->point, &change->settings[i], arena, diag) != STATUS_OK)
+            return diag->worst;
+    return memory_check(job, diag);
+}
+
+/* Kernels that are as fast or faster, and recomputation: the first ones change no number of the training, and nothing
+ * but activations. */
+static const struct memory_change savings[] = {
+    {{{"train.attention", "flash"}}, 1},
+    {{{"train.cross_entropy", "fused"}}, 1},
+    {{{"train.activation_checkpointing", "selective"}}, 1},
+    {{{"train.activation_checkpointing", "full"}}, 1},
+    {{{"train.cpu_offloading_num_layers", "4"}}, 1},
+    {{{"train.micro_batch", "1"}}, 1},
+    {{{"train.optimizer_impl", "fused"}}, 1},
+    {{{"train.optimizer", "adam8bit"}}, 1},
+    {{{"train.optimizer", "adafactor"}}, 1},
+    {{{"train.optimizer", "lomo"}}, 1},
+    {{{"strategy", "zero1"}}, 1},
+    {{{"strategy", "zero3"}}, 1},
+    {{{"strategy", "fsdp"}}, 1},
+    {{{"strategy", "megatron"}, {"megatron.use_distributed_optimizer", "true"}}, 2},
+    {{{"strategy", "fsdp"}, {"fsdp.cpu_offload", "true"}}, 2},
+    {{{"train.lora_rank", "16"}}, 1},
+    {{{"train.lora_rank", "16"}, {"train.qlora", "true"}, {"train.activation_checkpointing", "full"}}, 3},
+};
+enum { OF_ACTIVATIONS = 4 }; /* of savings the first ones */
+
+bool memory_saving(struct memory_change *out, int i)
+{
+    bool there = i >= 0 && i < (int)(sizeof savings / sizeof *savings);
+    if (there)
+        *out = savings[i];
+    return there;
+}
+
 /* ---- what would make it fit ---- */
 
 struct search {
-    struct memory_job job;
-    struct train_options *train; /* the job's */
+    const struct memory_job *job;
+    const struct train_options *train; /* the job's */
+    struct memory_change change;
     struct arena *arena;
 };
 
-static bool fits(struct memory_job *job)
+/* The job with a change, where it can be made. */
+static bool changed_job(struct memory_job *out, const struct search *search)
 {
     struct diag diag = DIAG_INIT;
-    return memory_check(job, &diag) == STATUS_OK && memory_fits(job);
+    *out = *search->job;
+    return memory_apply(out, &search->change, search->arena, &diag) == STATUS_OK;
 }
 
-/* One change, made to the job; what it is called, or NULL where there is nothing to change. */
-typedef const char *change(struct search *search);
-
-/* Of activations alone: kernels that are as fast or faster, then recomputation. What a model or a job that has it
- * cannot take, memory_check() refuses or does not help. */
-static const struct setting {
-    const char *what;
-    size_t member; /* an int of struct train_options */
-    int value;
-} settings[] = {
-    {"--attention flash", offsetof(struct train_options, attention), ATTENTION_FLASH},
-    {"--cross-entropy fused", offsetof(struct train_options, cross_entropy), CROSS_ENTROPY_FUSED},
-    {"--checkpointing selective", offsetof(struct train_options, activation_checkpointing), CHECKPOINT_SELECTIVE},
-    {"--checkpointing full", offsetof(struct train_options, activation_checkpointing), CHECKPOINT_FULL},
-};
-
-static const char *smaller_batch(struct search *search)
+static bool fits_changed(struct memory_job *out, const struct search *search)
 {
-    struct scenario_point point = search->job.point;
-    point.hw.gpu.hbm_capacity.value -= memory_int8_extra(&search->job);
+    return changed_job(out, search) && memory_fits(out);
+}
+
+static void add_number(struct search *search, const char *path, int64_t value)
+{
+    change_add(&search->change, path, arena_printf(search->arena, "%" PRId64, value));
+}
+
+/* One change; false: there is nothing to change. */
+typedef bool change(struct search *search);
+
+static bool smaller_batch(struct search *search)
+{
+    struct scenario_point point = search->job->point;
+    point.hw.gpu.hbm_capacity.value -= memory_int8_extra(search->job);
     int64_t most = search->train->micro_batch - 1;
-    int64_t largest = search->job.counted && most > 0 ? fit_largest_by_peak(&point, most) : 0;
-    if (largest == 0)
-        return NULL;
-    search->train->micro_batch = largest;
-    return arena_printf(search->arena, "--micro-batch %" PRId64 ", with gradient accumulation", largest);
+    int64_t largest = search->job->counted && most > 0 ? fit_largest_by_peak(&point, most) : 0;
+    if (largest > 0)
+        add_number(search, "train.micro_batch", largest);
+    return largest > 0;
 }
 
-static const char *shard_here(struct search *search)
+/* Strategies that share out more and more. */
+static bool shard_here(struct search *search)
 {
-    if (search->job.point.options.cluster.gpus == 1)
-        return NULL;
-    while (++search->job.strategy < MEMORY_STRATEGY_COUNT)
-        if (fits(&search->job))
-            return arena_printf(search->arena, "--strategy %s", memory_strategy_names[search->job.strategy]);
-    return NULL;
+    static const char *const words[] = {"single_device", "ddp", "zero1", "zero2", "zero3", "fsdp", "megatron"};
+    const char *own = memory_strategy(&search->job->point.options.strategy);
+    struct memory_job out;
+    bool more = false;
+    if (search->job->point.options.cluster.gpus == 1)
+        return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        search->change = (struct memory_change){{{"strategy", words[i]}}, 1};
+        if (more && fits_changed(&out, search))
+            return true;
+        more = more || strcmp(words[i], own) == 0;
+    }
+    return false;
 }
 
-static const char *eight_bit(struct search *search)
+static bool eight_bit(struct search *search)
 {
-    if (search->train->optimizer != OPTIMIZER_ADAMW && search->train->optimizer != OPTIMIZER_ADAM)
-        return NULL;
-    search->train->optimizer = OPTIMIZER_ADAM_8BIT;
-    return "--optimizer adam8bit";
+    bool has = search->train->optimizer == OPTIMIZER_ADAMW || search->train->optimizer == OPTIMIZER_ADAM;
+    if (has)
+        change_add(&search->change, "train.optimizer", "adam8bit");
+    return has;
 }
 
-static const char *offload(struct search *search)
+static bool offload(struct search *search)
 {
     static const double HOST_BYTES = 256e9; /* of a GPU: 2 TB of a DGX A100 or H100, shared by eight */
+    const struct strategy_options *options = &search->job->point.options.strategy;
     struct diag diag = DIAG_INIT;
+    struct memory_job out;
     struct memory_need need;
-    if (search->job.offload || search->train->optimizer == OPTIMIZER_LOMO)
-        return NULL;
-    search->job.offload = true;
-    search->job.strategy = MEMORY_FSDP;
-    bool possible = memory_check(&search->job, &diag) == STATUS_OK &&
-                    memory_need(&need, &search->job, &diag) == STATUS_OK && need.peak.host_bytes <= HOST_BYTES;
-    return possible ? "--strategy fsdp --offload" : NULL;
+    bool offloads = (options->kind == STRATEGY_FSDP && options->fsdp.cpu_offload) ||
+                    (options->kind == STRATEGY_DEEPSPEED && options->zero.offload_optimizer);
+    if (offloads || search->train->optimizer == OPTIMIZER_LOMO)
+        return false;
+    change_add(&search->change, "strategy", "fsdp");
+    change_add(&search->change, "fsdp.cpu_offload", "true");
+    return changed_job(&out, search) && memory_need(&need, &out, &diag) == STATUS_OK &&
+           need.peak.host_bytes <= HOST_BYTES;
 }
 
-static const char *more_gpus(struct search *search)
+/* With what was changed before. */
+static bool more_gpus(struct search *search)
 {
-    search->job.strategy = MEMORY_FSDP;
-    search->job.point.options.cluster.gpus = memory_fewest_gpus(&search->job);
-    if (search->job.point.options.cluster.gpus == 0)
-        return NULL;
-    return arena_printf(search->arena, "--strategy fsdp --gpus %" PRId64, search->job.point.options.cluster.gpus);
+    struct memory_job out;
+    change_add(&search->change, "strategy", "fsdp");
+    changed_job(&out, search); /* where it is refused, another number of GPUs may do */
+    int64_t gpus = memory_fewest_gpus(&out);
+    if (gpus > 0)
+        add_number(search, "cluster.gpus", gpus);
+    return gpus > 0;
 }
 
 /* A job that data parallelism alone shards, on the same GPUs: experts over them, or tensor parallelism in the node, and
  * stages of a pipeline, with as few of these as do. */
-static const char *layouts(struct search *search)
+static bool layouts(struct search *search)
 {
     enum { MOST_STAGES = 16, MOST_TENSOR = 8, MOST_EXPERT = 64 };
-    const struct memory_job *job = &search->job;
+    const struct memory_job *job = search->job;
+    const struct strategy_options *options = &job->point.options.strategy;
     int64_t experts = job->has_model ? job->point.model.shape.moe.experts : 0;
     int64_t gpus = job->point.options.cluster.gpus, most = experts > 0 ? MOST_EXPERT : MOST_TENSOR;
-    if (!job->has_model || job->offload || memory_copy_gpus(job) > 1)
-        return NULL;
+    bool offloads = options->fsdp.cpu_offload || options->zero.offload_optimizer;
+    struct memory_job out;
+    if (!job->has_model || offloads || memory_copy_gpus(&options->parallelism) > 1)
+        return false;
     for (int64_t stages = 1; stages <= MOST_STAGES; stages *= 2)
         for (int64_t ranks = 2; ranks <= most && ranks * stages <= gpus; ranks *= 2) {
-            struct memory_job changed = *job;
-            struct parallelism_options *parallelism = &changed.point.options.strategy.parallelism;
-            changed.strategy = MEMORY_MEGATRON;
-            changed.point.options.strategy.megatron.use_distributed_optimizer = true;
-            *(experts > 0 ? &parallelism->model.expert : &parallelism->model.tensor) = ranks;
-            parallelism->pipeline = stages;
-            if (!fits(&changed))
-                continue;
-            search->job = changed;
-            const char *pipeline = stages > 1 ? arena_printf(search->arena, " --pipeline %" PRId64, stages) : "";
-            return arena_printf(search->arena, "--strategy megatron --use-distributed-optimizer --%s %" PRId64 "%s",
-                experts > 0 ? "expert" : "tensor", ranks, pipeline);
+            search->change =
+                (struct memory_change){{{"strategy", "megatron"}, {"megatron.use_distributed_optimizer", "true"}}, 2};
+            add_number(search, experts > 0 ? "parallelism.expert" : "parallelism.tensor", ranks);
+            if (stages > 1) {
+                add_number(search, "parallelism.pipeline", stages);
+                add_number(search, "train.grad_accum", 2 * stages); /* which fill it */
+            }
+            if (fits_changed(&out, search))
+                return true;
         }
-    return NULL;
+    return false;
 }
 
-static const char *adapters(struct search *search)
+static bool adapters(struct search *search)
 {
-    enum { RANK = 16 }; /* usual: peft's examples */
-    bool possible = search->job.has_model && model_takes_adapters(&search->job.point.model.shape);
-    if (!possible || search->train->lora_rank > 0)
-        return NULL;
-    search->train->lora_rank = RANK;
-    return "--lora 16";
+    bool possible = search->job->has_model && model_takes_adapters(&search->job->point.model.shape) &&
+                    search->train->lora_rank == 0;
+    if (possible) /* usual: peft's examples */
+        change_add(&search->change, "train.lora_rank", "16");
+    return possible;
 }
 
-static const char *quantised_adapters(struct search *search)
+static bool quantised_adapters(struct search *search)
 {
     if (!adapters(search))
-        return NULL;
-    search->job.base = MEMORY_BASE_NF4;
-    search->train->activation_checkpointing = CHECKPOINT_FULL;
-    return "--lora 16 --qlora";
+        return false;
+    change_add(&search->change, "train.qlora", "true");
+    change_add(&search->change, "train.activation_checkpointing", "full");
+    return true;
 }
 
 /* Everything that changes no number of the training, and as many GPUs as that takes. */
-static const char *together(struct search *search)
+static bool all_together(struct search *search)
 {
-    bool flash = model_takes_flash(&search->job.point.model.shape);
-    if (!search->job.counted)
+    if (!search->job->counted)
         return more_gpus(search);
-    if (flash)
-        search->train->attention = ATTENTION_FLASH;
-    search->train->cross_entropy = CROSS_ENTROPY_FUSED;
-    search->train->activation_checkpointing = CHECKPOINT_FULL;
-    search->train->micro_batch = 1;
-    const char *gpus = more_gpus(search);
-    return gpus ? arena_printf(search->arena, "%s--cross-entropy fused --checkpointing full --micro-batch 1 %s",
-                      flash ? "--attention flash " : "", gpus)
-                : NULL;
+    if (model_takes_flash(&search->job->point.model.shape))
+        change_add(&search->change, "train.attention", "flash");
+    change_add(&search->change, "train.cross_entropy", "fused");
+    change_add(&search->change, "train.activation_checkpointing", "full");
+    change_add(&search->change, "train.micro_batch", "1");
+    return more_gpus(search);
 }
 
-const char *memory_remedy(struct memory_job *out, const struct memory_job *job, struct arena *arena)
+bool memory_remedy(
+    struct memory_change *made, struct memory_job *out, const struct memory_job *job, struct arena *arena)
 {
-    enum { SETTINGS = sizeof settings / sizeof *settings };
     static change *const changes[] = {
-        smaller_batch, shard_here, eight_bit, offload, more_gpus, layouts, together, adapters, quantised_adapters};
-    for (size_t i = job->counted ? 0 : SETTINGS; i < SETTINGS + sizeof changes / sizeof *changes; i++) {
-        struct search search = {.job = *job, .arena = arena};
-        search.train = &search.job.point.options.strategy.train;
-        const char *what = i < SETTINGS ? settings[i].what : changes[i - SETTINGS](&search);
-        if (i < SETTINGS)
-            *(int *)((char *)search.train + settings[i].member) = settings[i].value;
-        *out = search.job;
-        if (what && fits(out))
-            return what;
+        smaller_batch, shard_here, eight_bit, offload, more_gpus, layouts, all_together, adapters, quantised_adapters};
+    struct memory_job free_job = *job;
+    memory_unlimited(&free_job.point.hw);
+    for (size_t i = job->counted ? 0 : OF_ACTIVATIONS; i < OF_ACTIVATIONS + sizeof changes / sizeof *changes; i++) {
+        struct search search = {.job = &free_job, .train = &free_job.point.options.strategy.train, .arena = arena};
+        bool there = true;
+        if (i < OF_ACTIVATIONS)
+            search.change = savings[i];
+        else
+            there = changes[i - OF_ACTIVATIONS](&search);
+        *made = search.change;
+        if (there && fits_changed(out, &search))
+            return true;
     }
-    return NULL;
+    return false;
 }

@@ -1,8 +1,13 @@
-/* Options of `flopcast memory`, `flopcast capacity` and `flopcast model`, and the files that they name. */
+/* Options of `flopcast memory`, `flopcast capacity` and `flopcast model`, and what they name.
+ *
+ * Options are settings of a scenario. A scenario file is loaded with them as `run` loads it. A model alone gets
+ * defaults for what nobody said, and is loaded on the cluster it would lie on; where that cannot take the job (12 GPUs
+ * of nodes of 8), on one of single GPUs without end, where memory is counted but no allocator or step is simulated. */
 #include "base/files.h"
 #include "options/arguments.h"
 #include "options/given.h"
 #include "cli/memory.h"
+#include "rows/vary.h"
 #include "rows/words.h"
 
 #include <ctype.h>
@@ -12,289 +17,171 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_COUNT = 1 << 24, MOST_RANKS = 4096 };
+/* ---- options ---- */
 
-/* The option that stands for a setting of a scenario, for messages. */
-static const struct {
-    const char *path, *option;
-} settings[] = {
-    {"strategy", "--strategy"},
-    {"cluster.gpus", "--gpus"},
-    {"train.precision", "--precision"},
-    {"train.optimizer", "--optimizer"},
-    {"train.micro_batch", "--micro-batch"},
-    {"train.seq_len", "--seq-len"},
-    {"train.decoder_seq_len", "--decoder-seq-len"},
-    {"train.attention", "--attention"},
-    {"train.lora_rank", "--lora"},
-    {"train.lora_targets", "--lora-targets"},
-    {"train.qlora", "--qlora"},
-    {"parallelism.tensor", "--tensor"},
-    {"parallelism.sequence", "--sequence"},
-    {"parallelism.context", "--context"},
-    {"parallelism.pipeline", "--pipeline"},
-    {"parallelism.virtual", "--virtual"},
-    {"parallelism.schedule", "--schedule"},
-    {"parallelism.expert", "--expert"},
-    {"parallelism.expert_tensor", "--expert-tensor"},
-    {"train.grad_accum", "--grad-accum"},
-    {"megatron.use_distributed_optimizer", "--use-distributed-optimizer"},
-    {"megatron.use_megatron_fsdp", "--megatron-fsdp"},
-    {"fsdp.cpu_offload", "--offload"},
-    {"deepspeed.zero_optimization.offload_optimizer", "--offload"},
-};
-
-/* The options of a job make sense together. */
-static void check_job(const struct memory_request *request, struct argp_state *state)
+/* What the command line says of a setting, the last time; NULL: nothing. */
+static const char *request_given(const struct memory_request *request, const char *path)
 {
-    const struct memory_job *job = &request->job;
-    const struct train_options *train = &job->point.options.strategy.train;
-    int64_t gpus = job->point.options.cluster.gpus;
-    if (!train->lora_rank && (job->base != MEMORY_BASE_HALF || train->lora_targets))
-        argp_error(state, "--qlora, --lora-base and --lora-targets say more about --lora RANK, which is missing");
-    if (train->lora_rank > 0 && job->dtype == MEMORY_INT8)
-        argp_error(state, "adapters are not trained in int8; of their base it is --lora-base int8");
-    if (job->offload && job->strategy < MEMORY_ZERO1)
-        argp_error(state, "%s does not offload; use --offload with --strategy fsdp, zero1, zero2 or zero3",
-            memory_strategy_names[job->strategy]);
-    if (job->strategy == MEMORY_SINGLE_DEVICE && gpus != 1)
-        argp_error(state, "single_device is one GPU; use --gpus 1, or --strategy ddp");
-    if (!request->capacity && !train->micro_batch && train->seq_len)
-        argp_error(state, "activations need --micro-batch too");
+    const char *value = NULL;
+    struct arena arena = ARENA_INIT;
+    for (int i = 0; i < request->overrides.list.n; i++)
+        if (strcmp(scenario_key_path(request->overrides.list.at[i].key, &arena), path) == 0)
+            value = request->overrides.list.at[i].value;
+    arena_release(&arena);
+    return value;
 }
 
-/* So do those of `memory` or `capacity`. */
-static void check(const struct memory_request *request, struct argp_state *state)
+static void request_set(struct memory_request *request, const char *path, const char *value)
 {
+    vec_push(&request->overrides.list, ((struct scenario_override){path, value}));
+}
+
+static bool is_of_hardware(const char *key)
+{
+    struct arena arena = ARENA_INIT;
+    const char *path = hw_override_path(key, &arena);
+    bool is =
+        strncmp(path, "gpu.", strlen("gpu.")) == 0 || strncmp(path, "cluster.node.", strlen("cluster.node.")) == 0;
+    arena_release(&arena);
+    return is;
+}
+
+static void request_check(void *self, struct argp_state *state)
+{
+    const struct memory_request *request = self;
+    bool named = request->gpu_path || request_given(request, "cluster.topology");
     if (!request->name)
         argp_error(state, request->model ? "a file is missing"
-                                         : "MODEL is missing: a model file, or a parameter count such as 11.3B");
-    check_job(request, state);
-    if (request->capacity && !request->gpu_path && !request->cluster_path)
-        argp_error(
-            state, "--gpu is missing: a file such as topologies/gpus/a100-sxm4-80gb.yaml, or a size such as 24GiB");
-    if (request->overrides.list.n > 0 && !request->gpu_path && !request->cluster_path)
-        argp_error(state, "--set is for one GPU; name it by --gpu or --topology");
-    if (request->gpu_path && request->cluster_path)
+                                         : "MODEL is missing: a model or scenario, or a parameter count such as 11.3B");
+    if (request->gpu_path && request_given(request, "cluster.topology"))
         argp_error(state, "the cluster file of --topology names its GPU; leave --gpu out");
-    if (request->capacity && request->job.point.options.strategy.train.micro_batch)
+    if (request->capacity && request_given(request, "train.micro_batch"))
         argp_error(state, "leave --micro-batch out: it is what is looked for");
-    if (request->capacity && request->teach)
-        argp_error(state, "--teach is for memory: capacity has no rules of thumb");
-    if (request->capacity && request->job.dtype == MEMORY_INT8)
+    if (request->capacity && request_given(request, "train.activation_checkpointing"))
+        argp_error(state, "leave --checkpointing out: capacity shows all kinds of it");
+    if (request->job.int8 && request_given(request, "train.lora_rank"))
+        argp_error(state, "adapters are not trained in int8; of their base it is --lora-base int8");
+    if (request->capacity && request->job.int8)
         argp_error(
             state, "nobody trains in int8, of which activations are not known; use bf16_mixed, or --lora-base int8");
+    for (int i = 0; i < request->overrides.list.n && !named; i++)
+        if (is_of_hardware(request->overrides.list.at[i].key))
+            argp_error(
+                state, "--set %s is for one GPU; name it by --gpu or --topology", request->overrides.list.at[i].key);
 }
 
-/* What holds where no option says it. */
-static void set_defaults(struct memory_request *request)
-{
-    struct memory_job *job = &request->job;
-    struct config_origins *origins = &job->point.origins;
-    int64_t *gpus = &job->point.options.cluster.gpus;
-    int64_t copy = memory_copy_gpus(job);
-    *gpus = *gpus > 0 || request->capacity ? *gpus : copy;
-    if (job->strategy < 0)
-        job->strategy = copy > 1            ? MEMORY_MEGATRON
-                        : request->capacity ? MEMORY_FSDP
-                        : *gpus == 1        ? MEMORY_SINGLE_DEVICE
-                                            : MEMORY_DDP;
-    job->point.gpus_at.file = "--gpus";
-    job->point.file = request->name;
-    origins->list.n = origins->list.capacity = (int)(sizeof settings / sizeof *settings);
-    origins->list.at = ARENA_ARRAY(&request->overrides.texts, struct config_origin, origins->list.n);
-    for (int i = 0; i < origins->list.n; i++)
-        origins->list.at[i] =
-            (struct config_origin){settings[i].path, {.file = settings[i].option}, ORIGIN_COMMAND_LINE};
-}
-
-static void take_checkpointing(void *self, const struct argument *argument)
+static void take_precision(void *self, const struct argument *argument)
 {
     struct memory_request *request = self;
-    if (request->capacity)
-        argp_error(argument->state, "leave --checkpointing out: capacity shows all kinds of it");
-    request->job.point.options.strategy.train.activation_checkpointing = argument_name(argument, checkpointing_names);
+    request->job.int8 = strcmp(argument->text, "int8") == 0;
+    if (!request->job.int8)
+        request_set(request, "train.precision", argument->text);
 }
 
-/* fsdp1 and fsdp2 are one strategy of these commands, which takes the same memory for states. */
-static void take_strategy(void *self, const struct argument *argument)
+static void take_base(void *self, const struct argument *argument)
 {
-    struct memory_job *job = self;
-    const struct strategy_word *word = strategy_word(argument->text);
-    bool version = word && strcmp(word->path, "fsdp.version") == 0;
-    job->strategy = version ? MEMORY_FSDP : argument_name(argument, memory_strategy_names);
-    if (version)
-        job->point.options.strategy.fsdp.version = *word->value - '0';
+    struct memory_request *request = self;
+    request->base = argument_name(argument, memory_base_names);
+    request->job.int8_base = request->base == MEMORY_BASE_INT8;
+    if (request->base != MEMORY_BASE_HALF) /* INT8 is counted in NF4's place */
+        request_set(request, "train.qlora", "true");
 }
 
 static void take_qlora(void *self, const struct argument *argument)
 {
-    struct memory_job *job = &((struct memory_request *)self)->job;
-    (void)argument;
-    job->base = MEMORY_BASE_NF4;
-    job->point.options.strategy.train.activation_checkpointing = CHECKPOINT_FULL;
-}
-
-static void take_megatron_fsdp(void *self, const struct argument *argument)
-{
-    struct megatron_options *megatron = &((struct memory_request *)self)->job.point.options.strategy.megatron;
-    megatron->use_megatron_fsdp = true;
-    megatron->data_parallel_sharding_strategy = argument_name(argument, megatron_sharding_names);
-}
-
-static void complete(void *self, struct argp_state *state)
-{
     struct memory_request *request = self;
-    struct model_parallel *parallel = &request->job.point.options.strategy.parallelism.model;
-    if (request->model) /* which Megatron-LM demands of experts, and which cuts no parameter */
-        parallel->sequence = parallel->tensor > 1 && parallel->expert > 1;
-    set_defaults(self);
-    check(self, state);
+    (void)argument;
+    request_set(request, "train.qlora", "true");
+    if (!request->capacity)
+        request_set(request, "train.activation_checkpointing", "full");
 }
 
 #define AT(at) .member = offsetof(struct memory_request, at)
-#define PARALLEL(member) AT(job.point.options.strategy.parallelism.member)
-#define TRAIN(member) AT(job.point.options.strategy.train.member)
 static const struct command_option options[] = {
     {"precision", "P",
-        "fp32, tf32, bf16_mixed (default), fp16_mixed, fp8_mixed, fp4_mixed, bf16_master, bf16, fp16 or int8 (which "
-        "nobody trains in: states alone are counted)",
-        OPTION_NAME, AT(job.dtype), .names = memory_dtype_names},
-    {"dtype", "P", "the same as --precision", OPTION_NAME, AT(job.dtype), .names = memory_dtype_names,
+        "As in bf16_mixed (default) or fp8_mixed (train.precision); int8, which nobody trains in: states alone are "
+        "counted",
+        OPTION_TAKE, .take = take_precision, .names = precision_names},
+    {"dtype", "P", "The same as --precision", OPTION_TAKE, .take = take_precision, .names = precision_names,
         .flags = OPTION_HIDDEN},
-    {"optimizer", "O",
-        "adamw (default), adam, sgd, sgd_momentum, lion, adam8bit, adafactor, adafactor_momentum, lomo or muon",
-        OPTION_NAME, TRAIN(optimizer), .names = optimizer_names},
-    {"strategy", "S",
-        "single_device (default on one GPU), ddp (default on several), zero1, zero2, zero3, fsdp, fsdp2, or megatron "
-        "(default with tensor, pipeline, context or expert parallelism)",
-        OPTION_TAKE, AT(job), .take = take_strategy, .names = memory_strategy_names},
-    {"gpus", "N", "GPUs that share the job (default 1)", OPTION_COUNT64, AT(job.point.options.cluster.gpus),
-        .most = MOST_COUNT},
-    {"micro-batch", "B", "sequences on a GPU at once; counts activations", OPTION_COUNT64, TRAIN(micro_batch),
-        .most = MOST_COUNT},
-    {"seq-len", "T", "tokens of a sequence, as 4096 or 8k", OPTION_COUNT64, TRAIN(seq_len), .most = MOST_COUNT,
-        .kilo = 1024},
-    {"decoder-seq-len", "T", "T5: tokens of the decoder (default: seq-len)", OPTION_COUNT64, TRAIN(decoder_seq_len),
-        .most = MOST_COUNT, .kilo = 1024},
-    {"checkpointing", "C",
-        "none (default), full: blocks are recomputed, or selective: all except fused attention and every second "
-        "product with one matrix without bias",
-        OPTION_TAKE, .take = take_checkpointing},
-    {"attention", "A", "flash (default from Ampere on, but not in fp32 and tf32) or naive", OPTION_NAME,
-        TRAIN(attention), .names = attention_kernel_names},
-    {"cross-entropy", "L", "eager (default), fused, te or loss_parallel", OPTION_NAME, TRAIN(cross_entropy),
-        .names = cross_entropy_names},
-    {"tensor", "N", "GPUs of tensor parallelism", OPTION_COUNT64, PARALLEL(model.tensor), .most = MOST_RANKS},
-    {"sequence", NULL, "with --tensor: sequence parallelism", OPTION_FLAG, PARALLEL(model.sequence)},
-    {"pipeline", "N", "stages of a pipeline; shows each of them, too", OPTION_COUNT64, PARALLEL(pipeline),
-        .most = MOST_RANKS},
-    {"virtual", "N", "with --pipeline: model chunks of a stage (interleaved schedule; 2 of those in a V)",
-        OPTION_COUNT64, PARALLEL(virtual_stages), .most = MOST_RANKS},
-    {"schedule", "S", "with --pipeline: 1F1B (default), GPipe, ZBH1, or in a V ZBVZeroBubble or DualPipeV", OPTION_NAME,
-        PARALLEL(schedule), .names = pipeline_schedule_names},
-    {"grad-accum", "N", "micro-batches of a step (default 1; two for each stage of a pipeline, which fill it)",
-        OPTION_COUNT64, AT(job.grad_accum), .most = MOST_COUNT},
-    {"context", "N", "GPUs of context parallelism", OPTION_COUNT64, PARALLEL(model.context), .most = MOST_RANKS},
-    {"expert", "N", "GPUs of expert parallelism", OPTION_COUNT64, PARALLEL(model.expert), .most = MOST_RANKS},
-    {"expert-tensor", "N", "with --expert: GPUs that share each expert's width, 1 or (default) those of --tensor",
-        OPTION_COUNT64, PARALLEL(model.expert_tensor), .most = MOST_RANKS},
-    {"use-distributed-optimizer", NULL, "megatron: optimizer state shared out over data parallelism", OPTION_FLAG,
-        AT(job.point.options.strategy.megatron.use_distributed_optimizer)},
-    {"megatron-fsdp", "S",
-        "megatron: Megatron-FSDP, which shards by no_shard, optim, optim_grads or optim_grads_params", OPTION_TAKE,
-        .take = take_megatron_fsdp},
-    {"offload", NULL, "fsdp: shards and optimizer in host memory; zero1 to zero3: the optimizer", OPTION_FLAG,
-        AT(job.offload)},
-    {"lora", "RANK", "train FP32 adapters of this rank on a frozen 16-bit model", OPTION_COUNT64, TRAIN(lora_rank),
-        .most = MOST_COUNT},
-    {"lora-targets", "LIST", "the linear layers that have adapters, as in q_proj,v_proj (default: all of the blocks)",
-        OPTION_TEXT, TRAIN(lora_targets)},
+    JOB_MEMORY_OPTIONS(struct memory_request),
+    {"set", "KEY=VALUE",
+        "Any setting of a scenario, as in --set train.cross_entropy=fused; of a GPU or cluster that "
+        "is named its numbers, too, as gpu.hbm_capacity=96GiB",
+        OPTION_SET, AT(overrides)},
     {"lora-base", "B",
-        "what the blocks' matrices of the frozen model are in: 16bit (default), int8 or nf4; where they are "
+        "What the blocks' matrices of the frozen model are in: 16bit (default), int8 or nf4; where they are "
         "quantised, everything else is in FP32, as prepare_model_for_kbit_training leaves it",
-        OPTION_NAME, AT(job.base), .names = memory_base_names},
+        OPTION_TAKE, .take = take_base, .names = memory_base_names},
     {"qlora", NULL,
-        "with --lora: --lora-base nf4, and full checkpointing, which prepare_model_for_kbit_training turns on",
+        "With --lora: --lora-base nf4, and full checkpointing, which prepare_model_for_kbit_training turns on",
         OPTION_TAKE, .take = take_qlora},
-    {"force", NULL, FORCE_MODEL_HELP, OPTION_FLAG, AT(job.point.options.force)},
     RECORDS_OPTION(struct memory_request),
-    {"teach", NULL, "the usual rules of thumb, too, each beside what is modelled", OPTION_FLAG, AT(teach)},
+    {"teach", NULL, "The usual rules of thumb, too, each beside what is modelled", OPTION_FLAG, AT(teach)},
+    {"savings", NULL,
+        "What each way to save memory gives alone, and what it costs of the step's time, simulated without noise",
+        OPTION_FLAG, AT(savings)},
     {"gpu", "FILE|SIZE",
         "GPU file (topologies/gpus/...), or the memory of any card, as 24GiB, instead of all known ones: what "
         "would make it fit, too",
         OPTION_TEXT, AT(gpu_path)},
-    {"topology", "FILE",
-        "instead of --gpu: the cluster file (topologies/clusters/...) whose GPUs these are (default: one of "
-        "flopcast's that has the GPU)",
-        OPTION_TEXT, AT(cluster_path)},
-    {"set", "KEY=VALUE",
-        "with --gpu: a number of that GPU, as gpu.hbm_capacity=96GiB (with --topology also of its cluster)", OPTION_SET,
-        AT(overrides)},
     {0},
 };
 
-/* `capacity` looks for the micro-batch, shows all kinds of checkpointing in one table, and has another default
- * strategy. */
-static void adapt_to_fit(struct command_option *all)
+const char *memory_said(const struct memory_change *change, struct arena *arena)
 {
-    static const struct {
-        const char *option, *doc; /* NULL: hidden */
-    } of_fit[] = {
-        {"micro-batch", NULL},
-        {"checkpointing", NULL},
-        {"teach", NULL},
-        {"strategy",
-            "ddp, zero1, zero2, zero3, fsdp (default), fsdp2, megatron (default with tensor, pipeline, context or "
-            "expert parallelism), or single_device with --gpus 1"},
-        {"gpus", "only for this number of GPUs that share the job (default: 1 to 512)"},
-        {"gpu", "GPU file, as topologies/gpus/a100-sxm4-80gb.yaml, or the memory of any card, as 24GiB; needed, "
-                "or --topology"},
-        {"seq-len", "tokens of a sequence; always needed, except for images"},
-        {"qlora", "with --lora: --lora-base nf4"},
-    };
-    for (; all->name; all++) {
-        for (size_t i = 0; i < sizeof of_fit / sizeof *of_fit; i++)
-            if (strcmp(all->name, of_fit[i].option) == 0) {
-                all->flags |= of_fit[i].doc ? 0 : OPTION_HIDDEN;
-                all->doc = of_fit[i].doc;
-            }
+    const char *text = "";
+    for (int i = 0; i < change->n; i++) {
+        const struct scenario_override *one = &change->settings[i];
+        const char *option = NULL;
+        for (const struct command_option *at = options; at->name; at++)
+            option = at->kind == OPTION_SETTING && !at->text && strcmp(at->path, one->key) == 0 ? at->name : option;
+        text = option ? arena_printf(arena, "%s%s--%s %s", text, *text ? " " : "", option, one->value)
+                      : arena_printf(arena, "%s%s--set %s=%s", text, *text ? " " : "", one->key, one->value);
     }
+    return text;
 }
 
-/* `model` has those that cut parameters. */
-static void adapt_to_model(struct command_option *all)
+/* The options of a command that has fewer: those named; of `capacity` all but those. */
+static void keep_options(struct command_option *all, const char *const *names, bool kept)
 {
-    static const char *const of_model[] = {
-        "tensor", "pipeline", "virtual", "expert", "expert-tensor", "force", "format"};
-    struct command_option *kept = all;
-    for (; all->name; all++)
-        for (size_t i = 0; i < sizeof of_model / sizeof *of_model; i++)
-            if (strcmp(all->name, of_model[i]) == 0)
-                *kept++ = *all;
-    *kept = (struct command_option){0};
+    struct command_option *end = all;
+    for (; all->name; all++) {
+        bool named = false;
+        for (const char *const *name = names; *name && !named; name++)
+            named = strcmp(all->name, *name) == 0;
+        if (named == kept)
+            *end++ = *all;
+    }
+    *end = (struct command_option){0};
 }
 
 void memory_parse(struct memory_request *request, int argc, char **argv, const char *doc)
 {
+    static const char *const of_model[] = {
+        "tensor", "pipeline", "virtual", "expert", "expert-tensor", "force", "format", NULL};
+    static const char *const not_of_capacity[] = {"teach", "savings", NULL};
+    static const char *const searched[] = {"micro-batch", "checkpointing"};
     struct command_option own[sizeof options / sizeof *options];
     request->job.point.options = scenario_default();
-    request->job.dtype = PRECISION_BF16_MIXED;
-    request->job.strategy = -1;
     memcpy(own, options, sizeof own);
-    if (request->capacity)
-        adapt_to_fit(own);
     if (request->model)
-        adapt_to_model(own);
+        keep_options(own, of_model, true);
+    if (request->capacity)
+        keep_options(own, not_of_capacity, false);
+    for (struct command_option *at = own; at->name && request->capacity; at++)
+        for (size_t i = 0; i < sizeof searched / sizeof *searched; i++)
+            at->flags |= strcmp(at->name, searched[i]) == 0 ? OPTION_HIDDEN : 0;
     const char *file = request->model ? "FILE" : "MODEL";
     const struct command_line line = {
-        own, file, doc, COMMON_TABLE, file, AT(name), .check = complete, .files = FILES_MODELS};
+        own, file, doc, COMMON_TABLE, file, AT(name), .check = request_check, .files = FILES_MODELS};
     command_line_parse(&line, argc, argv, request);
 }
 
-/* ---- the GPUs, and the cluster that the job is tried on ---- */
+/* ---- the GPUs, and the cluster that the job lies on ---- */
 
 /* A card of which only the memory is known: --gpu 24GiB. It is taken to multiply in every number format. */
 static enum status make_card(struct memory_request *request, struct arena *arena, struct diag *diag)
@@ -313,37 +200,11 @@ static enum status make_card(struct memory_request *request, struct arena *arena
     request->gpus[0].gpu = (struct hw_gpu){.name = arena_printf(arena, "a card of %s", request->gpu_path),
         .hbm_capacity = {.value = bytes, .kind = QUANTITY_DATASHEET, .source = "--gpu"},
         .context_bytes = {.value = 0.5e9, .kind = QUANTITY_ASSUMED, .source = assumed}};
-    if (request->overrides.list.n > 0)
-        return diag_input(diag, (struct source_pos){.file = "--set"},
-            "of a card of %s only the memory is known; name a GPU file by --gpu", request->gpu_path);
+    for (int i = 0; i < request->overrides.list.n; i++)
+        if (is_of_hardware(request->overrides.list.at[i].key))
+            return diag_input(diag, (struct source_pos){.file = "--set"},
+                "of a card of %s only the memory is known; name a GPU file by --gpu", request->gpu_path);
     return STATUS_OK;
-}
-
-static enum status load_gpu(
-    struct memory_request *request, struct hw_gpu *out, const char *path, struct arena *arena, struct diag *diag)
-{
-    struct hw_source source;
-    enum status status = hw_load_gpu_from(out, &source, path, arena, diag);
-    if (status == STATUS_OK)
-        status = given_gpu(out, &source, request->overrides.list.at, request->overrides.list.n, arena, diag);
-    vec_free(&source.keys.list);
-    return status;
-}
-
-static enum status load_cluster(struct memory_request *request, struct arena *arena, struct diag *diag)
-{
-    struct hw *hw = &request->job.point.hw;
-    struct hw_sources sources;
-    request->cluster_path = files_find(arena, FILES_CLUSTERS, request->cluster_path);
-    enum status status = hw_load_from(hw, &sources, request->cluster_path, arena, diag);
-    if (status == STATUS_OK)
-        status = given_cluster(hw, &sources, request->overrides.list.at, request->overrides.list.n, arena, diag);
-    hw_sources_free(&sources);
-    request->n_gpus = 1;
-    request->gpus = ARENA_ARRAY(arena, struct memory_gpu, 1);
-    request->gpus[0] = (struct memory_gpu){hw->gpu, hw->node.nccl_bytes.value};
-    request->gpu_path = hw->node.gpu_path;
-    return status;
 }
 
 static enum status load_known_gpus(struct memory_request *request, struct arena *arena, struct diag *diag)
@@ -363,9 +224,9 @@ static enum status load_known_gpus(struct memory_request *request, struct arena 
     for (int i = 0; i < request->n_gpus && status == STATUS_OK; i++) {
         const char *path = request->gpu_path ? request->gpu_path : found.gl_pathv[i];
         struct diag unsaid = DIAG_INIT; /* of a list of all, what a file warns of */
-        status = load_gpu(request, &request->gpus[i].gpu, path, arena, request->gpu_path ? diag : &unsaid);
+        status = hw_load_gpu(&request->gpus[i].gpu, path, arena, request->gpu_path ? diag : &unsaid);
         if (status != STATUS_OK && !request->gpu_path)
-            status = load_gpu(request, &request->gpus[i].gpu, path, arena, diag);
+            status = hw_load_gpu(&request->gpus[i].gpu, path, arena, diag);
     }
     globfree(&found);
     return status;
@@ -406,15 +267,13 @@ static struct listed *list_clusters(const glob_t *found, struct arena *arena)
 }
 
 /* flopcast's clusters, those with a short name first, then by alphabet: each GPU's NCCL buffers as in the first that
- * has it. The one GPU that was named: the job's cluster is the first that has it and, for `capacity`, takes that number
- * of GPUs. */
-static bool look_at_clusters(struct memory_request *request, struct arena *arena)
+ * has it, and the cluster of the one that was named: the first that has it and takes that number of GPUs. */
+static const char *look_at_clusters(struct memory_request *request, int64_t gpus, struct arena *arena)
 {
-    int64_t gpus = request->capacity ? request->job.point.options.cluster.gpus : 1;
     glob_t found = {0};
-    bool chosen = false;
+    const char *chosen = NULL;
     if (glob(files_own(arena, "topologies/clusters/*.yaml"), 0, NULL, &found) != 0)
-        return false;
+        return NULL;
     const struct listed *clusters = list_clusters(&found, arena);
     for (size_t f = 0; f < found.gl_pathc && !chosen; f++) {
         struct diag diag = DIAG_INIT;
@@ -426,56 +285,54 @@ static bool look_at_clusters(struct memory_request *request, struct arena *arena
             if (strcmp(hw.gpu.name, gpu->gpu.name) != 0)
                 continue;
             gpu->nccl_bytes = gpu->nccl_bytes > 0 ? gpu->nccl_bytes : hw.node.nccl_bytes.value;
-            chosen = request->gpu_path && takes(&hw, gpus);
-            request->job.point.hw = chosen ? hw : request->job.point.hw;
+            chosen = request->gpu_path && takes(&hw, gpus) ? arena_strdup(arena, clusters[f].path) : NULL;
         }
     }
     globfree(&found);
     return chosen;
 }
 
-static enum status choose_cluster(struct memory_request *request, struct arena *arena, struct diag *diag)
+/* Of no cluster that is known: an H100's. */
+static enum status choose_cluster(struct memory_request *request, int64_t gpus, struct arena *arena, struct diag *diag)
 {
-    struct hw *hw = &request->job.point.hw, h100;
-    const char *path = files_own(arena, "topologies/clusters/h100-8x400g.yaml");
-    if (hw_load(&h100, path, arena, diag) != STATUS_OK)
+    const char *h100_path = files_own(arena, "topologies/clusters/h100-8x400g.yaml");
+    struct hw h100;
+    if (load_known_gpus(request, arena, diag) != STATUS_OK || hw_load(&h100, h100_path, arena, diag) != STATUS_OK)
         return diag->worst;
-    bool known = look_at_clusters(request, arena);
-    if (!known)
-        *hw = h100;
+    request->cluster_path = look_at_clusters(request, request->capacity ? gpus : 1, arena);
+    if (!request->cluster_path)
+        request->cluster_path = h100_path;
     for (int i = 0; i < request->n_gpus; i++)
         if (!(request->gpus[i].nccl_bytes > 0))
             request->gpus[i].nccl_bytes = h100.node.nccl_bytes.value;
+    return STATUS_OK;
+}
+
+/* Puts the one GPU that was named in the point's place, where its cluster's is another one, and takes what --set says
+ * of it from there. A file of one's own may have a known name. */
+static enum status place_gpu(struct memory_request *request, struct scenario_point *point, struct diag *diag)
+{
+    struct hw *hw = &point->hw;
     const struct hw_gpu *gpu = &request->gpus[0].gpu;
+    bool by_gpu = scenario_origin(point, "train.attention").kind == ORIGIN_DEFAULT;
     if (request->any_math) {
         hw->gpu.name = gpu->name;
         hw->gpu.hbm_capacity = gpu->hbm_capacity;
         hw->gpu.context_bytes = gpu->context_bytes;
-    } else if (request->gpu_path) { /* a file of one's own may have a known name, and --set another memory */
+    } else {
         hw->gpu = *gpu;
-        hw->node.nccl_bytes.value = request->gpus[0].nccl_bytes;
+        hw_override_gpu(&hw->gpu, &point->options.cluster.given);
     }
     hw_derive(hw);
-    return STATUS_OK;
+    if (!request->job.has_model)
+        return STATUS_OK;
+    if (by_gpu)
+        point->options.strategy.train.attention = -1;
+    scenario_default_attention(point);
+    return scenario_prepare(point, diag);
 }
 
-/* The GPUs, and in the job's point the cluster that it is tried on: the one given, or flopcast's first by alphabet that
- * has the GPU and (`capacity`) takes that number of GPUs. A GPU that is in none is tried in the place of an H100; of
- * one of unknown speed only the memory is its own. */
-static enum status load_gpus(struct memory_request *request, struct arena *arena, struct diag *diag)
-{
-    struct hw_gpu *gpu = &request->job.point.hw.gpu;
-    enum status status = request->cluster_path ? load_cluster(request, arena, diag) : STATUS_OK;
-    if (status == STATUS_OK && !request->cluster_path)
-        status = load_known_gpus(request, arena, diag);
-    if (status == STATUS_OK && !request->cluster_path)
-        status = choose_cluster(request, arena, diag);
-    if (request->job.dtype == MEMORY_FP16) /* whose bytes are those of bf16, by which its plan goes */
-        gpu->gemm[DTYPE_BF16] = gpu->gemm[DTYPE_FP16];
-    return status;
-}
-
-/* ---- the model ---- */
+/* ---- the model, and the defaults of its job ---- */
 
 /* "1B", "11.3B", "124M", "7e9": parameters; 0 when text is something else. */
 static int64_t parameter_count(const char *text)
@@ -486,89 +343,206 @@ static int64_t parameter_count(const char *text)
     return read && params >= FEWEST && params < MOST ? params : 0;
 }
 
-static enum status load_shape(struct memory_request *request, struct arena *arena, struct diag *diag)
+/* The file of a model or scenario. */
+static enum status find_file(struct memory_request *request, struct arena *arena, struct diag *diag)
 {
-    struct model_shape shape = {0};
     struct source_pos at = {.file = request->name};
     int64_t params = 0;
     enum count_text count = count_parse(&params, request->name, 1000);
+    const char *scenario = files_find(arena, FILES_SCENARIOS, request->name);
     request->name = files_find(arena, FILES_MODELS, request->name);
-    if (count != COUNT_NO_NUMBER && !request->model && !files_holder(arena, request->name))
-        return diag_input(diag, at,
-            "a number of parameters is whole, from 1000 to 10^15, as in 11.3B; MODEL may also be a model file, or its "
-            "name");
-    if (!request->model && !files_holder(arena, request->name)) {
-        int reason = errno;
-        return diag_input(diag, at,
-            "cannot open: %s; MODEL is a model file, as scenarios/models/t5-11b.yaml, its name, as t5-11b, or a number "
-            "of parameters, as in 11.3B%s",
-            strerror(reason), files_hint(arena, FILES_MODELS, request->name));
+    if (request->model || files_holder(arena, request->name)) /* model_load() says what is wrong */
+        return STATUS_OK;
+    int reason = errno;
+    if (files_holder(arena, scenario)) {
+        request->name = scenario;
+        return STATUS_OK;
     }
-    enum status status = model_load(&shape, request->name, request->job.point.options.force, arena, diag);
-    if (status != STATUS_OK)
-        return status;
-    model_build(&request->job.point.model, &shape, arena);
-    request->job.params = request->job.point.model.params;
-    request->job.has_model = true;
+    if (count != COUNT_NO_NUMBER)
+        return diag_input(diag, at,
+            "a number of parameters is whole, from 1000 to 10^15, as in 11.3B; MODEL may also be a model or scenario "
+            "file, or its name");
+    return diag_input(diag, at,
+        "cannot open: %s; MODEL is a model file, as scenarios/models/t5-11b.yaml, its name, as t5-11b, a scenario, or "
+        "a number of parameters, as in 11.3B%s",
+        strerror(reason), files_hint(arena, FILES_MODELS, request->name));
+}
+
+/* The options of a scenario that has nothing but what the command line says. Mistakes are found later. */
+static struct scenario options_said(const struct memory_request *request, struct arena *arena)
+{
+    struct scenario_point point = {.options = scenario_default()};
+    for (int i = 0; i < request->overrides.list.n; i++) {
+        struct diag unsaid = DIAG_INIT;
+        scenario_set_option(&point, &request->overrides.list.at[i], arena, &unsaid);
+    }
+    return point.options;
+}
+
+static void set_default(struct memory_request *request, const char *path, const char *value)
+{
+    if (!request_given(request, path))
+        request_set(request, path, value);
+}
+
+static const char *number(int64_t value, struct arena *arena)
+{
+    return arena_printf(arena, "%" PRId64, value);
+}
+
+/* What holds where nobody says it. shape NULL: none is known. */
+static void set_defaults(struct memory_request *request, const struct model_shape *shape, struct arena *arena)
+{
+    struct scenario said = options_said(request, arena);
+    const struct parallelism_options *parallelism = &said.strategy.parallelism;
+    int64_t copy = memory_copy_gpus(parallelism), gpus = said.cluster.gpus > 0 ? said.cluster.gpus : copy;
+    bool batch = request_given(request, "train.micro_batch") || request_given(request, "train.device_batch");
+    request->job.counted = shape && (batch || request_given(request, "train.seq_len"));
+    set_default(request, "cluster.gpus", number(gpus, arena));
+    set_default(request, "cluster.topology", request->cluster_path);
+    set_default(request, "strategy",
+        copy > 1            ? "megatron"
+        : request->capacity ? "fsdp"
+        : gpus == 1         ? "single_device"
+                            : "ddp");
+    set_default(request, "train.precision", "bf16_mixed");
+    if (request->model && parallelism->model.tensor > 1 && parallelism->model.expert > 1)
+        set_default(request, "parallelism.sequence", "true"); /* Megatron-LM demands it; it cuts no parameter */
+    if (parallelism->pipeline > 1 && !request_given(request, "train.global_batch"))
+        set_default(request, "train.grad_accum", number(2 * parallelism->pipeline, arena)); /* which fill it */
+    if (shape && !request->job.counted && !request->capacity && model_sample_tokens(shape) == 0)
+        set_default(request, "train.seq_len",
+            number(parallelism->model.sequence || request->model ? model_tensor_ranks(&parallelism->model) : 1, arena));
+}
+
+/* A bare number of parameters: no model, so no scenario. */
+static enum status load_count(struct memory_request *request, struct arena *arena, struct diag *diag)
+{
+    struct scenario_point *point = &request->job.point;
+    struct source_pos at = {.file = request->name};
+    const struct strategy_options *strategy = &point->options.strategy;
+    set_defaults(request, NULL, arena);
+    point->file = request->name;
+    struct config_origin *origins = ARENA_ARRAY(arena, struct config_origin, request->overrides.list.n);
+    for (int i = 0; i < request->overrides.list.n; i++) {
+        const struct scenario_override *one = &request->overrides.list.at[i];
+        origins[i] = (struct config_origin){scenario_key_path(one->key, arena),
+            {.file = arena_printf(arena, "--set %s", one->key), .line = 1, .column = 1}, ORIGIN_COMMAND_LINE};
+        if (strcmp(one->key, "noise") != 0)
+            scenario_set_option(point, one, arena, diag);
+    }
+    point->origins.list.at = origins;
+    point->origins.list.n = point->origins.list.capacity = request->overrides.list.n;
+    struct hw_sources sources = {0};
+    if (diag->worst == STATUS_OK &&
+        hw_load_from(&point->hw, &sources, files_find(arena, FILES_CLUSTERS, point->options.cluster.topology), arena,
+            diag) == STATUS_OK) {
+        hw_override(&point->hw, &point->options.cluster.given);
+        hw_check_given(&point->hw, &sources, &point->origins, diag);
+    }
+    hw_sources_free(&sources);
+    if (diag->worst != STATUS_OK)
+        return diag->worst;
+    if (request->capacity || strategy->train.lora_rank > 0 || memory_copy_gpus(&strategy->parallelism) > 1)
+        return diag_input(diag, at, "%s on the shape of the model; give a model file instead of a number of parameters",
+            request->capacity               ? "activations depend"
+            : strategy->train.lora_rank > 0 ? "adapters depend"
+                                            : "what tensor, pipeline, context and expert parallelism cut depends");
+    if (strategy->train.qlora || strategy->train.lora_targets)
+        return diag_input(
+            diag, at, "--qlora, --lora-base and train.lora_targets say more about --lora RANK, which is missing");
+    request->anywhere = true;
+    memory_unlimited(&point->hw);
     return STATUS_OK;
 }
 
-/* The least that a model can be given: activations are counted where there is a --micro-batch. */
-static void take_one_token(struct memory_job *job)
+static enum status load_set(struct memory_request *request, struct arena *arena, struct diag *diag)
 {
-    struct train_options *train = &job->point.options.strategy.train;
-    const struct model_parallel *parallel = &job->point.options.strategy.parallelism.model;
-    train->micro_batch = 1;
-    if (model_sample_tokens(&job->point.model.shape) == 0)
-        train->seq_len = parallel->sequence ? model_tensor_ranks(parallel) : 1;
+    enum status status =
+        scenario_load(&request->set, request->name, request->overrides.list.at, request->overrides.list.n, arena, diag);
+    if (status == STATUS_OK)
+        request->job.point = request->set.points[0];
+    return status;
 }
 
-/* What `run` would refuse, of a job that lies anywhere. `capacity` tries many: the smallest. */
-static enum status check_anywhere(struct memory_request *request, struct diag *diag)
+static enum status load_model(struct memory_request *request, struct arena *arena, struct diag *diag)
 {
-    struct memory_job job = request->job;
-    struct train_options *train = &job.point.options.strategy.train;
-    request->hw = job.point.hw;
-    memory_unlimited(&job.point.hw);
-    if (request->capacity) {
-        train->micro_batch = 1;
-        job.point.options.cluster.gpus =
-            job.point.options.cluster.gpus > 0 ? job.point.options.cluster.gpus : memory_copy_gpus(&job);
-    } else if (job.has_model && !job.counted) {
-        take_one_token(&job);
+    static const struct scenario_override end_less[] = {{"cluster.nodes", "1000000"}, {"cluster.node.gpus", "1"},
+        {"cluster.node.host_memory", "1PB"}, {"cluster.node.host_bandwidth", "1GB/s"}};
+    struct model_shape shape = {0};
+    struct diag here = DIAG_INIT;
+    const char *force = request_given(request, "force");
+    if (model_load(&shape, request->name, force && strcmp(force, "true") == 0, arena, &here) != STATUS_OK) {
+        diag_merge(diag, &here);
+        return diag->worst;
     }
-    enum status status = memory_check(&job, diag);
-    request->job.point.options.strategy.train.attention = train->attention;
-    if (!request->capacity)
-        request->job = job;
+    set_defaults(request, &shape, arena);
+    if (load_set(request, arena, &request->why) == STATUS_OK) {
+        diag_merge(diag, &request->why); /* warnings */
+        return STATUS_OK;
+    }
+    request->anywhere = true;
+    for (size_t i = 0; i < sizeof end_less / sizeof *end_less; i++)
+        set_default(request, end_less[i].key, end_less[i].value);
+    return load_set(request, arena, diag);
+}
+
+/* Of a model, as Hugging Face's tools write it; without a config.json model_load() says so. */
+static bool is_folder(const char *path)
+{
+    struct stat there;
+    return stat(path, &there) == 0 && S_ISDIR(there.st_mode);
+}
+
+static enum status load_job(struct memory_request *request, struct arena *arena, struct diag *diag)
+{
+    struct memory_job *job = &request->job;
+    bool is_model = request->model || scenario_is_model(request->name) || is_folder(request->name);
+    enum status status = is_model ? load_model(request, arena, diag) : load_set(request, arena, diag);
+    job->has_model = true;
+    job->counted = job->counted || !is_model;
+    if (!is_model)
+        request->gpus_asked = job->point.options.cluster.gpus;
+    job->params = job->point.model.params;
     return status;
+}
+
+/* The GPUs to say "fits" of. */
+static void take_gpu_of_point(struct memory_request *request, struct arena *arena)
+{
+    const struct hw *hw = &request->job.point.hw;
+    request->n_gpus = 1;
+    request->gpus = ARENA_ARRAY(arena, struct memory_gpu, 1);
+    request->gpus[0] = (struct memory_gpu){hw->gpu, hw->node.nccl_bytes.value};
 }
 
 enum status memory_load(struct memory_request *request, struct arena *arena, struct diag *diag)
 {
     struct memory_job *job = &request->job;
-    const struct train_options *train = &job->point.options.strategy.train;
-    struct source_pos at = {.file = request->name};
     job->params = request->model ? 0 : parameter_count(request->name);
-    enum status status = job->params > 0 ? STATUS_OK : load_shape(request, arena, diag);
-    if (status != STATUS_OK || (request->model && memory_copy_gpus(job) == 1))
+    bool counts = job->params > 0;
+    if (!counts && find_file(request, arena, diag) != STATUS_OK)
+        return diag->worst;
+    struct scenario said = options_said(request, arena);
+    bool of_file = !counts && !request->model && !is_folder(request->name) && !scenario_is_model(request->name);
+    request->gpus_asked = said.cluster.gpus;
+    request->named = request->gpu_path || said.cluster.topology || of_file;
+    if (request->capacity && !request->named)
+        return diag_input(diag, (struct source_pos){.file = "--gpu"},
+            "missing; name a file such as topologies/gpus/a100-sxm4-80gb.yaml, or a size such as 24GiB");
+    bool chosen = request->gpu_path || !request->named;
+    if (chosen && choose_cluster(request, said.cluster.gpus > 0 ? said.cluster.gpus : 1, arena, diag) != STATUS_OK)
+        return diag->worst;
+    if (of_file && request->gpu_path)
+        request_set(request, "cluster.topology", request->cluster_path);
+    enum status status = counts ? load_count(request, arena, diag) : load_job(request, arena, diag);
+    if (status != STATUS_OK)
         return status;
-    job->counted = job->has_model && train->micro_batch > 0;
-    bool of_tokens = !job->has_model || model_sample_tokens(&job->point.model.shape) == 0;
-    if (of_tokens && train->seq_len == 0 && (request->capacity || train->micro_batch > 0))
-        return diag_input(diag, at, "activations depend on the length of a sequence; give --seq-len");
-    if (!job->has_model && train->lora_rank > 0)
-        return diag_input(diag, at,
-            "adapters depend on the matrices of the model; give a model file instead of a number of parameters");
-    if (!job->has_model && memory_copy_gpus(job) > 1)
-        return diag_input(diag, at,
-            "what tensor, pipeline, context and expert parallelism cut depends on the shape of the model; give a model "
-            "file instead of a number of parameters");
-    if (!job->has_model && request->capacity)
-        return diag_input(diag, at,
-            "activations depend on the shape of the model; give a model file instead of a number of parameters");
-    status = load_gpus(request, arena, diag);
-    return status == STATUS_OK ? check_anywhere(request, diag) : status;
+    if (request->gpu_path)
+        status = place_gpu(request, &job->point, diag);
+    if (request->named && !request->any_math)
+        take_gpu_of_point(request, arena);
+    return status == STATUS_OK ? memory_check(job, diag) : status;
 }
 
 void memory_free(struct memory_request *request)

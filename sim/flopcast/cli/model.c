@@ -106,7 +106,7 @@ int cmd_model(int argc, char **argv)
     struct diag diag = DIAG_INIT;
     if (memory_load(&request, &arena, &diag) == STATUS_OK) {
         const struct model *model = &request.job.point.model;
-        if (memory_copy_gpus(&request.job) > 1) {
+        if (memory_copy_gpus(&request.job.point.options.strategy.parallelism) > 1) {
             print_ranks(stdout, &request, &arena);
         } else if (request.format == RECORDS_TABLE) {
             model_print(stdout, model);
