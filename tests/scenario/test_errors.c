@@ -281,7 +281,7 @@ static void settings_that_nothing_reads(void **state)
             ""}, /* meant for another strategy */
         {BASE, {"train.checkpoint_interval", "2"},
             "--set train.checkpoint_interval:1:1: warning: 'train.checkpoint_interval' is not read where "
-            "'train.activation_checkpointing' is none; leave it out, or take full or selective\n"},
+            "'train.activation_checkpointing' is none; leave it out, or take full, selective or core_attn\n"},
         {BASE, {"train.memory_format", "channels_last"},
             "--set train.memory_format:1:1: warning: 'train.memory_format' is not read where 'model' is tiny.json; "
             "leave it out, or take a model of images\n"},
@@ -300,7 +300,7 @@ static void settings_that_nothing_reads(void **state)
         {BASE, {"train.moe_router_padding_for_quantization", "true"},
             "--set train.moe_router_padding_for_quantization:1:1: warning: "
             "'train.moe_router_padding_for_quantization' is not read where 'train.precision' is fp16_mixed; leave it "
-            "out, or take fp8_mixed or fp4_mixed, of a mixture of experts\n"},
+            "out, or take fp8_mixed or fp4_mixed\n"},
         {BASE, {"train.activation_func_fp8_input_store", "true"},
             "--set train.activation_func_fp8_input_store:1:1: warning: 'train.activation_func_fp8_input_store' is not "
             "read "
@@ -311,7 +311,7 @@ static void settings_that_nothing_reads(void **state)
         {BASE, {"train.moe_pad_expert_input_to_capacity", "true"},
             "--set train.moe_pad_expert_input_to_capacity:1:1: warning: 'train.moe_pad_expert_input_to_capacity' is "
             "not "
-            "read where 'train.moe_expert_capacity_factor' is 0; leave it out, or take 1 or more\n"},
+            "read where 'train.moe_expert_capacity_factor' is 0; leave it out, or take more than 0\n"},
         {BASE, {"train.expert_imbalance", "1.5"},
             "--set train.expert_imbalance:1:1: warning: 'train.expert_imbalance' is not read where 'model' is "
             "tiny.json; leave it out, or take a mixture of experts that GPUs share\n"},
@@ -322,7 +322,7 @@ static void settings_that_nothing_reads(void **state)
         {BASE, {"train.clip_grad_norm", "true"}, ""},
         {BASE, {"run.garbage_collection_threshold", "0.8"},
             "--set run.garbage_collection_threshold:1:1: warning: 'run.garbage_collection_threshold' is not read where "
-            "'run.memory_fraction' is 0; leave it out, or take a share, as 0.9\n"},
+            "'run.memory_fraction' is 0; leave it out, or take more than 0\n"},
         {BASE "fsdp: {version: 2, limit_all_gathers: false}\nsweep: [{strategy: [fsdp]}]\n", {0},
             "x.yaml:7:39: warning: 'fsdp.limit_all_gathers' is not read where 'fsdp.version' is 2; leave it out, or "
             "take 1\n"},

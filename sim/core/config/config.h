@@ -111,6 +111,7 @@ struct config_field {
     bool required;
     double min, max; /* FIELD_INT, FIELD_NUMBER, FIELD_SOURCED: inclusive, base SI; not checked when both are 0 */
     const char *const *names;           /* FIELD_ENUM: NULL-terminated */
+    const char *when;                   /* where the setting counts, config_condition(); NULL: everywhere */
     const struct config_table *section; /* FIELD_SECTION, FIELD_OVERRIDES */
 };
 
@@ -169,6 +170,21 @@ bool config_is_given(const struct config_field *field, const void *at);
 const struct config_field *config_field_at(const struct config_table *table, const char *path, size_t *offset);
 /* The field's value at `at` as --set takes it; "" where it has none. */
 const char *config_value_text(const struct config_field *field, const void *at, struct arena *arena);
+
+/* ---- where a setting counts ---- */
+
+/* What does not hold of a condition: "train.optimizer" is "adamw", "muon" is wanted. */
+struct config_unmet {
+    const char *path, *value, *wanted;
+};
+/* Of a part of a condition that no setting decides: whether it holds, and where not, the rest of *unmet. */
+enum config_decided { CONFIG_NOT_DECIDED, CONFIG_MET, CONFIG_UNMET };
+typedef enum config_decided config_decide(struct config_unmet *unmet, const char *part, const void *self);
+
+/* Whether a condition holds of the table's struct `from`: "PATH = VALUE | VALUE", "PATH > NUMBER", or several of them
+ * with " & ". Of the first part that does not, *unmet. decide, with self, sees each part first; NULL: nobody does. */
+bool config_condition(struct config_unmet *unmet, const char *condition, const struct config_table *table,
+    const void *from, config_decide *decide, const void *self, struct arena *arena);
 
 /* Copy the value of one field, which the dotted path names, between structs of the table. Strings are shared. */
 void config_copy(void *into, const void *from, const char *path, const struct config_table *table);

@@ -88,6 +88,8 @@ static void print_section(
         print_allowed(out, field);
         if (field->alias)
             fprintf(out, "; also called %s", field->alias);
+        if (field->when)
+            fprintf(out, "; counts where %s", field->when);
         fputc('\n', out);
     }
 }

@@ -19,7 +19,6 @@ struct data_parallel {
     /* As results call it: label, or by its options. */
     const char *label, *(*label_of)(const struct strategy_options *);
     const char *section;                /* of STRATEGY_SECTIONS, that it reads */
-    const struct strategy_reads *reads; /* see strategy_reads() */
     unsigned takes;                     /* beside data parallelism: bits of enum plan_parallelism */
     const char *copies_as; /* it keeps 16-bit weights and FP32 copies, under this name; NULL: it does not */
     bool clips_by_option;  /* see strategy_clips_by_option() */

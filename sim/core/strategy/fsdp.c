@@ -534,22 +534,23 @@ static const struct config_field fsdp_fields[] = {
     {FSDP("reduce_dtype", FIELD_ENUM, reduce_dtype, "number format that gradients travel in"),
         .names = reduce_dtype_names},
     {FSDP("limit_all_gathers", FIELD_BOOL, limit_all_gathers,
-        "version 1: the host waits before it gathers too far ahead")},
+         "version 1: the host waits before it gathers too far ahead"),
+        .when = "fsdp.version = 1"},
     {FSDP("forward_prefetch", FIELD_BOOL, forward_prefetch, "forward gathers the next unit early")},
     {FSDP("cpu_offload", FIELD_BOOL, cpu_offload, "shards, their gradients and the optimizer live in host memory")},
     {FSDP("no_sync", FIELD_BOOL, no_sync, "accumulate gradients without communication")},
     {FSDP("sharding_group_size", FIELD_INT, sharding_group_size,
          "HYBRID_SHARD: GPUs that share one copy; 0: those of a node"),
-        .min = 0, .max = STRATEGY_MAX_GPUS},
+        .when = "fsdp.sharding_strategy = HYBRID_SHARD | _HYBRID_SHARD_ZERO2", .min = 0, .max = STRATEGY_MAX_GPUS},
     {FSDP("reshard_after_forward", FIELD_ENUM, reshard_after_forward,
          "version 2: blocks are gathered again in backward; default: as the sharding strategy says, in a pipeline "
          "never"),
-        .names = reshard_after_forward_names},
+        .when = "fsdp.version = 2", .names = reshard_after_forward_names},
     {FSDP("float8_all_gather", FIELD_BOOL, float8_all_gather,
         "version 2, fp8_recipe tensorwise: the matrices of blocks are gathered in FP8")},
     {FSDP("version", FIELD_INT, version, "1: FullyShardedDataParallel, 2: fully_shard"), .min = 1, .max = 2},
-    {FSDP("max_inflight_all_gathers", FIELD_INT, max_inflight_all_gathers, "of limit_all_gathers"), .min = 1,
-        .max = 1024},
+    {FSDP("max_inflight_all_gathers", FIELD_INT, max_inflight_all_gathers, "of limit_all_gathers"),
+        .when = "fsdp.version = 1", .min = 1, .max = 1024},
 };
 const struct config_table fsdp_table = CONFIG_TABLE("'fsdp'", fsdp_fields);
 
@@ -560,30 +561,6 @@ const struct fsdp_options fsdp_defaults = {.sharding_strategy = FULL_SHARD,
     .no_sync = false,
     .version = 1,
     .max_inflight_all_gathers = 2};
-
-static bool is_hybrid(const struct strategy_options *options)
-{
-    int strategy = options->fsdp.sharding_strategy;
-    return options->fsdp.sharding_group_size == 0 || strategy == HYBRID_SHARD || strategy == HYBRID_SHARD_ZERO2;
-}
-
-static bool has_limiter(const struct strategy_options *options)
-{
-    return options->fsdp.version == 1;
-}
-
-static bool may_reshard(const struct strategy_options *options)
-{
-    return options->fsdp.version == 2;
-}
-
-static const struct strategy_reads reads[] = {
-    {"fsdp.sharding_group_size", is_hybrid, "fsdp.sharding_strategy", "HYBRID_SHARD"},
-    {"fsdp.limit_all_gathers", has_limiter, "fsdp.version", "1"},
-    {"fsdp.max_inflight_all_gathers", has_limiter, "fsdp.version", "1"},
-    {"fsdp.reshard_after_forward", may_reshard, "fsdp.version", "2"},
-    {0},
-};
 
 static const char *label_of(const struct strategy_options *options)
 {
@@ -602,7 +579,6 @@ const struct data_parallel fsdp_hooks = {.state_size = sizeof(struct fsdp),
     .label_of = label_of,
     .shard_ranks = shard_ranks,
     .section = "fsdp",
-    .reads = reads,
     .takes = 1U << PARALLEL_TENSOR | 1U << PARALLEL_CONTEXT | 1U << PARALLEL_PIPELINE | 1U << PARALLEL_EXPERT,
     .clips_by_option = true,
     .setup = setup,

@@ -542,7 +542,8 @@ const char *const megatron_sharding_names[] = {"no_shard", "optim", "optim_grads
 #define MEGATRON(key_, type_, help_) CONFIG_FIELD(#key_, type_, struct megatron_options, key_, help_)
 static const struct config_field megatron_fields[] = {
     {MEGATRON(use_distributed_optimizer, FIELD_BOOL,
-        "gradients are reduce-scattered, the optimizer's state is sharded, weights are gathered")},
+         "gradients are reduce-scattered, the optimizer's state is sharded, weights are gathered"),
+        .when = "megatron.use_megatron_fsdp = false"},
     {MEGATRON(overlap_grad_reduce, FIELD_BOOL, "buckets of gradients are reduced while backward goes on")},
     {MEGATRON(overlap_param_gather, FIELD_BOOL, "weights are gathered in the next forward pass, bucket by bucket")},
     {MEGATRON(grad_reduce_in_fp32, FIELD_BOOL, "gradients are added up and reduced in FP32"),
@@ -550,11 +551,13 @@ static const struct config_field megatron_fields[] = {
     {MEGATRON(check_for_nan_in_grad, FIELD_BOOL, "the norm of each bucket is taken before it is reduced")},
     {MEGATRON(average_in_collective, FIELD_BOOL, "NCCL divides; else a pass over each bucket does")},
     {MEGATRON(fp8_param_gather, FIELD_BOOL,
-        "precision fp8_mixed and fp4_mixed: weights that multiply in FP8 or NVFP4 are kept and gathered in it, beside "
-        "the FP32 shards")},
+         "precision fp8_mixed and fp4_mixed: weights that multiply in FP8 or NVFP4 are kept and gathered in it, beside "
+         "the FP32 shards"),
+        .when = "train.precision = fp8_mixed | fp4_mixed"},
     {MEGATRON(fp8_amax_reduce, FIELD_BOOL,
-        "precision fp8_mixed: largest values are all-reduced over tensor, context and data ranks after each pass of a "
-        "micro-batch through a chunk (TransformerEngine's delayed scaling with Megatron-Core, 2023 to 2025)")},
+         "precision fp8_mixed: largest values are all-reduced over tensor, context and data ranks after each pass of a "
+         "micro-batch through a chunk (TransformerEngine's delayed scaling with Megatron-Core, 2023 to 2025)"),
+        .when = "train.precision = fp8_mixed"},
     {MEGATRON(overlap_moe_expert_parallel_comm, FIELD_BOOL,
         "the forward pass of a micro-batch and the backward pass of another are launched in turns, each one's kernels "
         "beside the other's exchanges of experts' tokens; in a pipeline with parallelism.virtual of 2 and more")},
@@ -563,17 +566,18 @@ static const struct config_field megatron_fields[] = {
     {MEGATRON(use_megatron_fsdp, FIELD_BOOL, "Megatron-FSDP in place of DistributedDataParallel")},
     {MEGATRON(data_parallel_sharding_strategy, FIELD_ENUM,
          "Megatron-FSDP: what is sharded; optim: the optimizer's state, grads: gradients, params: weights"),
-        .names = megatron_sharding_names},
+        .when = "megatron.use_megatron_fsdp = true", .names = megatron_sharding_names},
     {MEGATRON(suggested_communication_unit_size, FIELD_INT,
          "Megatron-FSDP: elements that are gathered or reduced at once; 0: two units, and 10^9 at least"),
-        .min = 0, .max = 0x1p50},
-    {MEGATRON(fsdp_double_buffer, FIELD_BOOL, "Megatron-FSDP: buffers of two units for the whole run")},
+        .when = "megatron.use_megatron_fsdp = true", .min = 0, .max = 0x1p50},
+    {MEGATRON(fsdp_double_buffer, FIELD_BOOL, "Megatron-FSDP: buffers of two units for the whole run"),
+        .when = "megatron.use_megatron_fsdp = true & megatron.data_parallel_sharding_strategy = optim_grads_params"},
     {MEGATRON(num_distributed_optimizer_instances, FIELD_INT,
          "Megatron-FSDP: copies of what is sharded, with an all-reduce between them once a step (HSDP); 0: one"),
         .min = 0, .max = STRATEGY_MAX_GPUS},
     {MEGATRON(outer_dp_sharding_strategy, FIELD_ENUM,
          "Megatron-FSDP: optim shards the optimizer's state over these copies, too"),
-        .names = megatron_outer_names},
+        .when = "megatron.num_distributed_optimizer_instances > 1", .names = megatron_outer_names},
     {MEGATRON(exp_avg_dtype, FIELD_ENUM, "Adam's first moments, as TransformerEngine's FusedAdam keeps them"),
         .names = moment_dtype_names},
     {MEGATRON(exp_avg_sq_dtype, FIELD_ENUM, "and its second ones"), .names = moment_dtype_names},
@@ -582,47 +586,10 @@ const struct config_table megatron_table = CONFIG_TABLE("'megatron'", megatron_f
 
 const struct megatron_options megatron_defaults = {.grad_reduce_in_fp32 = true, .check_for_nan_in_grad = true};
 
-static bool multiplies_in_fp8(const struct strategy_options *options)
-{
-    return options->train.precision == PRECISION_FP8_MIXED;
-}
-
-static bool multiplies_narrow(const struct strategy_options *options)
-{
-    return multiplies_in_fp8(options) || options->train.precision == PRECISION_FP4_MIXED;
-}
-
 static bool is_fsdp(const struct strategy_options *options)
 {
     return options->megatron.use_megatron_fsdp;
 }
-
-static bool is_ddp(const struct strategy_options *options)
-{
-    return !is_fsdp(options);
-}
-
-static bool cuts_weights(const struct strategy_options *options)
-{
-    return is_fsdp(options) && options->megatron.data_parallel_sharding_strategy == SHARD_OPTIM_GRADS_PARAMS;
-}
-
-static bool has_instances(const struct strategy_options *options)
-{
-    return megatron_instances(options) > 1;
-}
-
-#define SHARDING_PATH "megatron.data_parallel_sharding_strategy"
-static const struct strategy_reads reads[] = {
-    {"megatron.fp8_param_gather", multiplies_narrow, "train.precision", "fp8_mixed or fp4_mixed"},
-    {"megatron.fp8_amax_reduce", multiplies_in_fp8, "train.precision", "fp8_mixed"},
-    {"megatron.use_distributed_optimizer", is_ddp, "megatron.use_megatron_fsdp", "false"},
-    {"megatron.data_parallel_sharding_strategy", is_fsdp, "megatron.use_megatron_fsdp", "true"},
-    {"megatron.suggested_communication_unit_size", is_fsdp, "megatron.use_megatron_fsdp", "true"},
-    {"megatron.fsdp_double_buffer", cuts_weights, SHARDING_PATH, "optim_grads_params"},
-    {"megatron.outer_dp_sharding_strategy", has_instances, "megatron.num_distributed_optimizer_instances", "2 or more"},
-    {0},
-};
 
 static const char *label_of(const struct strategy_options *options)
 {
@@ -649,7 +616,6 @@ static int shard_ranks(const struct strategy_options *options, const struct hw *
 const struct data_parallel megatron_hooks = {.state_size = sizeof(struct megatron),
     .label_of = label_of,
     .section = "megatron",
-    .reads = reads,
     .takes = 1U << PARALLEL_TENSOR | 1U << PARALLEL_CONTEXT | 1U << PARALLEL_PIPELINE | 1U << PARALLEL_EXPERT,
     .copies_as = "Megatron",
     .variant = variant,

@@ -86,11 +86,6 @@ bool strategy_reads_section(const struct strategy_options *options, const char *
     return own && strcmp(own, section) == 0;
 }
 
-const struct strategy_reads *strategy_reads(int kind)
-{
-    return strategies[kind]->reads;
-}
-
 bool strategy_clips_by_option(const struct strategy_options *options)
 {
     return strategies[options->kind]->clips_by_option;

@@ -341,14 +341,6 @@ struct strategy_options {
 struct strategy_options strategy_default_options(void);
 /* Whether the job's strategy reads this section. */
 bool strategy_reads_section(const struct strategy_options *options, const char *section);
-/* A setting that a strategy reads only where another has some value: what decides it, and what would. The list of a
- * strategy ends with path NULL. No list: it reads its whole section. */
-struct strategy_reads {
-    const char *path;
-    bool (*reads)(const struct strategy_options *);
-    const char *decider, *remedy;
-};
-const struct strategy_reads *strategy_reads(int kind);
 const char *strategy_label(const struct strategy_options *options); /* "FULL_SHARD", "DDP", "ZeRO-2" ... */
 
 /* Experts take in ranks of data parallelism: those must be a multiple of it. */
