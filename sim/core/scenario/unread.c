@@ -1,5 +1,11 @@
-/* Settings that somebody gave and that the job does not read: those of another strategy, a sharding group where nothing
- * is sharded in groups ... One warning for each kind of them. */
+/* Settings that somebody gave and that the job does not read: those of another strategy, a sharding
+ * group where nothing is sharded in groups ... One warning for each kind of them.
+ *
+ * A rule has a prefix of paths and a function that says whether a point reads them. A warning comes
+ * only if no point of the set reads the setting and somebody gave it in the same place as what
+ * decides (the file both, or the command line): a file's settings of FSDP are no mistake where
+ * --set names another strategy for once. Values that are the default count as read, because writing
+ * out a default is harmless; each function says so for its key. */
 #include "scenario/file.h"
 
 #include <string.h>
