@@ -49,7 +49,8 @@ static void add(length_list *list, int64_t tokens, double weight)
 }
 
 /* Points an eighth of a log-standard deviation apart, weighted by the density: the trapezoid rule.
- * In units of z the list reaches higher than lower by 2 x deviation, where the squares of lengths have their median. */
+ * In units of z the list reaches higher than lower by 2 x deviation, where the squares of lengths
+ * have their median. */
 static void add_lognormal(length_list *list, double mean, double sd, int64_t seq_len)
 {
     enum { A_DEVIATION = 8, REACH = 4 };
