@@ -1,3 +1,6 @@
+/* Arenas: chunks of 64 KiB in a list, newest first, filled from the front. A larger block has a
+ * chunk for itself. What is left in an older chunk is not used again, so a chunk wastes less than
+ * the block that did not fit. Memory is zeroed by calloc. */
 #include "base/arena.h"
 
 #include <stdarg.h>

@@ -1,3 +1,9 @@
+/* The identity of the program: build ids of the program and of libm and GSL, read from the ELF
+ * notes in memory.
+ *
+ * dl_iterate_phdr() lists the loaded objects, the program first. Each has note segments; the one of
+ * type NT_GNU_BUILD_ID holds the linker's hash of all that was linked. Only libraries that
+ * calculate count: another libc gives the same results. */
 #include "base/build.h"
 
 #include "base/digest.h"

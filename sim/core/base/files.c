@@ -1,3 +1,9 @@
+/* Where flopcast's files lie, and how paths and short names of users find them.
+ *
+ * The folder is looked for beside the running program, then beside the shared object that this code
+ * is in, so that an installed program, a build folder and a library in another process all find
+ * theirs. A path is taken as it is if it exists; flopcast's own file of that name comes second, a
+ * short name (names.c) last. A folder never shadows a short name. */
 #include "base/files.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,6 @@
+/* Open addressing with linear probing over powers of two, at most half full. The table holds hashes
+ * and item numbers; with same NULL probe() looks for an empty slot only, as when an item is added
+ * or the table grows. */
 #include "base/index.h"
 
 #include "base/arena.h"

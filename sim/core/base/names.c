@@ -1,4 +1,13 @@
-/* Short names of the files that come with flopcast. */
+/* Short names of the files that come with flopcast: what one stands for, and the hints of messages
+ * about missing files.
+ *
+ * The folders are listed anew at each call, as a message or a few paths a run ask for it.
+ * files_short() tries, in order, the very name (also of a model inside a file of several), any
+ * case, the only name that begins with it up to the end of a part, and aliases.txt. files_hint()
+ * goes on where that found nothing: a namesake in another folder, several that begin so, the
+ * nearest name.
+ *
+ * Subtle: a part ends at '-', '_' or '.', so that "llama3.1-7" is not taken for llama3.1-70b. */
 #include "base/files.h"
 #include "base/status.h"
 #include "base/vec.h"

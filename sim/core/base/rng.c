@@ -1,3 +1,11 @@
+/* Counter-based streams: draw i of a stream is a hash of its key and i (SplitMix64's finaliser), so
+ * a stream is 16 bytes, needs no warm-up, and any two entities' streams are independent of each
+ * other and of the order of draws.
+ *
+ * GSL's distributions run on a stream through a gsl_rng that points at it. Each result of libm is
+ * rounded to a multiple of 2^-30: libm's last bit differs between machines, and a run's digest must
+ * not. A draw that lies within that bit of a rounding border could still differ; with 2^-30 and
+ * doubles that is one in millions. */
 #include "base/rng.h"
 
 #include <gsl/gsl_cdf.h>
@@ -73,6 +81,8 @@ double rng_lognormal_mean1(struct rng_stream *stream, double sigma)
     return rounded(exp(gsl_ran_gaussian_ziggurat(&rng, sigma) - sigma * sigma / 2));
 }
 
+/* Of n independent draws with distribution F the greatest is at F^-1(u^(1/n)); expm1 keeps the
+ * digits of 1 - u^(1/n). */
 double rng_lognormal_max(struct rng_stream *stream, double sigma, double n)
 {
     double uniform = fmin(1 - rng_uniform(stream), 1 - 0x1p-53); /* (0, 1) */

@@ -1,4 +1,6 @@
-/* Model files that hold several models. */
+/* Model files that hold several models, read line by line: these functions are asked for names and
+ * comments only, and for every file of the folder, so no document is built. The format is that of
+ * files.h, with fixed indentation. */
 #include "base/files.h"
 #include "base/vec.h"
 
@@ -58,6 +60,8 @@ const char *files_size_name(struct arena *arena, const char *path)
     return arena_printf(arena, "%.*s", (int)(yaml ? n - ENDING : 0), last);
 }
 
+/* Shorter and shorter beginnings of the name: the file that holds it has one of these as its name.
+ * errno is that of path. */
 const char *files_holder(struct arena *arena, const char *path)
 {
     if (access(path, R_OK) == 0)

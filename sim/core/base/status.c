@@ -1,3 +1,13 @@
+/* Messages, their lists, and the names and divisors that they suggest.
+ *
+ * A diag is a plain struct with a fixed text, so it can be copied between threads and ranks and
+ * needs no release. Beyond its limits only counts go on. Control characters that a message quotes
+ * become '?', because a message is one line. diag_merge() works on lines: a line that is there
+ * already is left out, as all points of a sweep share the mistakes of their file.
+ *
+ * nearest_name() is the Damerau-Levenshtein distance over three rows (a swap looks two rows back),
+ * with the number of replaced letters as the second criterion, and a limit of a third of the
+ * letters. */
 #include "base/status.h"
 
 #include <ctype.h>
@@ -292,6 +302,7 @@ const char *nearest_name(const char *what, const char *const *names, size_t n)
     return best ? best : longest;
 }
 
+/* Tries every number up to n, or until the text is full. */
 struct divisors divisors(int64_t n)
 {
     enum { ROOM = 32 }; /* for one more, and "..." */

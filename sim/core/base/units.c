@@ -1,3 +1,12 @@
+/* Numbers with units, both ways, and whole numbers as people write them.
+ *
+ * A unit is matched at the end of what follows the number; what is left before it must be a prefix.
+ * The match must reach the end, so "B/s" is never taken for "B". Factors below
+ * one divide by their whole inverse, since 1e6 is a double and 1e-6 is not: "9.5 us" then is the
+ * same double as 9.5e-6.
+ *
+ * count_parse() works in int64 alone, with overflow checks: digits, less the decimals behind the
+ * point, times powers of ten and kilo. A result that is not whole is an error, not a rounding. */
 #include "base/units.h"
 
 #include <errno.h>

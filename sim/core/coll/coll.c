@@ -1,3 +1,6 @@
+/* A collective's cost: what all algorithms have in common (bus bytes, HBM bytes, SMs), then the
+ * algorithm's function, which sets latency and rate, or says that it cannot do this kind. A shape
+ * says how ranks lie on nodes; below it no rank numbers are known. */
 #include "coll/coll.h"
 
 #include "coll/algorithm.h"

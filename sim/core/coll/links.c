@@ -1,4 +1,8 @@
-/* Rates of links and times of hops: what every algorithm takes from the hardware. */
+/* Rates of links and times of hops: what every algorithm takes from the hardware.
+ *
+ * A rate is the least of several bounds (NVLink or PCIe, NICs, uplinks, channels, copies through
+ * host memory), and keeps the name of the one that holds. A hop is NCCL's table plus what the
+ * cluster's file adds, and posts of the proxies, which grow with the channels of the message. */
 #include "coll/algorithm.h"
 #include "coll/nccl.h"
 

@@ -1,3 +1,8 @@
+/* NCCL's constants and small rules, restated: latencies, bounds of rates by architecture, what
+ * trees and protocols reach of a rate, channels, chunks.
+ *
+ * Tables are indexed as in NCCL: [ring or tree][link][protocol], and by one node, two, or more. An
+ * architecture without a row has the first one, Volta's; Ada and CDNA have Ampere's. */
 #include "coll/nccl.h"
 
 #include <math.h>

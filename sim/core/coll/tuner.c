@@ -1,3 +1,10 @@
+/* What NCCL's tuner itself estimates, by version. It decides the choice of algorithm and protocol,
+ * and is never a duration of this model.
+ *
+ * Each estimate is the latency of steps plus bytes over a bandwidth. Constants and factors change
+ * with the version; each difference is a comparison of the minor version beside it. known() says
+ * whether all algorithms that NCCL weighs have an estimate here; else the choice goes by this
+ * model's times (choice.c). */
 #include "coll/tuner.h"
 
 #include "coll/nccl.h"

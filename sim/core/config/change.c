@@ -1,3 +1,15 @@
+/* Other values into a document's text, with everything else in it as it is.
+ *
+ * The text is parsed to find the places of values (nodes carry their first and last character),
+ * never printed from the tree: comments, order and layout survive because they are not touched.
+ * Each change becomes an edit, a range of bytes and its replacement. A key that is there is
+ * replaced; those that are not are collected, and all that go into one mapping under one key become
+ * one edit with nested braces. Edits are sorted by place and must not overlap.
+ *
+ * Subtle: libyaml counts characters and the text is bytes, hence byte_of(). A block mapping that is
+ * not the root takes a new key before its first one, the only place where its indentation is sure
+ * to be known. The changed text is parsed once more before it is written, because libyaml accepts
+ * some texts only as they were. */
 #include "config/document.h"
 
 #include <string.h>
@@ -90,7 +102,8 @@ static void write_additions(FILE *out, const struct additions *added, size_t ski
 }
 
 /* Into the mapping: inside its brackets; of the root at the end of the text; else before its first key, where its
- * indentation is known. */
+ * indentation is known. The text of an addition ends without a line end in brackets, and with one
+ * in lines. */
 static struct edit insert(const struct config_doc *doc, struct config_node mapping, const struct additions *added,
     size_t skip, const char *text, size_t n, struct arena *arena)
 {

@@ -1,3 +1,12 @@
+/* CSV tables in memory: cells row by row, with the line where each row begins.
+ *
+ * libcsv splits the cells and counts no lines, so it gets one line at a time, and the line counter
+ * is ours. A quoted cell may go on over the end of a line; in_row then holds the row's first line.
+ * Comments count only before the header. Cells live in the table's arena, and csv_cell() is an
+ * index, so a table is read by column names looked up once.
+ *
+ * libcsv is strict here: a quote inside a cell that is not quoted is an error, as it is mostly a
+ * lost separator. */
 #include "config/csv.h"
 #include "config/config.h"
 #include "config/document.h"

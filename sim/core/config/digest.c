@@ -1,3 +1,10 @@
+/* Digests of structs through their tables.
+ *
+ * Keys are folded in with values, so a digest does not depend on where a field stands in the
+ * struct; it does depend on the order of the fields. config_digest_values() leaves out each value
+ * that equals that of a zeroed struct, key included, so that a field that is added later with a
+ * zero default changes no digest that was kept. For that it compares digests, not values: one code
+ * for all types. */
 #include "config/config.h"
 
 #include "base/digest.h"

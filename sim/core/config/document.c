@@ -1,3 +1,12 @@
+/* A file's bytes, and the tree that is read from them (parse.c), behind node handles.
+ *
+ * A node is a number in the document's array, and its children are a run of another array: no
+ * pointers, so handles stay valid while arrays grow. config_read_file() reads any file up to a
+ * limit, and looks at the first bytes of what is no text, to say what kind of file was meant.
+ *
+ * A model file may hold several models below "sizes". take_size() makes the root look like the one
+ * that was asked for: a new run of children with the size's keys in place of those that they
+ * replace. The text itself is not changed, so places of errors stay right. */
 #include "config/document.h"
 
 #include "config/config.h"
@@ -86,7 +95,9 @@ static bool replaces(struct config_node size, const char *key)
     return strcmp(key, "sizes") == 0 || (size.doc && (strcmp(key, "name") == 0 || config_find(size, key).doc));
 }
 
-/* The root without its key sizes; with the model of that name there in place of what it replaces, and its name. */
+/* The root without its key sizes; with the model of that name there in place of what it replaces,
+ * and its name. Only the root's run is new; nodes and their children are shared with the whole
+ * file. */
 static void choose(struct config_doc *doc, const struct document_node *name, struct config_node size)
 {
     struct config_node root = config_root(doc);

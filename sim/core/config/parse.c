@@ -1,3 +1,17 @@
+/* Text to document, by libyaml's events, and libyaml's errors as sentences.
+ *
+ * The builder keeps a stack of open mappings and lists. Children of open nodes wait in `pending`;
+ * when a node ends, its part of that list moves to the document's children as one run. Nodes are
+ * numbered as they begin, so the root is 0.
+ *
+ * What YAML allows and this program does not is refused here, by event: anchors, aliases, tags, a
+ * second document, empty values, long or repeated keys. Reading goes on after most of these, so
+ * that one run shows all; libyaml's own errors end it. Limits of depth and number of nodes keep
+ * recursion and memory bounded for any input.
+ *
+ * Subtle: libyaml reports some errors at the end of the text and the opening elsewhere
+ * (context_mark); `sentences` says which place helps. Errors of its reader have a byte and no
+ * line. */
 #include "config/document.h"
 
 #include <string.h>

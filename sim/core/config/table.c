@@ -1,3 +1,19 @@
+/* Documents into structs by tables: reading, assigning one path, and what structs of overrides
+ * hold.
+ *
+ * find_field() is the heart: it maps a key to a field, also through tables that stand beside the
+ * fields (FIELD_OVERRIDES with an empty key), and says where the struct of that field begins. A
+ * read is "loose" inside overrides: any field may be given, none must, names and paths cannot be,
+ * and a number may stand without its kind and source.
+ *
+ * config_read() and config_assign() end in the same read_field(), so a value is checked alike in a
+ * file, a sweep and --set. Required keys are checked after all keys of a mapping were read. An
+ * unknown key costs most of the code: a reason why there is none, a key of that name in another
+ * section, a near name, and only then the list of all.
+ *
+ * Subtle: paths in origins are made of keys, never of aliases; config_key_path() translates first.
+ * Errors never stop the read of the other keys. A document in which most keys are unknown is one
+ * error (is_foreign). */
 #include "config/config.h"
 #include "config/value.h"
 
@@ -201,6 +217,8 @@ static enum status read_bare(
     return STATUS_OK;
 }
 
+/* The number is read through a table of its parts, made here since its dimension and bounds are the
+ * field's. */
 static enum status read_sourced(
     struct reader *reader, struct config_node node, const struct config_field *field, struct quantity *out)
 {
@@ -285,6 +303,7 @@ static enum status check_required(struct reader *reader, struct config_node mapp
     return status;
 }
 
+/* prefix NULL: a mapping without a path, as the parts of a sourced number are. */
 static enum status read_mapping(struct reader *reader, struct config_node mapping, const struct config_table *table,
     bool loose, void *into, const char *prefix)
 {
@@ -446,6 +465,7 @@ static size_t size_of(const struct config_field *field)
     BUG_IF(true, "'%s' holds several values", field->key);
 }
 
+/* As config_assign() walks a path, without a value: a path that leads nowhere is a BUG here. */
 const struct config_field *config_field_at(const struct config_table *table, const char *path, size_t *offset)
 {
     *offset = 0;

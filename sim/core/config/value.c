@@ -1,3 +1,9 @@
+/* One scalar to one typed value, with its checks and messages.
+ *
+ * Types come from the field, never from how the text looks: "8" is a number where a number is
+ * wanted and a text where a text is. Quotes mean a text, except for numbers with a unit, which JSON
+ * can only write so. A value is stored only after its range was checked, so *at keeps its default
+ * after an error. */
 #include "config/value.h"
 
 #include "base/files.h"

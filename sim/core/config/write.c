@@ -1,3 +1,9 @@
+/* Structs and documents as JSON, and values as --set takes them.
+ *
+ * A number is written with the fewest of 15 to 17 digits that read back as the same double. Texts
+ * are escaped so that both JSON and YAML read them back, and bytes that are no UTF-8 become U+FFFD.
+ * An origin is looked up for each value from the end of the list, as the last one holds. Fields of
+ * overrides that are not given are left out. */
 #include "base/utf8.h"
 #include "config/config.h"
 #include "config/value.h"
@@ -199,7 +205,8 @@ static void write_section(const struct writer *writer, const struct config_table
     const char *prefix, bool loose, int indent);
 
 /* prefix: path of this section with its dot, "" for the whole; first: nothing stands before them in the brackets.
- * Returns whether still nothing does. */
+ * Returns whether still nothing does. Fields of a table that stands beside (empty key) go into the
+ * same brackets: `first` is passed on for the comma. */
 static bool write_fields(const struct writer *writer, const struct config_table *table, const void *from,
     const char *prefix, bool loose, int indent, bool first)
 {

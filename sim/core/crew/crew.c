@@ -1,3 +1,9 @@
+/* Loops of jobs on threads and, under MPI, on other ranks. Rank 0 owns the queue: its threads take
+ * jobs from it, and one more thread (0, the only one that talks to MPI) gives each rank as many
+ * jobs as it has threads and takes results as bytes. MPI wakes nobody, so it looks for messages,
+ * and dozes 0.5 ms where there are none. All shared state is changed under the lock crew_run. Jobs
+ * end in any order; diags come out in theirs. Every rank runs the same loops in the same order: a
+ * message carries the number of its loop. */
 #include "crew/crew.h"
 
 #include "base/build.h"

@@ -1,3 +1,6 @@
+/* Bytes for jobs of other ranks: appended as they lie in memory, a text by its length with its NUL
+ * (0: no text). Nothing says what a byte is of, so pack and unpack of a type must name the same
+ * members in the same order. */
 #include "crew/pack.h"
 
 #include "base/status.h"

@@ -1,3 +1,12 @@
+/* A 4-ary heap of events by value, a line for events of the present instant, and the loop over
+ * both.
+ *
+ * An event of the present instant goes to the line. Those of this instant in the heap were
+ * scheduled earlier, so they run first. While the first event of the heap runs, its place is
+ * vacant: the first event that its handler schedules sinks from there, which saves a removal and a
+ * push. Only where none comes does close_vacancy() move the last event there.
+ *
+ * The digest has time, kind and target of each event in order, not its arg. */
 #include "engine/engine.h"
 
 #include "base/digest.h"

@@ -1,3 +1,21 @@
+/* The life of a run: which ranks are simulated, warm-up, one or two simulations, and the result.
+ *
+ * exec_run() asks first whether one rank can stand for all of its program (folds(): nothing varies,
+ * and each communicator meets links like those of its siblings). Then simulate_folded() runs one
+ * rank a program, with more warm-up each time until its measured steps make no segment and take as
+ * long as the one before.
+ *
+ * Else all ranks are simulated, or those that others wait for (slowest.c). Before that a folded run
+ * without noise is made, the reference: it says whether hosts matter, how long the warm-up is, and
+ * where the allocator stops the host. If its cudaMalloc never fails in measured steps, ranks replay
+ * these stops; if it does, each rank gets a ledger, because what can be used again depends on how
+ * far its GPU has come. Runs of one plan that differ in noise alone share the reference.
+ *
+ * Order within sim_begin() matters: speeds before the choice of ranks, programs before
+ * communicators, kernels before ranks, ledgers before the first host event.
+ *
+ * Subtle: `siblings` and `on` differ. A reference run is folded (on) even where communicators of
+ * other ranks would meet other links; then it sees only the links that its collectives load. */
 #include "exec/exec.h"
 
 #include "exec/state.h"
@@ -516,7 +534,10 @@ static void warm_up(struct sim *sim, int64_t steps)
     sim->total_steps = (int32_t)(options->warmup_steps + options->steps);
 }
 
-/* Ranks that are not folded. The ledger of one says where the allocator will stand in the way of all. */
+/* Ranks that are not folded. The ledger of one says where the allocator will stand in the way of
+ * all. Where alike() holds here, ranks are simulated one by one although nothing varies, as with
+ * fold off or links that differ. They take the warm-up of the reference, so that both give the same
+ * times. */
 static void simulate_ranks(struct sim *sim)
 {
     struct exec_reference own = {0}, *reference = sim->options->reference ? sim->options->reference : &own;

@@ -1,3 +1,21 @@
+/* PyTorch's caching allocator, step by step as hbm.h lists it.
+ *
+ * Blocks are records in one array, named by index; records that are not used form a list through
+ * `next`. A block knows its neighbours in its segment, so splitting and merging take constant time.
+ * Free blocks of a stream and a size class are a pool, sorted by size and then address: best fit is
+ * a binary search, inserting moves the ones behind it. A change of a free block's size therefore
+ * always goes through unlist() and set_free().
+ *
+ * A block that is freed is pending until the caller says that its stream has passed (hbm_reuse).
+ * Allocated bytes fall at the free, as PyTorch counts; the block is not found by a search before.
+ *
+ * Expandable segments are one range of addresses a stream and pool, in which BLOCK_HOLE stands for
+ * pages that are not mapped. Mapping turns the front of a hole into a free block, unmapping the
+ * whole pages of a free block into a hole. Holes and free blocks of one range are neighbours in the
+ * same list, so both merge by the same code.
+ *
+ * Subtle: addresses decide which of equal blocks is taken, and new segments get rising addresses.
+ * Names in comments are those of CUDACachingAllocator.cpp. */
 #include "exec/hbm.h"
 
 #include <string.h>

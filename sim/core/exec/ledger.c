@@ -1,4 +1,17 @@
-/* The HBM of ranks in host program order. */
+/* The HBM of ranks in host program order: one allocator (hbm.c) a rank, driven by ops that keep,
+ * allocate and free.
+ *
+ * ledger_op() is called when the host comes to such an op. It collects pending blocks, asks the
+ * allocator, and counts its calls of cudaMalloc and cudaFree into host time. If the allocator finds
+ * nothing, the host must first wait until the GPU has run dry (drained), and is then called again.
+ * Every op that cost host time is a stop, with its step and whether it drained: a run without
+ * ledgers replays the stops of another one (follow).
+ *
+ * The timeline of the last step has a row for each of LEDGER_ROWS equal stretches of its samples,
+ * the highest of each, so that a pipeline's millions of samples need no room.
+ *
+ * Subtle: PyTorch looks for events only when it allocates; so does collect_pending(). Buffers that
+ * the first step makes and keeps are there from the start in a run of one step. */
 #include "exec/peak.h"
 #include "exec/state.h"
 

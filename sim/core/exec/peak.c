@@ -1,3 +1,6 @@
+/* The peak of tensors by counting allocations and frees in program order, twice: what the first
+ * step makes and keeps is there in all of the second. A free counts at once, whatever stream still
+ * uses the block, as in max_memory_allocated. */
 #include "exec/peak.h"
 
 #include "exec/hbm.h"

@@ -1,4 +1,18 @@
-/* Queues: ops start in order, kernels run at the speed that collectives beside them leave. */
+/* Queues: ops start in order, kernels run at the speed that collectives beside them leave.
+ *
+ * A queue tries to start its next op when something may have changed: the host has come further, an
+ * op of its rank that others wait for has ended, or its time of issue has come. Bits of the rank
+ * say which queues are worth a try: one that waits for an op of another queue (blocked) or for the
+ * host (unissued) is not looked at before that has happened.
+ *
+ * A running kernel has an event at its end. When the SMs that collectives hold, their traffic or
+ * the GPU's speed change, account_progress() takes off what is done at the old speed, and
+ * schedule_ends() sets new ends; the queue's epoch makes the old events void. Compute times are
+ * kept per kernel for each number of held SMs that has occurred (sm_states).
+ *
+ * Subtle: an event may come at the instant at which another has already started the op; then the
+ * epoch differs. Sums over queues are made anew each time, never by adding and taking away, so that
+ * they return to exactly 0. */
 #include "base/digest.h"
 #include "exec/state.h"
 
@@ -182,6 +196,9 @@ static void end_step(struct sim *sim, int32_t step)
         end_measuring(sim);
 }
 
+/* In this order: kernels ahead are settled, the op counts, queues that waited for it are released,
+ * the cursor goes on, then the host and at last queues are tried. An op that nobody waits for tries
+ * its queue alone. */
 void queue_finish(struct sim *sim, int rank_index, int queue_index)
 {
     struct rank *rank = &sim->ranks[rank_index];

@@ -8,7 +8,8 @@ struct hosts {
     bool *slow;
 };
 
-/* Each by its own draw, then as many as are to be slow in any case, at places that are drawn. */
+/* Each by its own draw, then as many as are to be slow in any case, at places that are drawn. A
+ * place that is taken goes on to the next host. */
 static void draw_slow(struct hosts *hosts, const struct sim *sim)
 {
     const struct noise_options *noise = &sim->options->noise;

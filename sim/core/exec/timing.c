@@ -1,4 +1,7 @@
-/* What a run leaves: times of steps, what ranks spent them on, how busy the links were. */
+/* What a run leaves: times of steps, what ranks spent them on, how busy the links were. Breakdowns
+ * are sums over measured steps of each rank, weighted to means over the job and over each program;
+ * with two kinds of node by their ranks. The idle time that is not explained is the rest of the
+ * step, and never below 0. */
 #include "exec/state.h"
 
 #include <gsl/gsl_sort.h>

@@ -1,3 +1,10 @@
+/* Several jobs on one engine and one network: each is a sim with a place, which maps its nodes to
+ * the cluster's.
+ *
+ * The first job's links are added to the network, and all others must have the same ones. Each job
+ * is first run alone and folded, for the stops of its allocator and for whether it fits; one that
+ * does not takes no part. A job that has done its measured steps is counted off and goes on; the
+ * last one to be counted off stops the engine. */
 #include "exec/together.h"
 
 #include "exec/state.h"

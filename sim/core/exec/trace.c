@@ -1,4 +1,8 @@
-/* The timeline of the last measured step, of the ranks asked for. */
+/* The timeline of the last measured step, of the ranks asked for. Spans are pushed in the order of
+ * their ends and sorted by rank at the end, by counting. Host spans are made when a segment is
+ * over: only then is it known what stopped the host, and issue times of its ops follow from its
+ * start (host.c). Recording changes no time; kernels of a traced step are simulated one by one
+ * (ahead.c), so there are more events. */
 #include "exec/state.h"
 
 void trace_setup(struct sim *sim)

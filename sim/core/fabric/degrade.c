@@ -1,3 +1,15 @@
+/* The texts of degraded links and slow GPUs: parsed into entries, matched against names, turned
+ * into events.
+ *
+ * A list has at most DEGRADE_MAX entries and as many times. At each time every name is matched
+ * against every entry (fnmatch), and those that hold multiply; an event is made where an entry of
+ * that time names the thing, even if nothing changes. So a name's share at a time never depends on
+ * earlier events. Times x names x entries: few entries, many names.
+ *
+ * Links have their names from the fabric, which is built here without events to ask it for them.
+ * After each time's events the fabric is probed for a way from each leaf to each other. Subtle:
+ * add_links() stops before the links between pairs of GPUs, as these follow the NVLink of their GPU
+ * (fabric.c). */
 #include "fabric/degrade.h"
 
 #include "base/vec.h"
@@ -120,7 +132,8 @@ static enum status parse(struct degradation *out, const struct subject *subject,
     return STATUS_OK;
 }
 
-/* Whether another entry with the same pattern has taken this one's place. */
+/* Whether another entry with the same pattern has taken this one's place. The same pattern, later
+ * in time, or as early and later in the list. */
 static bool replaced(const struct degradation *degradation, int entry, ps_t time)
 {
     const struct entry *old = &degradation->list[entry];

@@ -1,3 +1,17 @@
+/* The list of links: how many of each kind, their order, names and capacities.
+ *
+ * A link is a number. Kinds lie one after the other (first_nic, first_leaf, first_pod, first_pair),
+ * so the kind of a link follows from comparisons, and its owner from a division. Kinds that a job
+ * has none of take no numbers: on one node there are only NVLinks, in a pooled network no switches.
+ * Leaves are counted by asking for the leaf of every NIC, since wiring and placement decide which
+ * of them a job reaches.
+ *
+ * Capacities are what NCCL reaches of each link. Under adaptive routing a link stands for all
+ * cables between a switch and the level above, so its capacity is their sum. An event scales the
+ * capacity from the file, never what an earlier event left.
+ *
+ * Subtle: links between pairs of GPUs of a node exist for all ranks as soon as one kind of node has
+ * them. */
 #include "fabric/fabric.h"
 
 #include <string.h>

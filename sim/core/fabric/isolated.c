@@ -1,3 +1,13 @@
+/* One collective alone, or one of several groups that begin it together, at the rate of the links
+ * that it loads.
+ *
+ * The choice of algorithm and its cost come from coll/. Only the rate may be lower: the least
+ * capacity over summed weights of all groups' links. For flows that ask for equal rates that is the
+ * max-min share of the slowest, so no solver runs.
+ *
+ * Finding the links of an all_to_all takes the square of the nodes, and most sizes load the same
+ * links: the rate of the last weights is kept and used again while fabric_weights_alike() says
+ * so. */
 #include "fabric/isolated.h"
 
 #include "fabric/fabric.h"

@@ -1,4 +1,18 @@
-/* Which links a collective, or a message, crosses. */
+/* Which links a collective, or a message, crosses.
+ *
+ * add() puts weight on a link in the fabric's scratch arrays, and marks it in a bit set; collect()
+ * reads the set in the order of links and empties both. So the cost is that of the links that are
+ * loaded plus one word for each 64 links, and links come in one order whatever the order of adding,
+ * which the digest of a run needs.
+ *
+ * A hop between nodes is divided among the NICs of the group's GPUs, and over each NIC among
+ * connections. Under adaptive routing one link stands for all cables, so a connection's hash does
+ * not matter. Under ECMP the hash of the connection's key picks a spine (and core), and in each
+ * bundle of parallel cables a cable among those that are alive; where links have failed, only among
+ * whole ways. The same key gives the same way, so a run's traffic does not jump between calls.
+ *
+ * Subtle: ways are counted before one is picked, twice through by_spine(); that is paid only where
+ * links are degraded. */
 #include "base/digest.h"
 #include "base/rng.h"
 #include "coll/hops.h"
@@ -148,7 +162,9 @@ static int connections(const struct fabric *fabric)
     return (int)fmax(1, floor(coll_sms(whole_nodes, fabric->hw) / fabric->nics));
 }
 
-/* weight bytes from a node of the job to another, over the marked NICs. */
+/* weight bytes from a node of the job to another, over the marked NICs. The connection's key is
+ * made of links, part and seed, so two groups on the same NICs have separate hashes only by
+ * `key`. */
 static void add_hop(struct fabric *fabric, const bool *used, int n_used, int from, int to, double weight, uint64_t key)
 {
     int parts = connections(fabric);
@@ -235,7 +251,8 @@ static void add_pairs(
             add_pair(fabric, group.first + i * group.stride, group.first + j * group.stride, weight);
 }
 
-/* Within nodes. Two that a bridge joins use nothing else, and more than two do not use it. */
+/* Within nodes. Two that a bridge joins use nothing else, and more than two do not use it. A rank
+ * of a mesh or bridge loads its pair links beside, or in place of, its whole NVLink. */
 static void add_inside(
     struct fabric *fabric, struct coll_group group, struct coll_shape shape, const struct coll_cost *cost)
 {

@@ -1,3 +1,10 @@
+/* Costs of checkpoints and failures without chance, and the closed forms of Young and Daly on them.
+ *
+ * The storage is shared by all nodes, so a sharded checkpoint goes at the lower of the storage's
+ * and all nodes' bandwidth, and an unsharded one at that of one node. Asynchronous: training waits
+ * only for the copy to host memory, by all ranks or by the one that writes. Failure rates of parts
+ * add up; the mean time between failures is the inverse of their sum, and the detection time is the
+ * mean over parts by their rates. */
 #include "goodput/goodput.h"
 
 #include <math.h>
@@ -36,6 +43,8 @@ double goodput_young_s(const struct goodput_costs *costs)
     return sqrt(2 * costs->stall_s * costs->mtbf_s);
 }
 
+/* Where a checkpoint takes twice the time between failures or longer, Daly's series does not hold;
+ * he takes that time. */
 double goodput_daly_s(const struct goodput_costs *costs)
 {
     double ratio = costs->stall_s / (2 * costs->mtbf_s);

@@ -1,3 +1,25 @@
+/* One history of a job: phases that events end, on the engine of the simulator with nanoseconds as
+ * its unit.
+ *
+ * The job is always in one phase. enter() ends it, adds its time to the cause's account, and sets
+ * the event that will end the next one. An event cannot be taken back, so each phase has a number
+ * (epoch), and an event of an earlier phase is ignored; the checkpoint that is being written has
+ * such a number, too. All accounts add up to the length of the history.
+ *
+ * Work is counted in time of the whole job at full speed: `done` since the start, `captured` in the
+ * checkpoint that is being written, `saved` in the last that was. A failure moves done - saved from
+ * training to lost work. With fewer nodes, or beside a slow one, part of the time that passes is no
+ * work; it is booked as shrunk or slowed when the phase ends, so whatever changes the speed in the
+ * middle of training must end the phase first (gets_slow does).
+ *
+ * Each part has a random stream, so a part fails at the same times whatever the interval of
+ * checkpoints, and histories of two intervals can be compared. A failed part has its next failure
+ * at an exponential time from then on, also while the job stands still.
+ *
+ * Subtle: nodes that come are alike. One goes first to a job that waits, then to one that
+ * runs without it, then to the spares. A planned restart (maintenance, a slow node, nodes that have
+ * come back) is a checkpoint with `planned` set: it waits until all is written, and then
+ * restarts. */
 #include "goodput/goodput.h"
 
 #include "base/rng.h"
@@ -65,7 +87,8 @@ static double possible_size(const struct history *history)
     return (double)whole / (double)nodes;
 }
 
-/* Ends the phase and counts its time. */
+/* Ends the phase and counts its time. Time in training is first cut to the share of nodes that
+ * train, then by the slowdown; the rests have accounts. */
 static void enter(struct history *history, enum phase phase, int cause, double seconds)
 {
     struct goodput_run *out = history->out;
@@ -195,7 +218,8 @@ static void next_failure(struct history *history, int part, uint32_t id)
     after(history, seconds, history->on_failure[part], id, (uint64_t)part);
 }
 
-/* A node of the job has failed, or a switch: who takes its place? */
+/* A node of the job has failed, or a switch: who takes its place? In this order: a spare, then
+ * going on without a replica, then waiting. Whoever takes the place, a node is ordered. */
 static void replace(struct history *history, int part)
 {
     const struct goodput_options *options = &history->job->options;
@@ -277,7 +301,8 @@ static void gets_slow(void *self, const struct event *event)
         after(history, found_s, history->on_found, event->target, false);
 }
 
-/* arg: whether another node has come in its place. */
+/* arg: whether another node has come in its place. Called a second time, with arg set, when the
+ * ordered node has come. The old one stays in the job until then. */
 static void slow_is_found(void *self, const struct event *event)
 {
     struct history *history = self;

@@ -1,3 +1,11 @@
+/* Section `goodput`: its keys, its defaults, and what follows from the size of a job (restarts, hot
+ * spares).
+ *
+ * goodput_numbers is the only place of the defaults, each with kind and source;
+ * goodput_default_options() looks them up by key. Rates of failures are those of one run of 16,384
+ * H100 over 54 days, per part: days x parts / interruptions. An MTBF of 0 means that a part never
+ * fails. Restart times and hot spares are tables of published points, interpolated in the logarithm
+ * of GPUs or nodes. */
 #include "goodput/goodput.h"
 
 #include <math.h>

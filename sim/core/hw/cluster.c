@@ -1,3 +1,15 @@
+/* The table of a cluster's file, the loader of a cluster with its node and GPU, and what `flopcast
+ * topology` prints.
+ *
+ * hw_load_from() reads cluster, node and GPU in this order, as each names the file of the next. It
+ * stops at the first file that cannot be read, because what the others lack would follow from it.
+ * hw_check_cluster() comes last: it needs the NICs of the node. hw_derive() copies what kernels
+ * read (the host link, the time to decode an image) from the node into the GPU, so that kernel/
+ * needs no node; whoever changes a number of a node calls it again.
+ *
+ * Subtle: enums are stored as int with value 0 as the default, so a file that leaves one out gets
+ * the first name. The order of hw_nccl_versions is such a default, the newest first, and
+ * hw_nccl_minor() counts on it. */
 #include "hw/table.h"
 
 #include <limits.h>
@@ -125,7 +137,8 @@ void hw_derive(struct hw *hw)
 }
 
 /* "a leaf has 32 NICs and 16 cables up: 2 : 1 (oversubscribed)": what comes in on one side of a switch, and goes out.
- */
+ * The taper is the bandwidth that enters a switch from below over what leaves it upwards, so 1 is
+ * full bisection. */
 static void print_level(FILE *out, const char *what, double n_down, const char *down, double down_Bps, int n_up,
     const char *up, double up_Bps)
 {

@@ -1,3 +1,18 @@
+/* Draws of a machine's numbers, and shifts of one of them, by a walk over the tables of its files.
+ *
+ * walk() visits every sourced number of GPU, node and cluster (and of a second kind of node)
+ * through the field tables, so a number that is added to a table is drawn without a line here. What
+ * a visitor knows of a number is its key and the id of its parameter; nothing is remembered between
+ * numbers. Equal draws of one parameter in two files come from that: the random stream is made of
+ * seed, key and id, so it gives the same normal wherever it is asked.
+ *
+ * A number of a fit is row i of the Cholesky factor times the independent normals of parameters 0
+ * to i, each from its stream. A machine that has only some of a fit's parameters gets the values
+ * that it would have beside all of them.
+ *
+ * Subtle: a spread follows from the value before the move, so moving a number twice is not the same
+ * as moving it by the sum. A table's bounds clip what is drawn; a clipped number is no longer
+ * log-normal. */
 #include "hw/draw.h"
 
 #include "base/digest.h"
@@ -23,6 +38,7 @@ static uint64_t digest_text(uint64_t digest, const char *text)
     return digest;
 }
 
+/* One standard normal. The stream depends on names alone, never on the order of the visits. */
 static double normal(uint64_t seed, const char *key, const char *id)
 {
     struct rng_stream stream = rng_stream(seed, ENTITY_PARAMETER, digest_text(digest_text(DIGEST_INIT, key), id));
@@ -88,7 +104,9 @@ static bool has_scale(struct quantity q, const struct config_field *field)
     return q.value > 0 && (!is_share(field) || q.value < 1) && q.kind != QUANTITY_UNSET;
 }
 
-/* One standard deviation, of the logarithm or of that of share / (1 - share); 0: it is not drawn. */
+/* One standard deviation, of the logarithm or of that of share / (1 - share); 0: it is not drawn.
+ * For a share s, the derivative of log(s / (1 - s)) is 1 / (s (1 - s)): hence the division by 1 -
+ * value. */
 static double spread_of(struct quantity q, const struct config_field *field)
 {
     if (!has_scale(q, field))
@@ -98,6 +116,7 @@ static double spread_of(struct quantity q, const struct config_field *field)
     return default_spread(q, field);
 }
 
+/* Adds `moved` to the logarithm, or to the logit of a share. */
 static void move(struct quantity *q, const struct config_field *field, double moved)
 {
     if (is_share(field))
@@ -111,6 +130,7 @@ static void move(struct quantity *q, const struct config_field *field, double mo
 /* Every number of a table, with the names of the sections above it: "gemm.bf16". */
 typedef void (*visitor)(void *self, struct quantity *q, const struct config_field *field, const char *section);
 
+/* The section's path is built on the stack. Of the visitors only list_one() reads it. */
 static void walk(void *into, const struct config_table *table, const char *section, visitor visit, void *self)
 {
     for (int i = 0; i < table->n_fields; i++) {
@@ -171,6 +191,8 @@ static bool is(const struct hw_parameter *parameter, const char *key, const char
     return strcmp(parameter->key, key) == 0 && strcmp(parameter->id, id) == 0;
 }
 
+/* A parameter may stand in several places; only the first is listed, and hw_shift() moves all of
+ * them. */
 static void list_one(void *self, struct quantity *q, const struct config_field *field, const char *section)
 {
     struct listing *listing = self;
@@ -219,6 +241,8 @@ void hw_shift(struct hw *hw, const struct hw_parameter *parameter, double by)
     hw_derive(hw);
 }
 
+/* Entry (a, b) of L times its transpose, from the Cholesky factor L that is kept in place of the
+ * correlations. */
 double hw_correlation(const struct hw_fits *fits, const struct hw_parameter *a, const struct hw_parameter *b)
 {
     if (is(a, b->key, b->id))

@@ -1,4 +1,10 @@
-/* Correlations of fitted parameters, from their file. */
+/* Correlations of fitted parameters, from their file.
+ *
+ * Each fit lists its parameters by key and id, and row i of the lower triangle of their correlation
+ * matrix. The rows are put into a full n x n array with ones on the diagonal and factorised in
+ * place (Cholesky), because draws need the factor and not the matrix. A matrix that is not positive
+ * definite is refused here: no set of errors has such correlations, and a typing error in one cell
+ * shows that way. All mistakes of the file are collected in one diag before it fails. */
 #include "hw/draw.h"
 #include "hw/table.h"
 

@@ -1,3 +1,17 @@
+/* The table of a GPU's file, its checks, and the sizes of number formats.
+ *
+ * The fields below are the file format: key, place in struct hw_gpu, dimension, bounds and help.
+ * Reading, printing, overriding, drawing and `flopcast help gpus` all walk them, so a member of
+ * struct hw_gpu that is missing here cannot be given, and a help text here is what a user reads.
+ * Bounds catch a wrong unit, not a wrong value.
+ *
+ * Subtle: the sections of number formats have one table, placed at multiples of sizeof(struct
+ * hw_gemm). A format is used where its peak is set; check_gemm() therefore refuses a format that is
+ * given in part. The other optional numbers are set or not on their own, and what unset means
+ * stands beside the member in hw.h.
+ *
+ * A GPU of CDNA is read as any other, with a warning: its file has only a data sheet and
+ * assumptions behind it. */
 #include "hw/table.h"
 
 #include <string.h>
@@ -200,6 +214,8 @@ enum status hw_load_gpu(struct hw_gpu *out, const char *path, struct arena *aren
     return status;
 }
 
+/* Compares the model alone, the part of the file's name before the first '-' or space, as drivers
+ * name a GPU in other words than its file. */
 bool hw_same_gpu(const char *said, const struct hw_gpu *gpu)
 {
     char model[32];

@@ -1,4 +1,10 @@
-/* Jobs with nodes of two kinds: see hw_of_both() in hw.h. */
+/* Jobs with nodes of two kinds: the hardware as one kind sees it, and as a group of both meets it.
+ *
+ * hw_of_both() has one rule a number: the lower of bandwidths, efficiencies and channels, the
+ * higher of latencies. A bridge and NVLink SHARP hold only if both kinds have them, as a collective
+ * needs them on all its nodes. Architectures are compared by their place in hw_archs, from old to
+ * new, with CDNA last; the order of that list matters. See hw_of_both() in hw.h for what NCCL
+ * does. */
 #include "hw/hw.h"
 
 #include <string.h>

@@ -1,3 +1,14 @@
+/* The shape of the network between nodes: its table and checks, where a NIC is plugged in, how many
+ * cables go up.
+ *
+ * hw_network_leaf() is the whole of wiring and placement. A block is the nodes that share a leaf,
+ * or with rails a set of leaves. Placement first moves the node to its place (scattered:
+ * round-robin over the blocks), wiring then finds the leaf of its NIC there. fabric/ builds links
+ * only for leaves and pods that this function names.
+ *
+ * Which keys a network may have depends on its kind, on pods and on the routing. check_needs() has
+ * that as a table of rules: needed, allowed, and the condition that would allow it, for the
+ * message. */
 #include "hw/network.h"
 
 #include "hw/table.h"
@@ -41,6 +52,8 @@ static int count(struct quantity q)
     return quantity_is_set(q) ? (int)q.value : 1;
 }
 
+/* With plain wiring a leaf of fewer ports than a node has NICs still takes one node a block; its
+ * NICs then spread over several leaves. */
 int hw_network_leaf(const struct hw_network *network, int node, int nic, int nodes, int nics_per_node)
 {
     int ports = count(network->leaf_ports);

@@ -1,3 +1,9 @@
+/* The table of a node's file and its checks: what a field alone cannot say. Counts are whole, hosts
+ * divide the GPUs, the three numbers of NVLink SHARP are given together and only beside an
+ * NVSwitch, and a bridge only beside PCIe.
+ *
+ * A NIC faster than 200 GB/s is a warning and not an error: it is nearly always bits written as
+ * bytes. */
 #include "hw/table.h"
 
 #include <math.h>

@@ -1,3 +1,14 @@
+/* Numbers of the hardware that a scenario gives in place of the files'.
+ *
+ * The tables here have fields of type FIELD_OVERRIDES: the keys of the three file tables, but in a
+ * struct hw in which unset means not given. hw_override() copies what is set over the loaded
+ * hardware and derives what follows from it.
+ *
+ * Subtle: hosts of a rack. A rack of 18 trays with 4 GPUs of which a scenario takes 64 GPUs has 16
+ * trays; keep_hosts() works that out from the GPUs of a host before the override, so that number
+ * must be read before anything is copied. Checks run again on the result, and each source gets the
+ * origins of what was given, with the prefix under which its keys stand there: an error then points
+ * at --set or the scenario, not at a file that is right. */
 #include "hw/override.h"
 
 #include "hw/table.h"

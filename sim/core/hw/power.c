@@ -1,3 +1,12 @@
+/* What a GPU and its share of the cluster draw, from shares of the GPU's limit and watts per part.
+ *
+ * Every number may be in a file; else it is the default below, times the scale that the default is
+ * stated in (tdp, the tdp of all GPUs of a node, or W). No power log is at hand, so all defaults
+ * are assumed, each with its source beside it. busy and waiting are never below idle, and idle
+ * never above the limit, whatever the file says.
+ *
+ * Ports of switches are counted per NIC: its own port, and its part of the ports at the cables of
+ * each level above. */
 #include "hw/power.h"
 
 #include <math.h>

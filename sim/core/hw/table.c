@@ -1,3 +1,13 @@
+/* Reading a hardware file over those that it extends, and printing one through its table.
+ *
+ * read_over() reads the file at the end of the chain of `extends` first, and over it each file that
+ * extends it, so the nearest file wins key by key, also inside sections. Required keys are checked
+ * once, for the whole chain, at the file that was asked for. The chain is a list on the stack; a
+ * file that is in it already (same device and inode, whatever its path) is a circle and refused.
+ *
+ * Every key that was read leaves an origin in source->keys, in the order of reading. hw_place()
+ * therefore looks from the end: the last origin is the one that holds. An error about a number
+ * points at the file that states it, be it this one, one that it extends, or --set. */
 #include "hw/table.h"
 
 #include "base/files.h"
@@ -54,6 +64,7 @@ struct link {
     const char *path;
 };
 
+/* Paths may differ for one file (relative, a link), so the inode decides. */
 static bool same_file(const char *a, const char *b)
 {
     struct stat of_a, of_b;
@@ -112,7 +123,9 @@ enum status hw_read(
     return status ? status : named;
 }
 
-/* The last origin of a key, which holds; else a section's first one; NULL: there is none. */
+/* The last origin of a key, which holds; else a section's first one; NULL: there is none. A key
+ * that no origin has may lie in a section that one has; then the section's first line is the place,
+ * but only of the file that holds. */
 static const struct config_origin *find_origin(
     const struct config_origins *origins, const char *prefix, const char *key)
 {

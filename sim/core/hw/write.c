@@ -1,3 +1,13 @@
+/* Hardware files as text: one sourced number, a whole node, or a file that changed numbers are put
+ * into.
+ *
+ * A value is written as short as a person would, where reading it back gives the same number to 12
+ * digits; else with 17 digits in its base unit. hw_write_changed() reads the file again, compares
+ * it with what is in memory field by field, and hands only the differences to
+ * config_write_changed(), which keeps comments, order and layout of everything else.
+ *
+ * Subtle: a number that is set in the file but not in memory stays in the file. Enums are not
+ * compared, so a changed one is not written. */
 #include "hw/table.h"
 
 #include <math.h>

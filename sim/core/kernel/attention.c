@@ -1,3 +1,10 @@
+/* Fused attention: a FLOP count, corrected by what blocks of 128 and whole SMs make of it (the
+ * formula of attention.h).
+ *
+ * Each factor is one function: padding of the head, softmax, keys beyond those that count, waves.
+ * The causal mask halves the FLOP, but a block on the diagonal is computed whole, and the longest
+ * block walks over twice the mean: hence 2 sms / blocks where there are few. With a window blocks
+ * are alike again and waves are counted whole. */
 #include "kernel/attention.h"
 
 #include <math.h>

@@ -1,3 +1,14 @@
+/* Lengths of documents as a list with cumulative probabilities, and what they leave of a sequence's
+ * pairs: drawn, or in the mean.
+ *
+ * A log-normal is made such a list when it is read, so drawing is one uniform number and a binary
+ * search for both forms. Probabilities are rounded to 2^-30, so that draws do not depend on libm. A
+ * sequence is filled with documents until it is full, and the last is cut; the share of pairs is
+ * the sum of squares over the square.
+ *
+ * The mean for a fixed sum of tokens is a recursion over the tokens that are left: E(s) = sum of
+ * p(l) (min(l, s)^2 + E(s - l)), in seq_len x n steps. With a fixed number of documents it is a
+ * ratio of moments. */
 #include "kernel/documents.h"
 
 #include "base/vec.h"
@@ -37,6 +48,9 @@ static void add(length_list *list, int64_t tokens, double weight)
         vec_push(list, (struct document_length){tokens, weight});
 }
 
+/* Points an eighth of a log-standard deviation apart, weighted by the density: the trapezoid rule.
+ * In units of z the list reaches higher than lower by 2 x deviation, where the squares of lengths
+ * have their median. */
 static void add_lognormal(length_list *list, double mean, double sd, int64_t seq_len)
 {
     enum { A_DEVIATION = 8, REACH = 4 };

@@ -1,3 +1,17 @@
+/* Tiles, waves and split-K: the time of a GEMM as the cheapest of a fixed set of kernels (the model
+ * of gemm.h).
+ *
+ * choose() tries every tile shape of every family with splits of 1, 2, 4 ... and keeps the cheapest
+ * on the whole GPU. The time is then that of this choice on the SMs that are free. So a collective
+ * that holds SMs makes the chosen kernel slower, in steps of whole waves, and never changes the
+ * choice, as cuBLAS does not know of it either.
+ *
+ * A family is what does not depend on the tile: rates of an SM when multiplying and loading, and
+ * the overhead in k. Where a GPU has faster kernels for one GEMM than for a batch, they are the
+ * second family: larger tiles only, no split.
+ *
+ * 12 tiles x at most 7 splits x 2 families a call: the executor keeps the result of each distinct
+ * kernel. */
 #include "kernel/gemm.h"
 
 #include <math.h>

@@ -1,3 +1,17 @@
+/* The duration of a kernel from its work: compute, memory and floor, and how they are put together
+ * (kernel.h).
+ *
+ * kernel_time() gives the parts, kernel_duration_s() the sum. Callers that change one part (noise,
+ * a slow clock) take the parts. Kinds that no unit of the GPU limits come first: images decoded by
+ * the host, recorded times, copies over the host link. All others have the same four numbers.
+ *
+ * Subtle: with_accumulation() turns a lower bound of the whole into a longer compute part, by
+ * inverting kernel_busy_s(), so that the bound also holds when the parts are put together again. A
+ * recorded kernel takes the modelled parts scaled to its recorded time alone; beside collectives
+ * each part then grows as the model says.
+ *
+ * kernel_same() and kernel_digest() must know every member of kernel_work that changes a time:
+ * plans keep equal kernels once. A member that kernel_same() forgets makes two kernels one. */
 #include "kernel/kernel.h"
 
 #include "base/digest.h"

@@ -1,3 +1,19 @@
+/* Ranks as a grid of axes, and the process groups that are cut out of it.
+ *
+ * mesh_build() walks the order from its innermost word outwards and gives each axis the product of
+ * the sizes before it as its stride. A rank's coordinate on an axis is then rank / stride % size,
+ * and nothing has to be stored per rank.
+ *
+ * A group is five numbers: size and stride of its members, and width, period and offset of the
+ * pattern in which its instances repeat over all ranks. Every question about a group (how many
+ * instances, which is a rank's, which rank is first) is arithmetic on these. A set of axes is one
+ * group only if no other axis lies between them: the product of their sizes times the smallest
+ * stride must reach exactly to the end of their span. Axes of size 1 take no room and are skipped,
+ * so an order may name them anywhere.
+ *
+ * The second grid of experts (mesh_fold) has strides of other sizes over the same ranks. Only
+ * extent_of() chooses between the grids; coordinates and neighbours are always those of the
+ * first. */
 #include "mesh/mesh.h"
 
 #include "base/status.h"
@@ -16,6 +32,9 @@ static unsigned axes_of(const char *word, size_t length)
     return length == 2 && strncmp(word, "dp", 2) == 0 ? AXES_DP : 0;
 }
 
+/* The loop over a word's axes gives "dp" its two strides in the order of enum mesh_axis, the
+ * sharded axis inside. An axis that the order leaves out must have size 1; its coordinate is always
+ * 0, whatever its stride. */
 bool mesh_build(struct mesh *out, const int size[AXIS_COUNT], const char *order, const char **bad)
 {
     unsigned seen = 0;
@@ -46,6 +65,8 @@ bool mesh_build(struct mesh *out, const int size[AXIS_COUNT], const char *order,
     return true;
 }
 
+/* Stages must be the same ranks in both grids, as a pipeline sends between them whatever the grid
+ * of the layer is. */
 bool mesh_fold(struct mesh *mesh, const int size[AXIS_COUNT], const char *order)
 {
     struct mesh grid;
@@ -157,6 +178,8 @@ int mesh_group_first(const struct mesh_group *group, int instance)
     return instance / group->width * group->period + group->offset + instance % group->width;
 }
 
+/* Undoes mesh_group_first(): the period says which repetition, the place within a stride which
+ * instance of it. */
 int mesh_group_instance(const struct mesh_group *group, int rank)
 {
     int place = rank % group->period - group->offset, within = place % group->stride;
@@ -165,6 +188,8 @@ int mesh_group_instance(const struct mesh_group *group, int rank)
     return rank / group->period * group->width + within;
 }
 
+/* Walks each instance member by member and counts those before the next node begins, in time linear
+ * in the ranks. */
 bool mesh_group_lies_evenly(const struct mesh_group *group, int ranks, int node)
 {
     int each = 0;

@@ -1,4 +1,7 @@
-/* Low-rank adapters beside the matrices of a model. */
+/* Low-rank adapters beside the matrices of a model: model_adapt() makes a model with the same
+ * layers in which every tensor is frozen and each target has lora_A and lora_B behind it. Tensors
+ * are renumbered, as an adapter stands behind its matrix in the list; layers that were alike stay
+ * alike. An adapter's tensor is cut over ranks on the side that is not the residual stream's. */
 #include "model/model.h"
 
 #include "base/vec.h"

@@ -63,6 +63,8 @@ void build_split(struct model_builder *builder, unsigned axes)
     builder->tensors.at[builder->tensors.n - 1].split |= axes;
 }
 
+/* Layers with the same role, window, chunk and shapes of tensors have one program; their names may
+ * differ. */
 static bool alike(const struct model *model, const struct model_layer *a, const struct model_layer *b)
 {
     if (a->role != b->role || a->n_tensors != b->n_tensors)

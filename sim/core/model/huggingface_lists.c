@@ -1,4 +1,7 @@
-/* Lists of a config.json that say what each layer is (HOW in model/huggingface.h). */
+/* Lists of a config.json that say what each layer is (HOW in model/huggingface.h).
+ *
+ * Each HOW of a list is one function: letters of a pattern, one value for each layer, dense layers
+ * before those with experts. All refuse what the shape cannot say, at the item that says it. */
 #include "model/huggingface.h"
 
 #include <stdlib.h>

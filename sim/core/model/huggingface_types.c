@@ -1,4 +1,13 @@
-/* The file of types: a type's keys and classes, and the keys of config.json that nothing reads. */
+/* The file of types: a type's keys and classes, and the keys of config.json that nothing reads.
+ *
+ * What a model_type's config.json means is data (scenarios/huggingface/types.yaml); this file turns
+ * the entry of a type into a list of keys, each a config field in struct config_json. Sets of keys
+ * are added in the order of the entry, and a later key of the same name replaces an earlier one.
+ *
+ * A key that no list names is judged in huggingface_check_keys(), in this order: refused with a
+ * reason, null, explained, inert, saying nothing (false, 0, empty), and last whether its name or
+ * its form (a list of one entry a layer) says what the model computes. Such a key is an error,
+ * since the prediction would be of another model; any other is a warning. */
 #include "model/huggingface.h"
 
 #include <fnmatch.h>

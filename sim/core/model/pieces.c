@@ -1,5 +1,13 @@
 /* TransformerEngine's user buffers and torch.compile's micro_pipeline_tp (model/parallel.h): collectives in pieces
- * beside pieces of GEMMs. */
+ * beside pieces of GEMMs.
+ *
+ * A finished program is rewritten once, op by op: a gather with its wait and the GEMM behind it, or
+ * a GEMM with its reduce-scatter and wait, become a row of pieces; all else is kept. first[] and
+ * last[] remember for each old op which new ones it became, and the lives of activations are moved
+ * by them: born at the first piece, freed after the last.
+ *
+ * Subtle: pieces of a GEMM read the operand that is not cut whole, so they move more bytes than the
+ * GEMM did, but share its waves (kernel_work.pieces). Gathered rows travel as peer copies. */
 #include "model/tape_core.h"
 
 static const unsigned AXES_TP = 1U << AXIS_TP;

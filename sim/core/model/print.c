@@ -1,4 +1,6 @@
-/* `flopcast model FILE`. */
+/* `flopcast model FILE`: shape, parameters, FLOP of a token, and the layers with their tensors,
+ * alike ones once. FLOP are those of a forward program that is built for a typical workload here,
+ * in BF16 and without parallelism. */
 #include "model/family.h"
 
 #include <inttypes.h>

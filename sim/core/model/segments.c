@@ -1,4 +1,14 @@
-/* The segments of a micro-step, and what is summed over them. */
+/* The segments of a micro-step, and what is summed over them.
+ *
+ * A segment is a part of the model whose program is recorded by itself: the entry, each block, what
+ * lies between two stacks, borders of pipeline stages, the exit. Blocks that are alike share one
+ * program: it names tensors by their place in the layer, and the segment has the layer's first
+ * tensor. Only experts' loads that are drawn block by block (expert_spread) prevent sharing. So a
+ * model of a hundred blocks costs one or two recordings.
+ *
+ * Context parallelism is applied here: the workload's lengths become a rank's part before anything
+ * is recorded. A border has no kernels, only what is received and its gradient, of the size of what
+ * the block behind it hands on. */
 #include "model/family.h"
 
 const char *const attention_kernel_names[] = {"naive", "flash", NULL};
@@ -110,7 +120,8 @@ static unsigned ends_of(const struct model *model, enum segment_kind kind)
 }
 
 /* Tensors are found within a layer by name; alike layers have the same programs because a program's indices are
- * relative. */
+ * relative. Records one segment. Under "regional" torch.compile all segments but blocks are
+ * recorded as eager. */
 static const struct model_program *program(struct segments_builder *b, enum segment_kind kind, int layer)
 {
     const struct model_workload *workload = workload_of(b, kind);

@@ -1,4 +1,15 @@
-/* A model file as a struct model_shape, and what a shape must obey. */
+/* A model file as a struct model_shape, and what a shape must obey.
+ *
+ * The tables are the file format, as in hw/gpu.c. A file that says model_type, architectures or
+ * hidden_size is a config.json of Hugging Face and goes to huggingface.c, unless it names a family.
+ * Then finish() derives what was left out and checks, in this order: what the family needs or has
+ * no use for, head dimensions, the pattern, the rules of the family (its file has them), the number
+ * of parameters.
+ *
+ * Subtle: `family` is looked up before the file is read, because it decides the defaults.
+ * params_bound() is an upper bound in double, so that later sums in int64 cannot overflow: a shape
+ * member that adds parameters must be in it. Errors stand at the field that is to blame, found by
+ * its offset; for that, keys of config.json have offsets in the same struct. */
 #include "model/family.h"
 
 #include <string.h>

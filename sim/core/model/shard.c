@@ -1,4 +1,12 @@
-/* A rank's share of a model under tensor parallelism, and what can be cut. */
+/* A rank's share of a model under tensor and expert parallelism, and what can be cut.
+ *
+ * The share is built as a model from a narrower shape (narrow()), then compared tensor by tensor
+ * with the whole: names must agree, a tensor of fewer elements is split, and `counted` is the share
+ * of the whole's FLOP that the rank counts, so that padding and copies on several ranks are not
+ * counted twice.
+ *
+ * model_shard_wrong() has the rules, each a sentence with numbers that would do. A family that gets
+ * a new kind of attention must be refused here until its cut is modelled. */
 #include "model/family.h"
 
 #include <string.h>

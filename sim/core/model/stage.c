@@ -1,5 +1,9 @@
 /* A pipeline stage's share of a model: some of its blocks, and of the root what the model's ends need; with the head
- * what predicts several tokens. */
+ * what predicts several tokens.
+ *
+ * Which tensors of the root belong to which end is not written down anywhere: the programs of both
+ * ends are recorded, and what their kernels use is marked. A frozen tensor has no gradient kernel,
+ * so the root counts as trained for that. */
 #include "model/family.h"
 
 /* What the programs of the model's ends use of the root's tensors: bit 0 the embedding's, bit 1 the head's. */

@@ -1,4 +1,14 @@
-/* Opening, closing and what comes from outside. */
+/* Opening and closing a tape, and what comes from outside the segment.
+ *
+ * tape_close() makes a program of the record: it seeds the gradients that exist before the backward
+ * pass (of the output, the loss, and what blocks share), runs the recorded ops from the last to the
+ * first, fuses kernels where the stack does, lists the buffers with their lives, finds how far a
+ * recomputation must run again, marks what selective checkpointing keeps, and cuts collectives into
+ * pieces where workload and segment ask for it.
+ *
+ * Subtle: the order matters. Fusion moves the lives of buffers, so nothing that counts kernels may
+ * be taken before it, and pieces move them once more. A value that is recorded and never used is a
+ * BUG: its gradient would be missing. */
 #include "model/tape_core.h"
 
 #include <string.h>
@@ -150,6 +160,8 @@ static bool drops_input(const struct tape *tape)
     return tape->buffers.at[tape_at(tape, tape->input).buffer].life.backward_last < 0;
 }
 
+/* As torchtitan's policy for selective checkpointing has it: attention, reduce-scatters,
+ * all_to_alls, and every second product (aten.mm). */
 static void mark_kept(struct model_program *program)
 {
     int products = 0;

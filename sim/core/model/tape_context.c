@@ -1,4 +1,15 @@
-/* Attention of a sequence whose parts are on the ranks of AXIS_CP (tape_flash()). */
+/* Attention of a sequence whose parts are on the ranks of AXIS_CP (tape_flash()), as
+ * TransformerEngine runs it.
+ *
+ * All kinds use one call of the attention kernel, context_launch(), for a part: some queries
+ * against some keys. Model FLOP of a rank are those of its queries and all keys, divided among the
+ * parts. Under the causal mask ranks do different parts in different steps but the same amount; the
+ * program is that of the middle rank.
+ *
+ * p2p keeps two buffers of keys and values, what is here and what comes, and the exchange of a step
+ * runs beside its attention. Results of the steps are kept until the end and put together by their
+ * logsumexps. Backward goes around from where forward ended, with the gradients of keys and values
+ * travelling along. all_gather and a2a (ulysses()) wait for each collective at once. */
 #include "model/tape_context.h"
 
 enum { FLOAT_BYTES = 4 };
@@ -117,6 +128,8 @@ static void launch_add(struct tape *tape, const char *name, double bytes, bool f
         BUFFERS(from, to));
 }
 
+/* The buffers hold keys, values and their gradients side by side; the first and the last exchange
+ * carry half of that. */
 static void ring_backward(struct tape *tape, const struct tape_op *op)
 {
     const char *grad_name = tape_suffix(tape, op->name, "dkv"), *add_name = tape_suffix(tape, op->name, "dkv.add");

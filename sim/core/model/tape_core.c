@@ -1,3 +1,17 @@
+/* What operations of a tape are written with: names, parameters, buffers, values, launches,
+ * gradients.
+ *
+ * A program is a list of ops for each pass, and a buffer's life is the number of the op that writes
+ * it first and of the last that touches it in each pass. tape_touch() moves these ends, so a life
+ * follows from the calls and is never set. It also notes who touches what, which fusion reads
+ * later. A view has no memory; touching it touches what it is a view of.
+ *
+ * tape_launch() appends an op; tape_run() works out bytes from the buffers that a kernel reads and
+ * writes. Functions such as tape_use() and tape_complete() speak of the op that was appended last.
+ *
+ * Gradients: an op's backward function gets the gradient of its output by tape_grad() and hands one
+ * to each input by tape_give(). A value that has one already gets the sum by an elementwise kernel,
+ * in place unless the first buffer is still another value's gradient, too. */
 #include "model/tape_core.h"
 
 #include <string.h>

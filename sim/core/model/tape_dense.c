@@ -1,5 +1,15 @@
 /* What multiplies: linear layers, batched products, flash attention; and the embedding lookup, a product with one-hot
- * rows. */
+ * rows.
+ *
+ * A linear layer records m x k by k x n; backward is two products, dgrad and wgrad, of which a
+ * frozen matrix has only the first. Around these stand, where the workload asks for it: casts
+ * (autocast), widening from NF4, FP8 (tape_fp8.c, tape_float8.c), the collectives of tensor
+ * parallelism (tape_parallel.c), adapters, and shares of a gradient that several segments make
+ * (tape_turn). FlashAttention is one kernel forward; backward is a row sum, zeros for dq in FP32,
+ * the kernel, and a cast of dq.
+ *
+ * Subtle: model FLOP and the kernel's FLOP differ for causal attention: the model counts all pairs,
+ * the mask's part of which is noted as masked_flop, and the kernel does half. */
 #include "kernel/attention.h"
 #include "model/tape_core.h"
 

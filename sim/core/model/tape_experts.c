@@ -1,6 +1,12 @@
 /* Experts: the choice of a router, rows that move to experts and back, products of many matrices, and the exchanges of
  * expert parallelism. Sources: Megatron-LM, megatron/core/transformer/moe (router.py, token_dispatcher.py, experts.py);
- * Hugging Face transformers, modeling_mixtral.py. */
+ * Hugging Face transformers, modeling_mixtral.py.
+ *
+ * Rows move by kernels that cost their bytes (KERNEL_EMBEDDING), and products are a batch of equal
+ * ones. An exchange is two calls: tape_send_rows() starts it, tape_arrive() waits for it, and what
+ * is recorded between runs beside it. In backward the roles change: the gradient of tape_arrive()
+ * starts the exchange back, that of tape_send_rows() waits. Only one exchange is on its way at a
+ * time (tape->sent keeps its source alive until it is awaited). */
 #include "model/tape_core.h"
 
 enum { BYTE = 1, LONG_BYTES = 8, FLOAT_BYTES = 4 };

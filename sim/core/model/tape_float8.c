@@ -1,4 +1,8 @@
-/* Linear layers in FP8, as torchao's Float8Linear runs them (tape.h). */
+/* Linear layers in FP8, as torchao's Float8Linear runs them (tape.h).
+ *
+ * Every operand is needed along its rows and, for products that sum over its rows, across.
+ * input_along(), input_across() and their siblings of weight and gradient make these, or, with
+ * torch.compile, find what was made already: a value remembers both casts. */
 #include "model/tape_core.h"
 
 enum {

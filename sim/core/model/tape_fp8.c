@@ -1,4 +1,9 @@
-/* Linear layers in FP8 and NVFP4, as TransformerEngine's Linear runs them (tape.h). */
+/* Linear layers in FP8 and NVFP4, as TransformerEngine's Linear runs them (tape.h).
+ *
+ * cast_transpose() is the heart: one kernel that leaves an operand and its transpose, or for NVFP4
+ * three. Forward keeps the transposes of input and weight for backward in place of the input. What
+ * was gathered in FP8 arrives without a transpose, and backward makes it. Whether weights are cast
+ * here or once a step by the strategy depends on the stack (keeps_weights()). */
 #include "model/tape_core.h"
 
 #include <math.h>

@@ -1,4 +1,20 @@
-/* What TorchInductor makes of a recorded program (model/tape.h). */
+/* What TorchInductor makes of a recorded program (model/tape.h), after both passes were recorded.
+ *
+ * 1. Neighbouring kernels that can be fused get one group. A product, a communication, and a sum
+ *    over rows for a parameter end it.
+ * 2. remake_all() decides which buffers backward makes again from what their group read, instead of
+ *    keeping them. It goes from the last group to the first, because what is remade there needs
+ *    results of earlier ones.
+ * 3. fuse_pass() replaces each group by one kernel. It reads each buffer from outside once, and
+ *    writes only what lives on.
+ * 4. move_lives() renumbers the lives of buffers. Those that never leave their group vanish.
+ *
+ * The min-cut of the real partitioner is taken buffer by buffer: can_be_remade() says what may be
+ * remade, choose_cuts() keeps a result where remaking it would keep more bytes of products. Cost:
+ * groups x buffers x touches, once a segment.
+ *
+ * Subtle: TorchScript's and TransformerEngine's stacks use the same code with fewer kinds of
+ * kernels (fusible()), and do not fuse over the border of a recomputed part. */
 #include "model/tape_core.h"
 
 #include <string.h>

@@ -1,4 +1,10 @@
-/* Operations on images. */
+/* Operations on images: convolutions as products whose operand is gathered, batch norm, pooling,
+ * what is learned and added or put in front.
+ *
+ * A convolution is a GEMM with the bytes of its tensors, not of the unfolded matrix, and
+ * conv_efficiency of its rate (gathers). Its gradient for the input is a product for each phase of
+ * the stride. Changes of layout around tensor cores and Winograd's fewer multiplications are
+ * applied at each of the three products. */
 #include "model/tape_core.h"
 
 enum { LONG_BYTES = 8, FLOAT_BYTES = 4 };

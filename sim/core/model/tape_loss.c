@@ -1,4 +1,8 @@
-/* The loss of words, of which each rank of AXIS_TP has a part (tape_word_loss()). */
+/* The loss of words, of which each rank of AXIS_TP has a part (tape_word_loss()): four ways of the
+ * stacks, each written as its source runs it, kernel by kernel. All find the largest logit, the sum
+ * of exponentials and the label's logit of each row over all ranks; they differ in which tensors of
+ * rows x words exist at once, which decides the peak of memory, and in how many small collectives
+ * they take. tape_end_loss() marks the logits that the training loop holds. */
 #include "model/tape_core.h"
 
 enum { FLOAT_BYTES = 4 };

@@ -1,4 +1,17 @@
-/* Between the ranks of AXIS_TP. */
+/* Between the ranks of AXIS_TP: into the region where each has a part of heads, columns or words
+ * (enter), out of it (leave), and rows or columns of all.
+ *
+ * tape->region says where the record is, and ops keep it for their backward pass: it decides which
+ * parameters' gradients are parts of a sum (tape_partial) and how much of a product this rank
+ * counts (tape_counted).
+ *
+ * With sequence parallelism an enter is an all-gather and its gradient a reduce-scatter, and a
+ * leave the other way round. Where collectives run beside products (tensor_overlap), the value that
+ * entered remembers its source, its first user and what is on its way: backward gathers the shard
+ * again before the first product, and reduces the gradient after the last user's.
+ *
+ * Subtle: the first user in forward is the last in backward. gather_dim 1 adds a copy to each
+ * gather and reduce-scatter, unless the product beside it is cut into pieces (lays_out()). */
 #include "model/tape_core.h"
 
 enum { FLOAT_BYTES = 4 };

@@ -1,4 +1,9 @@
-/* Element by element: functions of one tensor, sums, products, dropout, casts. */
+/* Element by element: functions of one tensor, sums, products, dropout, casts.
+ *
+ * Each function is a row of a table: what autograd saves for it, how many kernels its derivative is
+ * in eager mode, how many operations an element costs. Broadcast and promoted operands get their
+ * gradients by a further kernel, a sum or a cast. In-place versions make another value in the same
+ * buffer. */
 #include "model/tape_core.h"
 
 enum saves { SAVES_NOTHING, SAVES_INPUT, SAVES_RESULT };

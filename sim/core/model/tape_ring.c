@@ -1,5 +1,11 @@
 /* Attention of a sequence over ranks of AXIS_CP by PyTorch's context_parallel() (model/parallel.h): what
- * _templated_ring_attention, _templated_ring_attention_backward and _SDPAMerger of _attention.py run. */
+ * _templated_ring_attention, _templated_ring_attention_backward and _SDPAMerger of _attention.py run.
+ *
+ * Three things differ from TransformerEngine's ring (tape_context.c): results of steps are merged
+ * one after the other in FP32, by a chain of elementwise kernels; gradients of keys travel in FP32,
+ * in an exchange a step; and half parts are joined to whole ones by copies (torch.cat). Compiled,
+ * each collective is waited for where it stands (is_traced()); eager, it runs beside the step's
+ * kernel, and keys and gradients that are on their way together are one message. */
 #include "model/tape_context.h"
 
 enum { FLOAT_BYTES = 4 };

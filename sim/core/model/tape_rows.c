@@ -1,4 +1,9 @@
-/* Along rows (mean, softmax, norm, loss) and moving (copies, views). */
+/* Along rows (mean, softmax, norm, loss) and moving (copies, views).
+ *
+ * A layer norm is one fused kernel. An RMS norm is a chain of elementwise ones, or one kernel with
+ * flash-attn's or TransformerEngine's. Moving rows is a copy, or a gather that costs its bytes
+ * times row_cost. Views have no kernel: their gradient is passed on, and that of a split or of runs
+ * is concatenated. */
 #include "model/tape_core.h"
 
 enum { FLOAT_BYTES = 4, LONG_BYTES = 8 };

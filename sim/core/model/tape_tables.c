@@ -1,4 +1,8 @@
-/* Tables of embeddings whose features cross the network. */
+/* Tables of embeddings whose features cross the network.
+ *
+ * The exchange of pooled features runs beside the dense part below, until tape_join() waits for it;
+ * backward its gradient goes on its way in join_backward() and is awaited before the update. Bytes
+ * of look-ups are those of rows, ids and, in the update, the optimizer's state. */
 #include "model/tape_core.h"
 
 enum { ID_BYTES = 8, STATE_BYTES = 4 };

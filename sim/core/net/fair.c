@@ -1,3 +1,14 @@
+/* Max-min fair rates found where something changed (fair.h has the reasoning).
+ *
+ * fair_solve() opens a flow that changed, with all that changed and share links with it, directly
+ * or through others. fill() gives the open flows rates beside the fixed ones of the others. widen()
+ * then looks at each link that has both: a flow outside whose share there is no longer its rate, or
+ * that an open flow must now share with, is opened too, and filling starts again. This ends, since
+ * flows are only ever opened; at worst all are, and it is maxmin_solve().
+ *
+ * Subtle: comparisons of rates and shares are exact, not within a tolerance: the same sums in the
+ * same order give the same doubles, and a flow whose bottleneck did not move must not be touched.
+ * `was` is the rate before the flow was opened; `fair` is UNFIXED only inside fill(). */
 #include "net/fair.h"
 
 #include <math.h>

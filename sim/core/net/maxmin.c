@@ -1,3 +1,6 @@
+/* Progressive filling, from scratch and over all flows: the reference that fair.c agrees with to
+ * the last bit. In each round left and load of all links are summed anew from fixed and open flows,
+ * in the order of flows. Keeping them up to date would be faster and would let rounding gather. */
 #include "net/maxmin.h"
 
 #include "base/status.h"

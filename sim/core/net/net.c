@@ -1,3 +1,16 @@
+/* Flows on the engine's clock: bytes that have moved, rates, and events of ends.
+ *
+ * A flow moves at a constant rate between solutions, so its bytes are brought up to date (settled)
+ * only when its rate changes, it ends or is rerouted. A new rate schedules a new end and raises the
+ * flow's epoch; events of older epochs are ignored, as the engine cannot take one back. A rate that
+ * differs by rounding only keeps its end.
+ *
+ * Starts, ends and changes of capacity at one instant are collected in `changed`, and one event at
+ * that same instant solves for all (solve_soon). Flows on a link are kept in the order of their
+ * ids, and new rates are set in that order, so results do not depend on the order of starts.
+ *
+ * Subtle: the end of a flow moves whatever is left, because its time was rounded to a picosecond.
+ * A link of no capacity carries no flow: the caller reroutes before the next event. */
 #include "net/net.h"
 
 #include "net/fair.h"

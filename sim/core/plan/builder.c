@@ -1,3 +1,21 @@
+/* Building a plan op by op, folding its programs, and sums over it.
+ *
+ * The builder keeps a tail for each queue: its last op, and waits that its next op will take.
+ * plan_stream_wait() only adds to these; the op that comes next on the queue has them, as
+ * cudaStreamWaitEvent has it. An op's waits lie in one array of the program, so an op is pushed
+ * after its waits, and only one op can grow at a time.
+ *
+ * Kernels are held once each, found by a hash of their work: of a million ops a few hundred differ.
+ * Messages and channels are so few that a linear search does. Groups are the same if their ranks
+ * are. Collectives are held one an op, unless programs are folded.
+ *
+ * With `folds` each program is folded as soon as it is complete (plan/fold.h), and its arrays of
+ * ops, waits and buffers go on to the next program, emptied: the memory is that of the largest
+ * program, not of all. Subtle: plan_check() cannot see ops of a folded program, so what holds for
+ * one program alone is checked before it is folded, as a BUG.
+ *
+ * plan_end() gives device ops their positions in their queues. Until then position is -1, as it is
+ * for host ops for ever. */
 #include "plan/plan.h"
 
 #include "base/digest.h"
@@ -424,7 +442,8 @@ bool plan_documents_vary(const struct plan *plan)
     return vary;
 }
 
-/* Of a program in a mean over ranks, as many programs together; stages have 1 each. */
+/* Of a program in a mean over ranks, as many programs together; stages have 1 each. 1 for each of
+ * several programs of as many ranks; sums over programs are divided by their number afterwards. */
 static double weight_of(const struct plan *plan, int program)
 {
     return (double)plan_program_ranks(plan, program) * plan->n_programs / plan->mesh.ranks;

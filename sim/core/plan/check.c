@@ -1,3 +1,12 @@
+/* The laws of a plan, and its digest.
+ *
+ * Within a program they are checked in one pass over ops: indices, waits that point to earlier
+ * device ops, buffers that are allocated and freed once, one queue a communicator. A buffer is a
+ * state machine of unused, live and freed; those of the setup start as freed, so that any op on
+ * them is a breach. Between programs meet.c finds what meets and whether all go on.
+ *
+ * The digest is over what decides times: kinds, queues, host times, waits, kernels by FLOP and
+ * bytes, collectives, messages, sizes of buffers. Names are not in it. */
 #include "plan/check.h"
 
 #include "base/digest.h"

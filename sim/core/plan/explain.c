@@ -1,3 +1,13 @@
+/* A plan as text: the ops of each program, then all programs side by side, then the collectives in
+ * groups.
+ *
+ * Durations are those of a kernel with the whole GPU, and of a collective alone on its links. Side
+ * by side, one line has the next device op of every program. A program whose next op meets others
+ * that have not come prints nothing and holds back, so that ops that meet stand on one line. Where
+ * all hold back, all print: a plan that cannot go on is shown, too.
+ *
+ * Quadratic in collectives (print_collectives) and in programs (holds_back): for reading, not for
+ * jobs of any size. */
 #include "plan/plan.h"
 
 #include "base/units.h"

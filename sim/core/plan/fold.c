@@ -1,5 +1,20 @@
-/* Each stretch is written down as its pattern would be, in scratch arrays, and looked for among those that are there.
- */
+/* Folding a program into patterns. Each stretch is written down as its pattern would be, in scratch
+ * arrays (the draft), and looked for among those that are there by hash and full comparison; a new
+ * one is kept in the arena.
+ *
+ * Stretches begin where cells do. Within one, ops that a wait names, and stretches that allocate a
+ * buffer, are written relative to their stretch, which has a slot: slot 0 is the stretch itself,
+ * others come in the order in which its ops name them. Two stretches with equal drafts then differ
+ * in their slots alone. That is why buffers and collectives get new numbers first: by the order of
+ * allocation, and with alike collectives as one.
+ *
+ * Sums of host time must be those of adding op by op, bit for bit, as the executor's times are
+ * compared exactly. A sum is kept as host_s of the stretch plus a part within it; draft_host_s()
+ * checks that this addition gives the same double at every op. If it does once not, or a stretch
+ * has too many slots, the program stays as it is and only gets the new numbers of collectives.
+ *
+ * sum_up() then gives each stretch what comes before it, and from behind the next op that blocks
+ * the host. A stretch of no ops stands at the end, so that looking one further needs no test. */
 #include "plan/fold.h"
 
 #include "base/digest.h"
@@ -67,6 +82,7 @@ static void sum_up(struct plan_fold *fold, struct arena *arena)
     }
 }
 
+/* One entry for each 64 ops: plan_fold_stretch() goes on from there, over few stretches. */
 static void find_stretches(struct plan_fold *fold, struct arena *arena)
 {
     int32_t n = (fold->n_ops >> PLAN_FOLD_SHIFT) + 1, stretch = 0, *at = ARENA_ARRAY(arena, int32_t, n);
@@ -258,6 +274,8 @@ static void draft_waits(struct folding *f, const struct plan_op *op)
     }
 }
 
+/* position has two meanings from here on: a place in its queue within the stretch, or -1 - slot of
+ * the buffer's home. */
 static void draft_op(struct folding *f, int32_t i, int32_t *positions)
 {
     struct plan_op op = f->program->ops.at[i];
@@ -313,6 +331,7 @@ static bool same_buffer(const struct plan_buffer *a, const struct plan_buffer *b
     return a->bytes == b->bytes && a->category == b->category && a->stream == b->stream && same_name(a->name, b->name);
 }
 
+/* The hash leaves out names, phases and host time; this compares all that a pattern holds. */
 static bool is_draft(const void *self, int32_t item)
 {
     const struct folding *f = self;

@@ -1,4 +1,9 @@
-/* Plans of two kinds of GPU: see plan_join() in plan.h. */
+/* Plans of two kinds of GPU: see plan_join() in plan.h.
+ *
+ * Kernels and messages of the second plan are appended, and its ops renumbered behind the first
+ * plan's. Collectives must be shared where ranks of both kinds meet: the one with the same number
+ * in both plans is taken to be the same meeting, if it is alike. Those that differ stay inside one
+ * kind and are appended. Sums over the job are means by ranks. */
 #include "plan/plan.h"
 
 #include <stdlib.h>

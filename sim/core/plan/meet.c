@@ -1,3 +1,18 @@
+/* Which ops of different programs meet, and whether a step of all programs comes to its end.
+ *
+ * Ops that take part in one thing (the collectives of a group, the sends or the receives of a
+ * channel) form a list per program, in order; the k-th of two lists meet. One rank stands for each
+ * program, its lowest. Meetings are kept as a leader per op, the lowest number among those that
+ * meet, with a count.
+ *
+ * plan_meets_go_on() then runs all programs without times. A host goes on until it blocks, a queue
+ * until its head is not issued, waits, or meets ops that have not come. No program has a choice, so
+ * any order of trying gives the same end state, and what has not gone on then never will. Each
+ * round is linear in programs and queues; the whole is linear in ops if something moves in each
+ * round.
+ *
+ * Everything goes through walkers and the *_of() functions, as a program is either plain arrays or
+ * folded. */
 #include "plan/meet.h"
 
 #include "plan/fold.h"
@@ -150,6 +165,8 @@ static bool join(struct plan_meets *meets, const struct parts *parts, int p, int
     return true;
 }
 
+/* The program of the group's first rank joins with each other program of the group; both see the
+ * same leader then. */
 static bool join_group(struct plan_meets *meets, const struct parts *parts, int p, int g, char *why, size_t n)
 {
     const struct plan *plan = parts->plan;
@@ -239,6 +256,7 @@ static struct walker *head_of(const struct walk *walk, int program, int queue)
     return &walk->head[program * walk->plan->queues.n + queue];
 }
 
+/* A queue is in order, so an op is done when more ops of its queue are done than come before it. */
 static bool is_done(const struct walk *walk, int program, plan_wait wait)
 {
     int op = wait & ~PLAN_PREVIOUS_STEP;

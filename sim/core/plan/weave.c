@@ -1,4 +1,10 @@
-/* Two passes whose ops are launched in turns: see plan_weave() in plan.h. */
+/* Two passes whose ops are launched in turns: see plan_weave() in plan.h.
+ *
+ * First the new order is made: take() moves runs of ops, cut where exchanges of tokens begin and
+ * where the first kernel needs what was exchanged. Then ops, waits and cells are moved by it. A
+ * wait is translated to the new place of its op. If that place is later than the waiting op, which
+ * only a wait for the end of a whole pass can bring about, it becomes a wait for the last op that
+ * the queue has before it. */
 #include "plan/plan.h"
 
 #include <stdlib.h>

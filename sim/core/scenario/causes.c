@@ -1,3 +1,16 @@
+/* What takes a step's time or a job's throughput: the words, the shares, and the sentences that are
+ * made of them.
+ *
+ * scenario_step() turns a breakdown into parts that add up to the step. Kernels alone, host and
+ * bubble are measured by the executor. What collectives cost is measured as one sum: kernels that
+ * run slower beside them (contention), and waiting for them (exposed). That sum is divided as the
+ * collectives' own time divides: a_second is what a second of collective costs the step, and
+ * waiting for the last member, latency and bytes have as many of those seconds as the executor
+ * counts for each. Bytes take what is left, so that the parts stay a sum to the last digit. What a
+ * pipeline's stages wait for one another is a bubble and is taken out of stragglers first.
+ *
+ * Sentences name the largest part, and the second where it is more than 15 % of the first; below
+ * 0.05 % of the whole a part is not named. */
 #include "scenario/causes.h"
 
 #include <math.h>

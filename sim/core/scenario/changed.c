@@ -1,5 +1,11 @@
-/* What the command line makes of a scenario that is another one's than the file's: its title says so, and figures that
- * were published of the file's are no figures of it. */
+/* What the command line makes of a scenario that is another one's than the file's: its title says
+ * so, and figures that were published of the file's are no figures of it.
+ *
+ * Two questions, at two times. changed_setting() runs while overrides are put in, and compares a
+ * value with the file's plain value or its swept list, as texts. published_leave_out() runs on
+ * finished points: each is held against the point of the plain file that differs from it in the
+ * fewest settings, and keeps its published figure only if that is none. Settings by which a row is
+ * found, and those that say how a job is simulated and not what it is, do not count. */
 #include "scenario/file.h"
 
 #include <string.h>

@@ -1,3 +1,13 @@
+/* What must hold of a point before it is simulated, and what does not belong to a strategy
+ * (strategy/check.c).
+ *
+ * check_given() comes first, before any file is loaded: without model, topology, batch and number
+ * of GPUs nothing else can be read. scenario_check() comes last, with model and hardware at hand.
+ * Each check reports all it finds and goes on; the caller looks at the number of errors.
+ *
+ * An error stands at the place that gave the value: a line of the file, --set, a cell of a table.
+ * Where nobody gave it and it is wrong as a default, the strategy's name is what was written
+ * (check_place_of). */
 #include "scenario/file.h"
 #include "scenario/kinds.h"
 
@@ -163,7 +173,9 @@ void scenario_check(const struct scenario_point *point, struct diag *diag)
     kinds_check(point, diag);
 }
 
-/* Only for a number of GPUs that there is: the links and GPUs of a job are laid out to be looked at. */
+/* Only for a number of GPUs that there is: the links and GPUs of a job are laid out to be looked
+ * at. The texts are read here and not with the file, because names of links follow from the number
+ * of GPUs. */
 void load_events(struct scenario_point *point, struct arena *arena, struct diag *diag)
 {
     const struct scenario_cluster_options *cluster = &point->options.cluster;

@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+/* The GPU draws busy power for its kernels' time and waiting power for the rest; host, NICs and
+ * switches draw the same all the time. */
 static struct scenario_energy of_kind(const struct hw *hw, const struct exec_breakdown *breakdown, double step_s)
 {
     struct hw_power power = hw_power_of(hw);

@@ -1,3 +1,16 @@
+/* A point's identity: a digest of every value that its result depends on, and of the program.
+ *
+ * The digest goes over copies of the settings, the model's shape and the hardware's tables, from
+ * which names, paths and whatever a step does not read were taken out (digest_point). Tables are
+ * walked by config_digest(), so a new setting counts as soon as it is a field. What is no field
+ * must be put in by hand: mean_documents is. Two digests that start differently make 128 bits.
+ *
+ * Subtle: whatever changes a result and is not in here makes a kept result of another point pass
+ * for this one's. Whatever is in here and changes nothing only costs a simulation. When in doubt it
+ * goes in.
+ *
+ * scenario_curve() is coarser: everything but the GPU count, as text, to find points of one scaling
+ * curve. */
 #include "scenario/identity.h"
 
 #include "base/build.h"
@@ -22,6 +35,7 @@ static void write_text(struct scenario_identity *out, const uint64_t digests[DIG
     snprintf(out->text, sizeof out->text, "%016" PRIx64 "%016" PRIx64, digests[0], digests[1]);
 }
 
+/* The last word tells NULL from an empty text. */
 static uint64_t digest_text(uint64_t digest, const char *text)
 {
     for (size_t i = 0; text && text[i]; i++)

@@ -1,3 +1,15 @@
+/* The files that points refer to: each is read once a load, and put into every point that names it.
+ *
+ * Order matters in inputs_load(). The cluster with its node and GPU comes first, then nodes of a
+ * second kind, the model, and the stack profile, which replaces rates of the GPU and settings that
+ * nobody gave. Numbers that the scenario gives itself outrank the stack's and come after it. Noise
+ * is the cluster's where the scenario is silent, so it is taken when the cluster's numbers are
+ * final. Last come settings that the GPUs cannot do (needs.c), the kind of attention, and the row
+ * of published figures, which is found by the finished settings.
+ *
+ * Subtle: the list of inputs moves when it grows, so a pointer from get_input() holds only until
+ * the next call. A file that could not be read stays in the list with its status: it is reported
+ * once, not once a point. */
 #include "base/files.h"
 #include "config/csv.h"
 #include "scenario/file.h"

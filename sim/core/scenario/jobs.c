@@ -1,3 +1,13 @@
+/* What loops over points share: the order of the jobs, which are skipped, what is done when one
+ * ends, and a result as bytes for other ranks of MPI.
+ *
+ * The order is by weight, largest first, so that no thread starts the longest job when the others
+ * are done. The weight follows the executor's folding: where ranks are alike only one a stage is
+ * simulated, so noise makes a point as heavy as its ranks are many.
+ *
+ * Results travel as plain bytes of their structs, as all ranks run one program on one kind of
+ * machine. Pointers in them are meaningless on arrival: texts and arrays are sent after the struct
+ * and put in place again. A program's timeline that is the run's own is sent once, as a flag. */
 #include "scenario/jobs.h"
 
 #include <math.h>

@@ -1,3 +1,13 @@
+/* Jobs on nodes of two kinds: checks, the split of samples, and two plans joined to one.
+ *
+ * Each kind is compiled as if all GPUs were of it, with its samples a GPU; plan_join() then takes
+ * the ranks before second_from from the first plan and the others from the second. That needs plans
+ * with the same collectives in the same order, which is what the checks are for: as many GPUs and
+ * NICs in a node, whole replicas on one kind, no stages.
+ *
+ * by_speed compiles both plans once with the given batch, adds up the durations of their kernels,
+ * and takes the split of whole samples with the shortest slower kind; then it compiles both again.
+ * Time is taken to be linear in samples. */
 #include "scenario/kinds.h"
 
 #include "scenario/file.h"
@@ -150,7 +160,8 @@ static double kernels_s(const struct kind *kind)
 }
 
 /* Samples a GPU of both kinds, by the time of the plans that are there; the fewest of the second kind where several are
- * as good. */
+ * as good. Tries every number of samples of the second kind, as a step is far longer to simulate
+ * than this loop. */
 static void split(struct kind kinds[KINDS])
 {
     int64_t micro_batch = kinds[FIRST].micro_batch, first = kinds[FIRST].gpus, second = kinds[SECOND].gpus;

@@ -1,3 +1,20 @@
+/* A scenario file and what is given from outside become a list of points.
+ *
+ * Steps, in scenario_load_from(): read the file (a model alone becomes a scenario of that model);
+ * keep its plain state; put each --set or cell in, which replaces a swept key's list or assigns a
+ * value; check the sweep; then build the points one after the other. A point starts as a copy of
+ * the settings, gets its values of the sweep, then its input files, then what follows from both
+ * (lengths, micro-batch), then its checks. Errors of the text end the load before points are built,
+ * because each point would repeat them.
+ *
+ * Every value's origin is pushed to a list of paths, and the last origin of a path is the one that
+ * holds. Documents live until the end of the load, as a sweep keeps nodes of them; texts are copied
+ * to the arena.
+ *
+ * Subtle: a strategy may be a word (zero3, FULL_SHARD) that stands for a strategy and one setting.
+ * It is resolved for each point, after the sweep, by strategy_word_take(). What differs from the
+ * plain file decides whether published figures still are of this run (changed.c); that loads the
+ * file a second time, without what was given. */
 #include "scenario/sure.h"
 #include "scenario/file.h"
 
@@ -276,6 +293,9 @@ static const struct config_origin *find_origin(const struct config_origins *orig
     return NULL;
 }
 
+/* Kinds from STRATEGY_COUNT on are words. The setting is assigned in a copy first, to be able to
+ * leave it as it is: one from the command line outranks a word in the file, and two from one place
+ * that differ are an error. */
 void strategy_word_take(struct scenario *options, const char *prefix, struct config_origins *origins,
     struct arena *arena, struct diag *diag)
 {
@@ -375,6 +395,7 @@ enum status scenario_prepare(struct scenario_point *point, struct diag *diag)
     return diag->worst;
 }
 
+/* The order is that of the head: values, then files, then what follows from them. */
 static void load_point(struct loader *loader, int i, struct scenario_point *point, struct diag *diag)
 {
     point->file = loader->file;

@@ -1,3 +1,12 @@
+/* The mean over clusters with and without slow hosts, from one run of each kind.
+ *
+ * With N hosts that are slow independently, 1 - (1 - share)^N of clusters have one at least. Those
+ * clusters have N share over that probability slow hosts in the mean; a step with a fractional
+ * number is taken between two runs with whole numbers. Each run has its slow hosts as an option, so
+ * it is deterministic.
+ *
+ * What the step becomes longer by goes to compute on slow hosts and to exposed communication on the
+ * others, by their shares, so that the breakdown still adds up to the step. */
 #include "scenario/lottery.h"
 
 #include <math.h>
@@ -10,6 +19,8 @@ double lottery_some(const struct noise_options *noise, int hosts)
     return -expm1(hosts * log1p(-noise->straggler_share));
 }
 
+/* Walks the binomial distribution upwards: each term from the one before it, until their sum passes
+ * u. */
 int64_t lottery_at(double u, double share, int hosts)
 {
     if (share >= 1)

@@ -1,3 +1,6 @@
+/* The row of a CSV of published figures that is a point's: same figure, model, strategy, GPUs and
+ * micro-batch. An empty cell matches all, so a row states only what tells it from others of its
+ * figure. Two rows that match are an error. */
 #include "config/csv.h"
 #include "scenario/file.h"
 

@@ -1,3 +1,19 @@
+/* Samples of a point: draws of its numbers and of its luck, each simulated, and bands of what they
+ * give.
+ *
+ * Sample k takes draw k of every number from the point's run.seed (hw/draw.h), so that all points
+ * of a scenario see the same machine in sample k and ratios between points are narrower than the
+ * points' bands. Its simulation has another seed, of run.seed, ranks and k. Three things are drawn
+ * apart from the tables: costs of the host, all by one factor unless the scenario sets them; costs
+ * that a stack profile states, by their errors; and how many hosts are slow.
+ *
+ * The number of slow hosts is stratified: u runs through van der Corput's sequence from a random
+ * start, and lottery_at() says how many hosts the cluster at u has. The share of slow hosts is then
+ * 0, since it was drawn.
+ *
+ * Samples of all points are one loop of n x k jobs, largest points first. Subtle: what a scenario
+ * gives is put over the drawn hardware again, as it is a choice; noise counts as drawn only where
+ * its origin is the cluster. */
 #include "scenario/sample.h"
 
 #include "base/digest.h"
@@ -130,6 +146,8 @@ void scenario_shift(struct scenario_point *point, const struct hw_parameter *par
     }
 }
 
+/* Only the speeds are kept. The arena of a run goes with it, as a thousand samples of a large point
+ * would not fit. */
 static enum status sample(struct scenario_sample *out, const struct scenario_point *point, struct diag *diag)
 {
     struct scenario_result result;

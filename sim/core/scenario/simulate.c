@@ -1,3 +1,14 @@
+/* One point from plan to rates, and the loop over all points.
+ *
+ * scenario_simulate() compiles the plan, runs it, mixes in clusters with slow hosts (lottery.h),
+ * and divides FLOP, tokens and samples by the step. The reference run that the executor may make is
+ * kept for the lottery's runs of the same plan and freed here. `folds` lets the compiler leave out
+ * what ranks that are alike would repeat; a plan that a user reads (scenario_compile) has all of
+ * it.
+ *
+ * MFU counts the model's FLOP against the peak of the precision. HFU counts for each number format
+ * what the kernels execute in it against that format's peak, so an FP32 optimizer beside BF16
+ * products stays below 1. */
 #include "scenario/scenario.h"
 
 #include "scenario/jobs.h"
@@ -22,6 +33,7 @@ static struct job job_of_point(const struct scenario_point *point)
     return strategy_job(&point->options.strategy, &point->model, &point->hw, (int)point->options.cluster.gpus);
 }
 
+/* Nodes of two kinds have their own way to a plan, which never folds. */
 static enum status compile(struct plan *out, double micro_batch[SCENARIO_KINDS], const struct scenario_point *point,
     bool folds, struct arena *arena, struct diag *diag)
 {

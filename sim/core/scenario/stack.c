@@ -1,3 +1,14 @@
+/* Stack profiles: their table, and how one is put into a point.
+ *
+ * A profile has rates a GPU architecture, costs of the host with their evidence, and settings.
+ * stack_apply() puts each in only where the point is silent (its origin is the default), and pushes
+ * the profile's origin, so that messages name the profile's line. Rates are an exception: they
+ * replace the GPU file's, and what the scenario gives itself is put over them later (inputs.c).
+ *
+ * Section host has two forms. As settings.host it is a choice without evidence; as host it is a
+ * sourced number that samples draw by its error (sample.c). One cost may stand in one of them only.
+ * Host costs are indexed by HOST_COSTS of file.h, in the same order in all tables: that list makes
+ * the fields here, the struct's members, and the index. */
 #include "scenario/stack.h"
 
 #include "scenario/file.h"
@@ -160,6 +171,7 @@ static void apply_rates(struct hw_gpu *gpu, const struct stack *stack)
             config_take_given(gpu, &stack->rates[a], &rate_table);
 }
 
+/* Paths of the profile's settings begin with "settings."; the point has them without it. */
 void stack_apply(struct scenario_point *point, const struct stack *stack)
 {
     static const char section[] = "settings.";

@@ -1,4 +1,20 @@
-/* Terms, ranges and their file. The logarithms are of measured / predicted: below 0 where a measurement is slower. */
+/* Intervals of predictions: their file, ranges from it, and what a measurement of the job makes of
+ * them. The logarithms are of measured / predicted: below 0 where a measurement is slower.
+ *
+ * A range is two half widths in the logarithm. A speed's have terms of what makes jobs hard to
+ * predict, multiplied up; a ratio's grow with the root of the doublings between two sizes, as
+ * errors of independent doublings would.
+ *
+ * With measurements, errors are scaled by the half width on their side and taken as jointly normal
+ * with unit variance. sure_given() solves the system of their correlations: the weighted sum of the
+ * scaled errors is the conditional mean, and what the weights explain makes the range narrower by
+ * the root of the rest. Where the correlations of a file are no correlations, the factorisation
+ * fails and the range stays as it is. The correlation of two jobs follows from what they have in
+ * common, from maker to same job; of one job it falls with the doublings of GPUs, from SAME_JOB
+ * down to that of a layout.
+ *
+ * struct sure reads the file when it is first asked and remembers what was asked of it, so that a
+ * command can say once what its intervals rest on. Ranges that it hands out live in its arena. */
 #include "scenario/sure.h"
 
 #include "base/files.h"
@@ -217,6 +233,8 @@ struct sure_range sure_speed(const struct sure_numbers *numbers, const struct su
 /* What errors of the same job on the same GPUs have in common, assumed: all but what a run itself varies by. */
 static const double SAME_JOB = 0.98;
 
+/* An exponential from SAME_JOB at no doubling to the layout's correlation far away, through the
+ * file's value at one. */
 double sure_alike(const struct sure_numbers *numbers, enum sure_kin kin, double doublings)
 {
     if (kin != SURE_JOB)
@@ -270,6 +288,8 @@ struct sure_range sure_peak(const struct sure_numbers *numbers)
     return range_of(fmax(0, -numbers->peak[0]), fmax(0, numbers->peak[SURE_QUANTILES - 1]));
 }
 
+/* The quantiles divide the line into SURE_QUANTILES + 1 parts of equal probability; between two of
+ * them it is linear. */
 double sure_fits(const struct sure_numbers *numbers, double peak, double capacity)
 {
     double room = log(capacity / peak);
@@ -337,6 +357,8 @@ static bool same_axes(const struct strategy_options *a, const struct strategy_op
            (p->pipeline > 1) == (q->pipeline > 1);
 }
 
+/* Two points have in common what their names say: of model and GPU, the profile's path, then the
+ * axes, then the curve. */
 static double alike(const struct sure *sure, const struct scenario_point *a, const struct scenario_point *b)
 {
     const char *stacks[] = {a->options.stack_path, b->options.stack_path};

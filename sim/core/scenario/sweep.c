@@ -1,3 +1,12 @@
+/* The sweep of a file: swept keys with their lists, their axes, and the values of point i.
+ *
+ * Keys are kept in the order of their axes, and axes are numbered without gaps: sweep_assign()
+ * finds an axis by walking the keys once, with a stride as of an array whose last axis varies
+ * fastest. A value from outside takes the key out of its axis, or replaces its list in place; a new
+ * list becomes the last axis. Removing the last key of an axis moves the later axes down.
+ *
+ * All values are assigned to a scratch scenario once before any point is built (check_values), so
+ * that sweep_assign() can take a failure for a bug. */
 #include "scenario/file.h"
 
 #include <string.h>

@@ -1,3 +1,13 @@
+/* The keys of a scenario: each a field with its place in struct scenario, type, bounds and help.
+ *
+ * These tables are the only list of settings. Reading, --set, sweeps, JSON, digests, the check of
+ * unknown keys and `flopcast help settings` walk them. A field's help is what a user reads of it. A
+ * key's alias is what Megatron-LM or torchtitan call it.
+ *
+ * Subtle: one array has two windows, as a file holds `sweep` and the lists as nodes and a point
+ * holds texts. FILE_ONLY and POINT_ONLY count the fields at its ends, so the order of the first and
+ * last entries matters. `run` of a stack profile is the last N_LAUNCHER fields of the run table.
+ * Bounds keep products of sizes within int64. */
 #include "scenario/file.h"
 
 #include <stddef.h>

@@ -1,5 +1,10 @@
-/* What cannot be done: options of a job that exclude one another, or that its model or its cluster cannot follow. Each
- * rule stands here once. */
+/* What cannot be done: options of a job that exclude one another, or that its model or its cluster
+ * cannot follow. Each rule stands here once.
+ *
+ * A rule says what is wrong and what to take, at the place of the setting to blame (job_at()). All
+ * rules run, so that one run shows all mistakes; only ranks that cannot be laid out end the check,
+ * because the other rules are about the mesh. What is not simulated is refused here, never
+ * approximated silently. */
 #include "strategy/check.h"
 #include "strategy/emit.h"
 

@@ -1,4 +1,8 @@
-/* Which ranks, stages and micro-batches there can be: what does not divide, and what would. */
+/* Which ranks, stages and micro-batches there can be: what does not divide, and what would.
+ *
+ * The order matters: degrees must divide before a mesh can be built, and groups are looked at in
+ * the mesh. A group needs its axes side by side and as many members on each node that it
+ * touches. */
 #include "strategy/check.h"
 #include "strategy/emit.h"
 

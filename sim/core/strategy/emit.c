@@ -1,3 +1,22 @@
+/* The passes of one segment as ops of a plan: kernels, collectives, and the life of their tensors.
+ *
+ * forward_ops() and backward_ops() go through a program's ops. Before each op the activations that
+ * are born at it are allocated, behind it those whose life ends are freed. emit->saved has their
+ * buffers, one set for each micro-batch and chunk under way (pipeline.c). Hooks of the strategy are
+ * called around ops that use a parameter or complete its gradient.
+ *
+ * Recomputation: a block that runs again is emitted with PASS_NO_GRAD in forward, which keeps its
+ * output alone (and what selective checkpointing keeps), and with PASS_RECOMPUTE before its
+ * backward pass. A unit of several blocks keeps one input. Parts of a block (recompute_modules)
+ * drop what is made in them and run again by themselves.
+ *
+ * A process group has one queue, that of its first collective. What the host pays for an op depends
+ * on what launches it: the op alone, one call into C++ with others (inner), a CUDA graph (replays),
+ * or a kernel for each expert.
+ *
+ * Subtle: an output is the next segment's input. hand_back() gives the gradient to the segment
+ * before and frees the output; drop_input() frees it earlier, where no backward kernel of either
+ * segment reads it. */
 #include "strategy/emit.h"
 
 #include "base/digest.h"

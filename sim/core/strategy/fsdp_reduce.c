@@ -1,4 +1,14 @@
-/* FSDP: the way of gradients out of a unit. See fsdp.c. */
+/* FSDP: the way of gradients out of a unit. See fsdp.c for the rest.
+ *
+ * FSDP1 joins the gradients of a unit's tensors to a flat one, casts and divides it on the
+ * post-backward stream, and reduce-scatters it. fully_shard copies the gradients of parameters into
+ * the input of the reduce-scatter on the compute stream, and lets NCCL divide. Both then all-reduce
+ * over replicas (HYBRID_SHARD) and end in keep_shard(): the shard is divided by the rest, cast, and
+ * added to what earlier micro-batches left, or goes to the host, or is used up at once (LOMO).
+ *
+ * Subtle: which op a buffer is freed after decides the peak of memory. The input of fully_shard's
+ * reduce-scatter is freed when the next unit needs one, and the compute stream waits for the
+ * reduction first (fsdp_free_scattered()). */
 #include "strategy/fsdp.h"
 #include "strategy/muon.h"
 

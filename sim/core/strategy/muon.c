@@ -1,3 +1,13 @@
+/* Muon: momentum, orthogonalisation by Newton-Schulz steps in BF16, and which rank does it for
+ * which matrix.
+ *
+ * Each matrix is multiplied in its wide form, m <= n: MUON_STEPS times a Gram product, its square
+ * and the update. A rank that has a shard of a matrix needs it whole: all ranks gather and
+ * orthogonalise every matrix (step_on()), or each matrix goes to one rank and back by all_to_alls
+ * (step_on_dealt()).
+ *
+ * Dealing: matrices, largest first, go to the ranks back and forth (0 1 2, 2 1 0, ...). The program
+ * is that of the rank with the most FLOP, as the others wait for it. */
 #include "strategy/muon.h"
 
 #include <stdlib.h>

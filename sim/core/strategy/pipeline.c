@@ -1,3 +1,18 @@
+/* Messages between the stages of a pipeline, and the tensors of micro-batches under way.
+ *
+ * A flight is a set of buffers for the activations of one micro-batch and chunk. It is taken when a
+ * cell begins, kept while its backward pass is to come, and used again by a later one.
+ *
+ * What a cell receives is posted before it is needed: post() allocates the buffer at the chunk's
+ * border, puts the receive on its queue and remembers it; pipeline_before() has the compute stream
+ * wait for it. What a cell sends leaves behind it. Each direction, and in a V each leg, has its
+ * queues and a channel. By the options messages overlap (the next one of this leg and direction is
+ * posted behind the cell), or each is waited for, or, interleaved without overlap, a forward and a
+ * backward cell exchange all four in one batch. Parts (DeepSpeed) and metadata (nanotron) go before
+ * the tensor on the same queue.
+ *
+ * Subtle: in a V the last stage's first chunk hands over to its second one: turn() moves the
+ * buffer, and nothing is sent. */
 #include "strategy/pipeline.h"
 
 enum direction { ACTIVATIONS, GRADIENTS };

@@ -1,3 +1,12 @@
+/* Schedules as lists of cells, by closed rules and not by simulation: warm-up, pairs, cool-down.
+ *
+ * nth_forward() says which micro-batch and chunk the k-th forward cell is; backward cells go
+ * through the same ones with the chunks reversed. Schedules in a V come from a writer that counts
+ * the cells of each kind and chunk. Cells of micro-batches that a step does not have are left out,
+ * so that a schedule laid out for more micro-batches stays right for fewer.
+ *
+ * Subtle: all stages must agree, as the k-th send of one meets the k-th receive of the next;
+ * plan_check() proves it for each plan. */
 #include "strategy/schedule.h"
 
 const char *const pipeline_schedule_names[] = {"1F1B", "GPipe", "ZBH1", "ZBVZeroBubble", "DualPipeV", 0};

@@ -1,4 +1,16 @@
-/* A step: its batch, the cells of its schedule, and what stands at both ends. */
+/* A step: its batch, the cells of its schedule, and what stands at both ends.
+ *
+ * emit_step() makes a program for each stage. emit_stage() cuts the model for the stage's ranks,
+ * records its segments, calls the strategy's setup, and goes through the cells: what arrives
+ * before, the pass segment by segment with the strategy's hooks around each, what is sent behind.
+ * At the end come the optimizer (step_ends), the freeing of gradients, and the sums of kernels'
+ * FLOP. Merged pairs of passes are emitted one after the other and woven last (plan_weave()), when
+ * all ops have their numbers.
+ *
+ * Subtle: a last micro-batch of fewer sequences gets segments of its size, from its first forward
+ * pass on. A wait on an op of the step before whose number is not known yet is written as
+ * EMIT_LAST_STEP and replaced at the end. A CUDA graph of a whole iteration takes launch costs and
+ * host waits away afterwards, from all ops in forward and backward passes. */
 #include "strategy/pipeline.h"
 
 /* This rank's tables of embeddings, which no strategy touches. */

@@ -1,3 +1,17 @@
+/* What follows from the options of a job before anything is emitted: names, defaults, number
+ * formats, the model's workload, batches, the blocks of each stage, and the mesh.
+ *
+ * Each framework's rule for the blocks of a stage or chunk is one function: blocks_by_cost() is
+ * nanotron's, blocks_by_number() DeepSpeed's, split_point_blocks() and weighted_blocks()
+ * torchtitan's. strategy_stage() goes through all places of the model in order and keeps those of
+ * its stage.
+ *
+ * In the mesh data parallelism is what other axes leave of the ranks, and the strategy divides it
+ * into shards and replicas. Where experts are folded (model_expert_folds()), a second grid lies
+ * over the same ranks.
+ *
+ * Subtle: workload_of() is where settings become the model's workload. A setting that is missing
+ * there changes no kernel. */
 #include "strategy/strategy.h"
 
 #include "strategy/emit.h"
