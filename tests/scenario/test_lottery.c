@@ -24,6 +24,12 @@ static void numbers_are_binomial(void **state)
                     slow == 0 || gsl_cdf_binomial_P((unsigned)slow - 1, shares[s], (unsigned)nodes[n]) <= u + 1e-9);
             }
     assert_int_equal(lottery_at(0.3, 1, 7), 7);
+    /* Where the first term is less than any double: 0.98^50,000. */
+    for (double u = 0.01; u < 1; u += 0.07) {
+        int64_t slow = lottery_at(u, 0.02, 50000);
+        assert_true(gsl_cdf_binomial_P((unsigned)slow, 0.02, 50000) > u - 1e-6);
+        assert_true(gsl_cdf_binomial_P((unsigned)slow - 1, 0.02, 50000) <= u + 1e-6);
+    }
 }
 
 static void a_share_of_clusters_has_some(void **state)

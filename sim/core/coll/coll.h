@@ -7,8 +7,8 @@
  * says why, calibrate/nccl_fit.h what it was checked on). W is bus_bytes / max_rate_Bps:
  *
  * - Ring in one node: base + hops + W, and what its end takes (ring.c). Over nodes: base + the last inter-node hop +
- * the longest of three bounds, the serial work of the busiest rank or NIC, a trip around the ring with all hops, and
- * the turns of the buffer to another node, whose places are free again late (Simple; ring.c). Broadcast and reduce, a
+ *   the longest of three bounds, the serial work of the busiest rank or NIC, a trip around the ring with all hops, and
+ *   the turns of the buffer to another node, whose places are free again late (Simple; ring.c). Broadcast and reduce, a
  *   pipeline that fills once: base + hops + a slot on every inter-node hop + W.
  * - Tree: base + hops + W / correction: NCCL's own form, with its table of corrections by size.
  * - NVLS, NVLSTree: a pipeline of steps, with two or more steps to fill it (nvls.c).

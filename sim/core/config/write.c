@@ -168,7 +168,10 @@ static void write_value(FILE *out, const struct config_field *field, const void 
         fputs(*(const bool *)at ? "true" : "false", out);
         return;
     case FIELD_ENUM:
-        json_write_string(out, field->names[*(const int *)at]);
+        if (*(const int *)at < 0) /* nobody has decided it yet */
+            fputs("null", out);
+        else
+            json_write_string(out, field->names[*(const int *)at]);
         return;
     case FIELD_SOURCED:
         write_sourced(out, at, field->dimension);

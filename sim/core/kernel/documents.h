@@ -69,13 +69,14 @@ bool documents_read(struct documents *out, const struct document_options *option
     char why[DOCUMENTS_WHY]);
 
 /* Of all pairs of positions of a sequence those within a document, 0 to 1: the sum of squared lengths over that of the
- * sequence. Of one drawn sequence; and the expectation, E(s) = sum of p(l) (min(l, s)^2 + E(s - l)), which takes a time
- * of seq_len x n. */
-/* The same of a micro-batch of sequences with a fixed number of documents: pairs over those of whole sequences,
- * and tokens over the mean. documents_mean() has the expectation of the pairs, too: that of l^2 over m x seq_len. */
+ * sequence. Of one drawn sequence. */
+double documents_draw(const struct documents *documents, struct rng_stream *stream);
+/* The expectation, E(s) = sum of p(l) (min(l, s)^2 + E(s - l)), which takes a time of seq_len x n; with a fixed number
+ * of documents that of l^2 over m x seq_len. */
+double documents_mean(const struct documents *documents);
+/* Of one drawn micro-batch of sequences with a fixed number of documents: pairs over those of whole sequences, and
+ * tokens over the mean. */
 double documents_draw_number(
     const struct documents *documents, struct rng_stream *stream, int32_t sequences, double *tokens);
-double documents_draw(const struct documents *documents, struct rng_stream *stream);
-double documents_mean(const struct documents *documents);
 
 #endif

@@ -91,7 +91,7 @@ struct kernel_work {
     bool gathers;   /* GEMM: one operand is gathered from an image by the kernel itself (convolution) */
     int64_t window; /* causal attention: keys that a query sees, fewer than n; 0: all before it */
     int64_t recorded_ns; /* what it took alone, by a trace: compute and memory are as much longer or shorter together;
-                            0:   what is said above holds */
+                            0: what is said above holds */
     bool graphed; /* a node of a CUDA graph, which begins sooner after the one before it than a launch into a stream */
     bool causal, backward; /* attention: flop counts half of the pairs of queries and keys; the gradient's kernel */
 };

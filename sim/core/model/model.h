@@ -487,15 +487,14 @@ struct model_op {
     bool apart;      /* torch.compile leaves the kernel as it is */
     bool mm;         /* forward: aten.mm, a product with one matrix and without bias (with one it is aten.addmm, of all
                       * experts at once aten._grouped_mm), but a router's */
-    bool
-        kept; /* forward: selective activation checkpointing keeps what it computes and does not run it again, as
-               * torchtitan's list says (_op_sac_save_list, the only one of a framework): every second aten.mm, from
-               * the       first, without those of routers, which it does not count either; fused attention;
-               * reduce-scatters and       all_to_alls, DeepEP's dispatch and combine too (recalled; from late 2025 on);
-               * copies to the host, of the       numbers of rows, so that the host does not wait again (recalled). All
-               * else is made again, products of       experts and those with a bias too. TransformerEngine's products
-               * and attention, which no list names,       count as PyTorch's. Ignored: the maxima of FP8 inputs, which
-               * the list has; torch.compile leaves out of       what is kept that which backward does not need */
+    /* Forward: selective activation checkpointing keeps what it computes and does not run it again, as torchtitan's
+     * list says (_op_sac_save_list, the only one of a framework): every second aten.mm, from the first, without those
+     * of routers, which it does not count either; fused attention; reduce-scatters and all_to_alls, DeepEP's dispatch
+     * and combine too (recalled; from late 2025 on); copies to the host, of the numbers of rows, so that the host does
+     * not wait again (recalled). All else is made again, products of experts and those with a bias too.
+     * TransformerEngine's products and attention, which no list names, count as PyTorch's. Ignored: the maxima of FP8
+     * inputs, which the list has; that torch.compile keeps nothing that backward does not need. */
+    bool kept;
 };
 
 /* The gradient of a linear layer's matrix, which nothing else in backward waits for. */

@@ -19,16 +19,16 @@ struct model_workload;
  *   all_gather  keys and values of all ranks are gathered first, in backward again
  *   a2a         DeepSpeed-Ulysses: an all_to_all turns a part of the sequence with all heads into the whole sequence
  *               with a part of the heads, and back
- * (a packed sequence document by document: each is cut as a sequence would be, so that ranks have the same work)
- * and PyTorch's context_parallel() (torch/distributed/tensor/experimental/_attention.py of 2.6), with
- * set_rotate_method() "allgather" (its default) and "alltoall": ring_allgather, ring_alltoall  key heads are repeated
- * before; an attention kernel a step, of the local keys, then of each other rank's; results are merged in FP32 by
- * kernels that work element by element. Keys and values come by one all_gather, or go around a ring, in backward again;
- * their gradients go around in FP32, an exchange a step, the last one too. Compiled (train.fusion inductor) every
- * collective is waited for where it stands: funcol traces a wait behind it (_maybe_wrap_tensor), and Inductor's
- *               reorder_for_compute_comm_overlap is off by default. Else they run beside the kernel of a step; two in
- *               flight at once are one message here
- */
+ * Of a packed sequence each document is cut as a sequence would be, so that ranks have the same work.
+ *
+ * ring_allgather, ring_alltoall: PyTorch's context_parallel() (torch/distributed/tensor/experimental/_attention.py of
+ * 2.6), with set_rotate_method() "allgather" (its default) and "alltoall". Key heads are repeated before. There is an
+ * attention kernel a step, of the local keys, then of each other rank's; results are merged in FP32 by kernels that
+ * work element by element. Keys and values come by one all_gather, or go around a ring, in backward again; their
+ * gradients go around in FP32, an exchange a step, the last one too. Compiled (train.fusion inductor) every collective
+ * is waited for where it stands: funcol traces a wait behind it (_maybe_wrap_tensor), and Inductor's
+ * reorder_for_compute_comm_overlap is off by default. Else they run beside the kernel of a step; two in flight at once
+ * are one message here. */
 enum context_parallel {
     CONTEXT_P2P,
     CONTEXT_ALL_GATHER,

@@ -20,13 +20,18 @@ double lottery_some(const struct noise_options *noise, int hosts)
 }
 
 /* Walks the binomial distribution upwards: each term from the one before it, until their sum passes
- * u. */
+ * u. The first terms of tens of thousands of hosts are less than a double can be: they are passed by
+ * their logarithms, and what they add up to is nothing. */
 int64_t lottery_at(double u, double share, int hosts)
 {
     if (share >= 1)
         return hosts;
-    double of_this = exp(hosts * log1p(-share));
+    static const double LEAST = -700; /* exp() of less is on its way to 0 */
+    double log_of_this = hosts * log1p(-share);
     int64_t slow = 0;
+    for (; log_of_this < LEAST && slow < hosts; slow++)
+        log_of_this += log((double)(hosts - slow) / (double)(slow + 1) * share / (1 - share));
+    double of_this = exp(log_of_this);
     for (double below = of_this; below <= u && slow < hosts; below += of_this)
         of_this *= (double)(hosts - slow) / (double)(slow + 1) * share / (1 - share), slow++;
     return slow;

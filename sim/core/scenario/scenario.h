@@ -161,7 +161,6 @@ void scenario_warn_measured(const struct scenario_set *set, const char *who, str
 
 struct scenario_sample;
 
-/* What a point gives. */
 /* Clusters that have a slow host (lottery.h). */
 struct scenario_slow {
     double share;          /* of all; 0: no node can be slow */

@@ -130,6 +130,7 @@ enum status stack_load(struct stack *out, const char *path, struct arena *arena,
         config_set_origin(doc, ORIGIN_STACK);
         status = config_read(config_root(doc), &stack_table, out, arena, &out->given, diag);
         strategy_word_take(&out->settings, "settings.", &out->given, arena, diag);
+        status = diag->worst > status ? diag->worst : status;
     }
     config_free(doc);
     scenario_keep_origins(&out->given, arena);
