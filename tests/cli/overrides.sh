@@ -91,3 +91,7 @@ batch() { # batch ARGUMENT...: the largest micro-batch of GPT-2 on one V100 with
 }
 full=$(batch --gpu v100) half=$(batch --gpu v100 --set gpu.hbm_capacity=16GiB) cluster=$(batch --topology dgx-1v-ib --set gpu.hbm_capacity=16GiB)
 [[ $half -gt 0 && $half -lt $full && $half == "$cluster" ]] || fail "fit: $full with 32 GB, $half and $cluster with half of it"
+# A policy that NCCL's version does not have.
+expect 2 "$FLOPCAST" collective all_gather --topology h100-8x400g --gpus 8 --bytes 1G --set cluster.nccl_cta_policy=zero --set cluster.nccl_version=2.27
+says err "NCCL 2.27 has no zero-CTA policy; take nccl_version 2.28 or later"
+expect 0 "$FLOPCAST" collective all_gather --topology h100-8x400g --gpus 8 --bytes 1G --set cluster.nccl_cta_policy=zero --set cluster.nccl_version=2.28

@@ -256,6 +256,34 @@ static void peer_copies_hold_no_sms(void **state)
 /* 32 channels (24, rounded up to a power of two) on 8 ranks: at least 4 for a peer, 16 at most, as many as leave none
  * more than 16 MiB. Of NVLinks that carry 1 TB/s a peer gets what its channels do: 4 of them up to 64 MiB, 8 up to 128,
  * 16 from there on. 4 KiB are one part. A pair has all 32. */
+/* NCCL_CTA_POLICY zero: what copies to peers can do in a node holds no SM and stages nothing, at a ring's rate; sums,
+ * other groups and what is forced are as they were. */
+static void copy_engines_hold_no_sms(void **state)
+{
+    (void)state;
+    static const enum coll_kind kinds[] = {COLL_ALL_GATHER, COLL_ALL_TO_ALL, COLL_REDUCE_SCATTER, COLL_ALL_REDUCE};
+    struct hw hw = test_hw, zero = test_hw;
+    zero.cluster.nccl_cta_policy = HW_CTA_ZERO;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        for (int nodes = 1; nodes <= 2; nodes++) {
+            struct coll_shape shape = shape_of(8 * nodes, 1);
+            struct coll_cost by_sms = coll_choose(kinds[i], 1e9, shape, &hw, COLL_FREE),
+                             by_copies = coll_choose(kinds[i], 1e9, shape, &zero, COLL_FREE);
+            bool copies = nodes == 1 && i < 2;
+            assert_true((by_copies.sms == 0) == copies && by_sms.sms > 0);
+            if (copies) {
+                near(by_copies.hbm_bytes, 2 * 7. / 8 * 1e9);
+                assert_true(by_copies.hbm_bytes < by_sms.hbm_bytes);
+                assert_true(coll_isolated_s(by_copies) <= 1.1 * coll_isolated_s(by_sms));
+            } else {
+                near(coll_isolated_s(by_copies), coll_isolated_s(by_sms));
+            }
+        }
+    struct coll_force ring = {COLL_RING, COLL_SIMPLE};
+    assert_true(coll_choose(COLL_ALL_GATHER, 1e9, shape_of(8, 1), &zero, ring).sms > 0);
+    near(coll_choose(COLL_ALL_GATHER, 1e9, shape_of(1, 1), &zero, COLL_FREE).bus_bytes, 0);
+}
+
 static void few_channels_bound_one_peer(void **state)
 {
     (void)state;
@@ -513,6 +541,7 @@ int main(void)
         cmocka_unit_test(all_to_all_crosses_with_most_of_it),
         cmocka_unit_test(send_recv_crosses_by_one_nic),
         cmocka_unit_test(peer_copies_hold_no_sms),
+        cmocka_unit_test(copy_engines_hold_no_sms),
         cmocka_unit_test(few_channels_bound_one_peer),
         cmocka_unit_test(few_channels_cross_to_one_peer),
         cmocka_unit_test(nics_bound_an_all_to_all_of_two_nodes),

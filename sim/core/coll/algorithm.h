@@ -22,6 +22,8 @@ bool coll_pat(struct coll_cost *cost, const struct coll_query *query);
 bool coll_collnet_direct(struct coll_cost *cost, const struct coll_query *query);
 bool coll_collnet_chain(struct coll_cost *cost, const struct coll_query *query);
 bool coll_p2p(struct coll_cost *cost, const struct coll_query *query);
+/* By copy engines, where NCCL's policy, the kind and the group let it; sets all of *cost. */
+bool coll_copy_engine(struct coll_cost *cost, const struct coll_query *query);
 bool coll_hierarchical(struct coll_cost *cost, const struct coll_query *query);
 bool coll_deepep(struct coll_cost *cost, const struct coll_query *query);
 

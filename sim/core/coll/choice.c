@@ -143,7 +143,11 @@ struct coll_cost coll_choose(
     enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw, struct coll_force force)
 {
     enum { MOST_LARGER = 6 }; /* up to eight times as large */
-    struct coll_cost cost = coll_nccl_choice(kind, bytes, shape, hw, force);
+    struct coll_cost cost;
+    bool free_choice = force.algorithm == COLL_ANY && force.protocol == COLL_ANY;
+    if (free_choice && coll_copy_engine(&cost, &(struct coll_query){kind, COLL_SIMPLE, bytes, shape, hw}))
+        return cost;
+    cost = coll_nccl_choice(kind, bytes, shape, hw, force);
     double own_s = coll_isolated_s(cost);
     if (shape.ranks == 1 || kind == COLL_PEER_COPY)
         return cost;

@@ -32,6 +32,7 @@ const char *const hw_plugin_names[] = {[HW_PLUGIN_NONE] = "none",
 const char *const hw_flow_control_names[] = {
     [HW_SLIDING_WINDOW] = "sliding_window", [HW_STOP_AND_WAIT] = "stop_and_wait", NULL};
 
+const char *const hw_cta_policy_names[] = {[HW_CTA_DEFAULT] = "default", [HW_CTA_ZERO] = "zero", NULL};
 const char *const hw_nccl_versions[] = {"2.30", "2.29", "2.28", "2.27", "2.26", "2.25", "2.24", "2.23", "2.22", "2.21",
     "2.20", "2.19", "2.18", "2.17", "2.16", "2.15", "2.14", "2.13", "2.12", "2.11", "2.10", "2.9", "2.8", "2.7", "2.6",
     "2.5", "2.4", NULL};
@@ -75,6 +76,10 @@ static const struct config_field cluster_fields[] = {
          "Of a ring (Simple) two chunks are under way to another node (sliding_window, the default), or one, which the "
          "next waits for (stop_and_wait)."),
         .names = hw_flow_control_names},
+    {CONFIG_FIELD("nccl_cta_policy", FIELD_ENUM, struct hw_cluster, nccl_cta_policy,
+         "NCCL_CTA_POLICY; zero (2.28 and later): copy engines do all_gather and all_to_all in a node, and hold no "
+         "SM."),
+        .names = hw_cta_policy_names},
     {CONFIG_FIELD("network", FIELD_SECTION, struct hw_cluster, network,
          "Switches between the nodes; without it all NICs of a node are one link."),
         .section = &hw_network_table},
@@ -100,6 +105,11 @@ enum status hw_check_cluster(const struct hw *hw, const struct hw_source *source
     if (hw->cluster.nodes.value > 1 && !(hw->node.nics.value > 0))
         nics = diag_input(diag, hw_place(source, "nodes"), "%g nodes without a NIC; give nics in '%s', or nodes: 1",
             hw->cluster.nodes.value, hw->cluster.node_path);
+    enum { FIRST_ZERO = 28 };
+    int version = HW_NCCL_NEWEST - hw->cluster.nccl_version;
+    if (hw->cluster.nccl_cta_policy == HW_CTA_ZERO && version < FIRST_ZERO)
+        nics = diag_input(diag, hw_place(source, "nccl_cta_policy"),
+            "NCCL 2.%d has no zero-CTA policy; take nccl_version 2.28 or later, or the default policy", version);
     enum status network = hw_check_network(&hw->cluster.network, hw->cluster.oversubscription.value, source, diag);
     return whole ? whole : nics ? nics : network;
 }

@@ -160,6 +160,11 @@ extern const char *const hw_plugin_names[]; /* "none", "aws_p3dn", ..., NULL */
 enum hw_flow_control { HW_SLIDING_WINDOW, HW_STOP_AND_WAIT };
 extern const char *const hw_flow_control_names[]; /* as above, NULL at the end */
 
+/* NCCL_CTA_POLICY, of NCCL 2.28 and later: zero lets copy engines do what they can (coll/copy_engine.c). Registered
+ * buffers, which it needs, are taken to be there. */
+enum hw_cta_policy { HW_CTA_DEFAULT, HW_CTA_ZERO };
+extern const char *const hw_cta_policy_names[]; /* "default", "zero", NULL */
+
 /* NCCL 2.30, 2.29, ... 2.4, the newest first: the choice where a file says nothing. */
 enum { HW_NCCL_NEWEST = 30, HW_NCCL_OLDEST = 4 };
 extern const char *const hw_nccl_versions[HW_NCCL_NEWEST - HW_NCCL_OLDEST + 2]; /* "2.30", ..., NULL */
@@ -188,6 +193,7 @@ struct hw_cluster {
     int nccl_plugin;                         /* enum hw_plugin; default none */
     int nccl_version;                        /* of hw_nccl_versions; default the newest */
     int nccl_flow_control;                   /* enum hw_flow_control; default HW_SLIDING_WINDOW */
+    int nccl_cta_policy;                     /* enum hw_cta_policy; default HW_CTA_DEFAULT */
     struct hw_network network;               /* optional; kind HW_POOLED when it is not given */
     /* Variation of this kind of cluster, all optional (0 = none). */
     struct quantity gpu_speed_spread; /* persistent, per GPU: relative standard deviation of the speed of kernels at the
