@@ -37,7 +37,7 @@ static const char *arch_of(struct arena *arena, const char *gpu)
     return hw_load_gpu(&read, files_find(arena, FILES_GPUS, gpu), arena, &unread) == STATUS_OK ? read.arch : "";
 }
 
-/* A row a GPU type and kind of job; the range comes from the points, the sentence from the
+/* A row for each GPU; the range comes from the points, the sentence from the
  * measured runs. */
 enum status page_evidence(const struct page_run *run, struct diag *diag)
 {
@@ -339,7 +339,7 @@ static const char *quoted(struct arena *arena, const char *text)
 }
 
 /* One value as YAML; a text that YAML could take for something else stands in quotes. Types are
- * those of json_type() for the stored setting. */
+ * those of json_tree() for the stored setting. */
 static const char *as_yaml(struct arena *arena, const struct html_rows *rows, int row)
 {
     enum { TYPE = 1, VALUE = 2, UNIT = 3 };
