@@ -1,16 +1,15 @@
 /* The script of a figure for gnuplot: canvas and terminal, the data of its SQL, then its .gp.
  *
- * plots/FIGURE.sql holds series, each a line "-- name: SERIES" and a SELECT below it. Each
- * becomes a data block ($SERIES << EOD), so the script needs no other file; an inlined .gp
- * follows, with files in place of the lines that include them. A figure that is not in plots/ is
- * looked for in a second folder.
+ * plots/FIGURE.sql holds series, each a line "-- name: SERIES" and a SELECT below it. Each becomes
+ * a data block ($SERIES << EOD), so the script needs no other file; an inlined .gp follows, with
+ * files in place of the lines that include them. A figure that is not in plots/ is looked for in a
+ * second folder.
  *
- * What is subtle: all figures are laid out on one canvas of 1200 pixels' width, and a size
- * scales that as a whole, letters too. gnuplot's text terminals and Cairo count in different
- * units, hence one function a terminal. The first series must have a row, or the figure says
- * what it would show; the others may be empty. Options that no query of the figure used are
- * errors, found by what the connection has read (store_reads) and by the parameters that were
- * bound. */
+ * What is subtle: all figures are laid out on one canvas of 1200 pixels' width, and a size scales
+ * that as a whole, letters too. gnuplot's text terminals and Cairo count in different units, hence
+ * one function a terminal. The first series must have a row, or the figure says what it would show;
+ * the others may be empty. Options that no query of the figure used are errors, found by what the
+ * connection has read (store_reads) and by the parameters that were bound. */
 #include "report/script.h"
 
 #include "base/arena.h"

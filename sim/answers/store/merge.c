@@ -1,18 +1,15 @@
 /* Rows of one database into another: runs with their points, and what belongs to points; then
- * samples and outcomes, which are known by their identity alone.
+ * samples and outcomes, which are known by their identity alone. Source and target are two
+ * connections. A row is read by SELECT * from the one and inserted into the other by the names of
+ * its columns, so no list of columns stands here; numbers of rows that the target gives itself (id,
+ * run_id, point_id, hardware_id, model_id, simulated_id) are put in their place. Runs are matched
+ * by scenario and sweep digest, points by position in their run, documents by their text. Points
+ * are copied in the order of their positions, and temp.merged maps each point's number in the
+ * source to that in the target, so that simulated_id can follow a point which was merged before.
  *
- * Source and target are two connections. A row is read by SELECT * from the one and inserted
- * into the other by the names of its columns, so no list of columns stands here; numbers of rows
- * that the target gives itself (id, run_id, point_id, hardware_id, model_id, simulated_id) are
- * put in their place. Runs are matched by scenario and sweep digest, points by position in their
- * run, documents by their text. Points are copied in the order of their positions, and
- * temp.merged maps each point's number in the source to that in the target, so that simulated_id
- * can follow a point which was merged before.
- *
- * What is subtle: INSERT OR IGNORE makes a second merge add nothing, and lets a band be added to
- * a point that the target had without one. A point that both have must be equal to the bit in
- * all columns but those that differ between any two runs. Everything of one source is one
- * transaction of the target. */
+ * What is subtle: INSERT OR IGNORE makes a second merge add nothing, and lets a band be added to a
+ * point that the target had without one. A point that both have must be equal to the bit in all
+ * columns but those that differ between any two runs. */
 #include "store/merge.h"
 
 #include "store/database.h"
@@ -403,6 +400,7 @@ static void release(struct merge *merge)
         sqlite3_finalize(statements[i]);
 }
 
+/* Everything of one source is one transaction of the target. */
 enum status store_merge(struct store *into, const char *path, struct store_merged *out, struct diag *diag)
 {
     struct merge merge = {.into = into,

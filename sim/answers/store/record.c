@@ -1,17 +1,15 @@
-/* The one list of what a point has to say: names, types, units and meanings of columns, and
- * where their values are.
- *
- * A column is either a double at an offset of struct scenario_result, which can be read back
- * from the database, or is made by a function from the point and its result. The schema
- * (record_declare), inserts (record_fill_kept), the results that are read back (store/fetch.c),
- * CSV, JSON and the table on the terminal all follow this list. So a new number of a result is
- * one line here; its order in the list is the order of columns everywhere.
+/* The one list of what a point has to say: names, types, units and meanings of columns, and where
+ * their values are. A column is either a double at an offset of struct scenario_result, which can
+ * be read back from the database, or is made by a function from the point and its result. The
+ * schema (record_declare), inserts (record_fill_kept), the results that are read back
+ * (store/fetch.c), CSV, JSON and the table on the terminal all follow this list. So a new number of
+ * a result is one line here; its order in the list is the order of columns everywhere.
  *
  * What is subtle: `known` decides whether a number is NULL, as 0 is a value of most of them;
  * columns with `program` must be members of exec_breakdown or exec_memory, because
- * record_of_program() turns an offset in the result into one in these structs. The schema's
- * version is in store/store.c and has to change with the list, as a database with other columns
- * cannot be read. */
+ * record_of_program() turns an offset in the result into one in these structs. The schema's version
+ * is in store/store.c and has to change with the list, as a database with other columns cannot be
+ * read. */
 #include "store/record.h"
 
 #include "base/digest.h"

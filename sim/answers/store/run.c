@@ -1,18 +1,15 @@
 /* One run of a scenario's points and how it continues: what is known already is taken from the
- * database, what is simulated is added, each point in a transaction.
+ * database, what is simulated is added, each point in a transaction. Each point has an identity
+ * (scenario/identity.h), a digest of all that its result depends on. The digest of all identities
+ * and names in their order is the sweep. The newest run of the scenario is continued if its sweep
+ * is the same; otherwise a run is added with the first row that is written. A point's result is
+ * taken from its own row, or else from any row of the same identity.
  *
- * Each point has an identity (scenario/identity.h), a digest of all that its result depends on.
- * The digest of all identities and names in their order is the sweep. The newest run of the
- * scenario is continued if its sweep is the same; otherwise a run is added with the first row
- * that is written. A point's result is taken from its own row, or else from any row of the same
- * identity.
- *
- * What is subtle: another program may write at the same time, so after BEGIN IMMEDIATE the run
- * and the row are looked up again, and a point that is there is not stored a second time. After
- * a rollback the run's number, the note of the shard and cached documents are as before, because
- * their rows are gone. A statement that has returned a row is reset at once: it holds a lock
- * until then. Rows of samples carry the digest of the draws as well, so samples that were drawn
- * from other distributions are not counted. */
+ * What is subtle: another program may write at the same time, so after BEGIN IMMEDIATE the run and
+ * the row are looked up again, and a point that is there is not stored a second time. After a
+ * rollback the run's number, the note of the shard and cached documents are as before, because
+ * their rows are gone. A statement that has returned a row is reset at once: it holds a lock until
+ * then. */
 #include "store/run.h"
 
 #include "store/fetch.h"
@@ -274,7 +271,9 @@ static enum status add_band(struct store_run *run, int i, const struct scenario_
     return status == STATUS_OK && !there ? put_band(&run->put, id, result, diag) : status;
 }
 
-/* left counts what is still to be simulated; a sample that was read twice counts once. */
+/* left counts what is still to be simulated; a sample that was read twice counts once. Rows of
+ * samples carry the digest of the draws as well, so samples that were drawn from other
+ * distributions are not counted. */
 static enum status take_samples(
     struct store_run *run, int i, struct scenario_result *result, bool *known, struct diag *diag)
 {

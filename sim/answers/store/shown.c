@@ -1,17 +1,15 @@
-/* What a figure shows, as temporary tables on the connection: which points, over which setting,
- * in which curves and panels (shown.h describes the tables).
- *
- * Steps: the runs that were chosen; their settings, one row a point and setting; out go the
- * points that the condition does not hold of (where.c); names of curves; the setting of the x
- * axis; panels, as long as there are more curves than one panel has colors for; colors and
- * ticks. The bulk is SQL (shown_sql and the others), and C decides only what SQL cannot say.
- * Where the user chose runs or points, temporary views of the tables' names then hide all other
- * rows from the queries of a figure.
+/* What a figure shows, as temporary tables on the connection: which points, over which setting, in
+ * which curves and panels (shown.h describes the tables). Steps: the runs that were chosen; their
+ * settings, one row a point and setting; out go the points that the condition does not hold of
+ * (where.c); names of curves; the setting of the x axis; panels, as long as there are more curves
+ * than one panel has colors for; colors and ticks. The bulk is SQL (shown_sql and the others), and
+ * C decides only what SQL cannot say. Where the user chose runs or points, temporary views of the
+ * tables' names then hide all other rows from the queries of a figure.
  *
  * What is subtle: the authorizer sees every column that a query reads, by which an option that a
- * figure does not use is found out; it is also what keeps a condition of the user's from
- * writing. The connection is read-only (query_only) but while these tables are made. Views of
- * the database itself see through temporary views, so they are made again as temporary ones. */
+ * figure does not use is found out; it is also what keeps a condition of the user's from writing.
+ * The connection is read-only (query_only) but while these tables are made. Views of the database
+ * itself see through temporary views, so they are made again as temporary ones. */
 #include "store/shown.h"
 
 #include "base/units.h"

@@ -1,11 +1,10 @@
 /* Conditions of the user's (--where) over columns of points and over settings.
  *
- * The expression is SQL, but names of settings have dots, which SQL takes for tables. So
- * rewrite() goes through it token by token: quoted texts and numbers pass as they are, a name
- * that is a column becomes a quoted column, and a name of a setting, or the last part of one,
- * becomes a subquery for the setting's value; what is neither is passed on as a keyword or a
- * mistake for SQLite to name. Then the points that it does not hold of are deleted from
- * shown_setting.
+ * The expression is SQL, but names of settings have dots, which SQL takes for tables. So rewrite()
+ * goes through it token by token: quoted texts and numbers pass as they are, a name that is a
+ * column becomes a quoted column, and a name of a setting, or the last part of one, becomes a
+ * subquery for the setting's value; what is neither is passed on as a keyword or a mistake for
+ * SQLite to name. Then the points that it does not hold of are deleted from shown_setting.
  *
  * What is subtle: any SQL can stand there. It is prepared once with an authorizer that allows
  * reading only; it must be one expression; a progress handler interrupts one that takes too many
