@@ -1,16 +1,14 @@
 /* The commands of flopcast: the table of them, dispatch, help, completion for shells, and manual
- * pages.
- *
- * Commands that need other libraries are in programs beside this one (lab, interop); the table
- * elsewhere[] says which, and program_become() replaces this process by them. Commands with
- * actions (calibrate fit) parse their first argument here and hand on the rest with the whole
- * name as argv[0]. Help, completion and manual pages are made of the same option tables that
- * parse: __complete and __man set a mode (options/describe.h), run the command, and its parser
- * prints instead of parsing.
+ * pages. Commands that need other libraries are in programs beside this one (lab, interop); the
+ * table elsewhere[] says which, and program_become() replaces this process by them. Commands with
+ * actions (calibrate fit) parse their first argument here and hand on the rest with the whole name
+ * as argv[0]. Help, completion and manual pages are made of the same option tables that parse:
+ * __complete and __man set a mode (options/describe.h), run the command, and its parser prints
+ * instead of parsing.
  *
  * What is subtle: argp is called with ARGP_IN_ORDER, so options behind a command belong to the
- * command; a command that cannot share its work refuses to run under mpirun with several ranks;
- * an unknown command is compared with names, and with files, as people leave out `run`. */
+ * command; a command that cannot share its work refuses to run under mpirun with several ranks; an
+ * unknown command is compared with names, and with files, as people leave out `run`. */
 #include "base/files.h"
 #include "options/arguments.h"
 #include "cli/cli.h"

@@ -1,17 +1,15 @@
-/* `flopcast tune`: the job of a search, the search, what is said while it goes on, and its
- * answer.
+/* `flopcast tune`: the job of a search, the search, what is said while it goes on, and its answer.
  *
- * The job is a scenario, or a model with what the command line says. A model, or --strategy all,
- * is loaded once for each strategy with the stack profile that people run it with (variants[]);
- * the sets of points then stand one behind the other, which study/tune.h takes as variants of
- * one job. Loading may fail where the scenario itself cannot have the pipeline that is given;
- * then it is loaded without, and the search is bound to these degrees.
+ * The job is a scenario, or a model with what the command line says. A model, or --strategy all, is
+ * loaded once for each strategy with the stack profile that people run it with (variants[]); the
+ * sets of points then stand one behind the other, which study/tune.h takes as variants of one job.
+ * Loading may fail where the scenario itself cannot have the pipeline that is given; then it is
+ * loaded without, and the search is bound to these degrees.
  *
- * While it runs, a thread looks on every 0.1 s: it says what is best so far, and ends the
- * program with what is known by then on a signal or when the reader of a pipe has gone. What is
- * subtle: that thread reads candidates only under the mutex, which the search holds while it
- * writes results (changing()). With --db nothing is shown early; the search goes on where it was
- * stopped. */
+ * While it runs, a thread looks on every 0.1 s: it says what is best so far, and ends the program
+ * with what is known by then on a signal or when the reader of a pipe has gone. What is subtle:
+ * that thread reads candidates only under the mutex, which the search holds while it writes results
+ * (changing()). With --db nothing is shown early; the search goes on where it was stopped. */
 #include "cli/tune.h"
 
 #include "base/files.h"

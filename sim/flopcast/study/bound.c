@@ -1,19 +1,15 @@
 /* The lower bounds of study/bound.h: costs of blocks, the longest path through a schedule, and
- * bounds of any plan.
+ * bounds of any plan. Costs of blocks come from plans of a shorter model, one block a stage,
+ * compiled with one micro-batch and with two; their difference is what a further micro-batch adds,
+ * without what a step does once. Blocks that are alike share their costs (find_standing()). In a
+ * program the longest path is one pass over its ops: an op starts after what it waits for and after
+ * its queue's previous op.
  *
- * Costs of blocks come from plans of a shorter model, one block a stage, compiled with one
- * micro-batch and with two; their difference is what a further micro-batch adds, without what a
- * step does once. Blocks that are alike share their costs (find_standing()). In a program the
- * longest path is one pass over its ops: an op starts after what it waits for and after its
- * queue's previous op. path_s() walks all stages through their schedules, each as far as its
- * inputs are known, until nothing moves; that is linear in the number of cells, times the rounds
- * in which stages wait for one another.
- *
- * What is subtle: everything that is left out may only make a step longer, and a bound that is
- * too high would let the search lose the best layout. So collectives count only where their
- * groups lie alike in every layout (is_known()), exchanges of experts do not count where another
- * micro-batch's kernels hide them, and a relative 1e-6 is taken off for the simulator's rounding
- * to picoseconds. Bytes are held to the same rule. */
+ * What is subtle: everything that is left out may only make a step longer, and a bound that is too
+ * high would let the search lose the best layout. So collectives count only where their groups lie
+ * alike in every layout (is_known()), exchanges of experts do not count where another micro-batch's
+ * kernels hide them, and a relative 1e-6 is taken off for the simulator's rounding to picoseconds.
+ * Bytes are held to the same rule. */
 #include "study/bound.h"
 
 #include "base/vec.h"
@@ -420,6 +416,8 @@ static bool advance(struct stage *stage, struct passed *passed)
     return moved;
 }
 
+/* Walks all stages through their schedules, each as far as its inputs are known, until nothing
+ * moves: linear in the number of cells, times the rounds in which stages wait for one another. */
 static double path_s(struct stage *stages, int n, struct arena *scratch)
 {
     const struct schedule *first = &stages[0].schedule;

@@ -1,19 +1,15 @@
 /* The search of study/tune.h: which candidates there are, in which order they are simulated, and
- * how they rank.
+ * how they rank. Points of the scenario that differ only in what is searched are one base
+ * (searched() sets all that to defaults and compares the settings as JSON). For each micro-batch,
+ * the largest first, and each base nested loops add a candidate for every checkpointing, strategy,
+ * sharding, group and prefetch; what scenario_check() refuses is counted. Then each candidate's
+ * plan is compiled once, in parallel, for the peak that prunes it and a bound of its step.
+ * tune_run() simulates the most promising without noise, tune_finals() runs the best with it;
+ * layouts (study/tune_layout.c) go by branch and bound.
  *
- * Points of the scenario that differ only in what is searched are one base (searched() sets all
- * that to defaults and compares the settings as JSON). For each micro-batch, the largest first,
- * and each base nested loops add a candidate for every checkpointing, strategy, sharding, group
- * and prefetch; what scenario_check() refuses is counted. Then each candidate's plan is compiled
- * once, in parallel, for the peak that prunes it and a bound of its step. tune_run() simulates
- * the most promising without noise, tune_finals() runs the best with it; layouts
- * (study/tune_layout.c) go by branch and bound.
- *
- * What is subtle: an option that --set gave is never changed, and is found by its origin. A
- * finalist that runs out of memory with noise leaves the order, and those it stood for come
- * back, so the order is made anew after each group of runs. Everything is counted in simulations
- * and never in seconds, so the answer is the same on every machine. Equal candidates keep the
- * order in which they were made. */
+ * What is subtle: an option that --set gave is never changed, and is found by its origin.
+ * Everything is counted in simulations and never in seconds, so the answer is the same on every
+ * machine. Equal candidates keep the order in which they were made. */
 #include "base/files.h"
 #include "study/fit.h"
 #include "study/tune_search.h"
@@ -176,7 +172,9 @@ static int rank_first(int *order, struct tune *tune, enum tune_order by)
 }
 
 /* First as many as there are rows, then four at a time while the next one could still come in. 2
- * x rows bound the work where noise costs all of them alike. */
+ * x rows bound the work where noise costs all of them alike. A finalist that runs out of memory
+ * with noise leaves the order, and those it stood for come back, so the order is made anew after
+ * each group of runs. */
 enum status tune_finals(
     struct tune *tune, enum tune_order by, int rows, scenario_progress progress, void *self, struct diag *diag)
 {

@@ -1,20 +1,15 @@
 /* The search over layouts of Megatron's parallelisms: which there are, and which of them are
- * simulated.
+ * simulated. Nested loops go over degrees: context, tensor, pipeline, experts, chunks of a stage,
+ * micro-batch, checkpointing; each divides what is left of the GPUs, and data parallelism has the
+ * rest. Layouts that cut a block alike share the costs of blocks (study/bound.h), which are found
+ * once for each such class, classes in parallel, small micro-batches first: where a layout does not
+ * fit, the same one with a larger micro-batch is pruned without a bound. layout_run() is branch and
+ * bound. Layouts are sorted by their bound for a sequence; a layout is left out when its bound is
+ * not below the keep-th best time of its group and, between variants, not below the best time of
+ * its base.
  *
- * Nested loops go over degrees: context, tensor, pipeline, experts, chunks of a stage,
- * micro-batch, checkpointing; each divides what is left of the GPUs, and data parallelism has
- * the rest. Layouts that cut a block alike share the costs of blocks (study/bound.h), which are
- * found once for each such class, classes in parallel, small micro-batches first: where a layout
- * does not fit, the same one with a larger micro-batch is pruned without a bound.
- *
- * layout_run() is branch and bound. Layouts are sorted by their bound for a sequence; a layout
- * is left out when its bound is not below the keep-th best time of its group and, between
- * variants, not below the best time of its base. Simulations run in groups of 2, 4 and then 8.
- * The size of a group does not depend on the number of threads, so the same layouts are
- * simulated on every machine.
- *
- * What is subtle: a bound must never be above the simulated time, or the best layout could be
- * lost. A shard takes every n-th layout of the sorted order, so each has early leaders. */
+ * What is subtle: a bound must never be above the simulated time, or the best layout could be lost.
+ * A shard takes every n-th layout of the sorted order, so each has early leaders. */
 #include "study/tune_search.h"
 
 #include <math.h>
@@ -438,6 +433,8 @@ static void keep_own(struct bounded **order, int *n, struct tune *tune)
     *n = kept;
 }
 
+/* Simulations run in groups of 2, 4 and then 8, whatever the number of threads, so the same
+ * layouts are simulated on every machine. */
 enum status layout_run(
     struct tune *tune, const struct tune_options *options, scenario_progress progress, void *self, struct diag *diag)
 {

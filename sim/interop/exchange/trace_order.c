@@ -1,16 +1,14 @@
-/* What items wait for: as events say, or by rule and time (trace_plan.h).
- *
- * With cuda_sync events each wait names a stream and when its event was recorded: the awaited
- * item is the last on that stream which the host had issued by then. Without them rules apply in
- * the order of launches: a collective on NCCL's stream waits for what compute had been given; a
- * kernel behind a wait of its stream waits for collectives that had ended when it began; a
- * kernel that begins right when something on another stream ends, with nothing else to hold it
- * up, waited for that.
+/* What items wait for: as events say, or by rule and time (trace_plan.h). With cuda_sync events
+ * each wait names a stream and when its event was recorded: the awaited item is the last on that
+ * stream which the host had issued by then. Without them rules apply in the order of launches: a
+ * collective on NCCL's stream waits for what compute had been given; a kernel behind a wait of its
+ * stream waits for collectives that had ended when it began; a kernel that begins right when
+ * something on another stream ends, with nothing else to hold it up, waited for that.
  *
  * What is subtle: what was recorded before the step is found as long after its begin in the step
- * itself (a step before looks alike) and becomes a wait for the previous step. A rule lets an
- * item wait only for what had ended when it began (up to `tail`, 5 us), or the simulated step
- * would be longer than the real one. */
+ * itself (a step before looks alike) and becomes a wait for the previous step. A rule lets an item
+ * wait only for what had ended when it began (up to `tail`, 5 us), or the simulated step would be
+ * longer than the real one. */
 #include "exchange/trace_items.h"
 
 #include <stdlib.h>

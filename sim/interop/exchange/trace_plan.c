@@ -1,16 +1,14 @@
 /* A plan of traced ranks, for a number of GPUs that may be larger than the trace's: more data
- * parallelism.
- *
- * Each traced rank becomes a program. Its items (trace_items.c) with their waits (trace_order.c)
- * are made into ops: kernels that take their recorded time, collectives over groups which grow
- * with the job (trace_ranks.c), messages, host time. Kernels that work on a shard (of the
- * optimizer, or beside gathers and reductions over growing groups) are divided by the growth; a
+ * parallelism. Each traced rank becomes a program. Its items (trace_items.c) with their waits
+ * (trace_order.c) are made into ops: kernels that take their recorded time, collectives over groups
+ * which grow with the job (trace_ranks.c), messages, host time. Kernels that work on a shard (of
+ * the optimizer, or beside gathers and reductions over growing groups) are divided by the growth; a
  * kernel's floor time is not. Another GPU scales the time above the floor by class.
  *
- * What is subtle: a communicator does its collectives one after the other, whatever the stream,
- * so collectives that are not on NCCL's own stream get a queue of their group, with a kernel of
- * no time that lets their stream go on behind them (go_on_after()). Ops of an item are numbered
- * before any is made, because waits may point forward to the step before. */
+ * What is subtle: a communicator does its collectives one after the other, whatever the stream, so
+ * collectives that are not on NCCL's own stream get a queue of their group, with a kernel of no
+ * time that lets their stream go on behind them (go_on_after()). Ops of an item are numbered before
+ * any is made, because waits may point forward to the step before. */
 #include "exchange/trace_plan.h"
 
 #include "exchange/trace_ranks.h"

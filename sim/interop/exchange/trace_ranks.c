@@ -1,16 +1,15 @@
-/* Which ranks a traced job has, how they form a pipeline, whom the others do as, and which
- * groups grow.
+/* Which ranks a traced job has, how they form a pipeline, whom the others do as, and which groups
+ * grow.
  *
- * The world is the largest number that any trace says. Messages give the pipeline: their
- * distances' greatest common divisor is how far stages are apart, and the sets that they join,
- * how far a pipeline reaches. Traced ranks are sorted by stage and place; each stage needs
- * equally many of them, at even distances, and every other rank does as the traced one at its
- * place.
+ * The world is the largest number that any trace says. Messages give the pipeline: their distances'
+ * greatest common divisor is how far stages are apart, and the sets that they join, how far a
+ * pipeline reaches. Traced ranks are sorted by stage and place; each stage needs equally many of
+ * them, at even distances, and every other rank does as the traced one at its place.
  *
- * What is subtle: growth multiplies data parallelism, so a group grows if it reaches over the
- * whole job, or over a stage where stages are outermost, and is neither tensor parallelism by
- * its name nor over stages. All groups have to be regular (size, stride) before and after, and
- * must lie evenly on nodes, or the collective is refused with its place in the trace. */
+ * What is subtle: growth multiplies data parallelism, so a group grows if it reaches over the whole
+ * job, or over a stage where stages are outermost, and is neither tensor parallelism by its name
+ * nor over stages. All groups have to be regular (size, stride) before and after, and must lie
+ * evenly on nodes, or the collective is refused with its place in the trace. */
 #include "exchange/trace_ranks.h"
 
 #include <stdlib.h>

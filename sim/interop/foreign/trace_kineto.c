@@ -1,18 +1,15 @@
 /* A trace of PyTorch's profiler as a struct trace.
  *
- * All events are read once (take_event) into lists: activities of GPUs, CUDA calls, intents
- * (what the host says of a collective that it launches meanwhile), steps, optimizer ranges,
- * waits. Then finish() keeps one device, turns times into picoseconds since its first kernel,
- * finds for each activity the call that launched it by correlation, describes collectives by the
- * intents around that call, assigns phases and steps.
+ * All events are read once (take_event) into lists: activities of GPUs, CUDA calls, intents (what
+ * the host says of a collective that it launches meanwhile), steps, optimizer ranges, waits. Then
+ * finish() keeps one device, turns times into picoseconds since its first kernel, finds for each
+ * activity the call that launched it by correlation, describes collectives by the intents around
+ * that call, assigns phases and steps.
  *
- * Where a collective's kernel does not say what it does (before PyTorch 2.2), the call that
- * launched it does: it lies inside the annotation "nccl:all_reduce" and, newer, in
- * record_param_comms. NCCL's kernels are generic, so what the annotation says goes before the
- * kernel's name. What is subtle: several kernels inside one intent do not share its size; a
- * batch of sends and receives (batch_isend_irecv) is one kernel for many intents, those since
- * the thread's kernel before; bytes below 0 are of the input alone until the number of ranks is
- * known. A correlation may repeat, then the first call counts. */
+ * What is subtle: several kernels inside one intent do not share its size; a batch of sends and
+ * receives (batch_isend_irecv) is one kernel for many intents, those since the thread's kernel
+ * before; bytes below 0 are of the input alone until the number of ranks is known. A correlation
+ * may repeat, then the first call counts. */
 #include "reader/kineto.h"
 #include "foreign/trace_file.h"
 
@@ -454,7 +451,10 @@ static void describe_batches(struct reader *r)
     vec_free(&batches);
 }
 
-/* Two passes: how many kernels an intent launched must be known before it describes any. */
+/* Two passes: how many kernels an intent launched must be known before it describes any. Where a
+ * kernel does not say what it does (before PyTorch 2.2), the call that launched it does: it lies
+ * inside the annotation "nccl:all_reduce" and, newer, in record_param_comms. NCCL's kernels are
+ * generic, so what the annotation says goes before the kernel's name. */
 static void describe_collectives(struct reader *r)
 {
     struct trace *trace = r->trace;

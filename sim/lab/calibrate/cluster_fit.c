@@ -1,6 +1,4 @@
-/* Noise parameters of cluster files by the scaling curves of a table of runs, in one linear
- * step.
- *
+/* Noise parameters of cluster files by the scaling curves of a table of runs, in one linear step.
  * The marked rows are simulated once as filed and once with each parameter of noise times
  * CLUSTER_STEP: the differences of log(predicted / measured ratio) are the columns of a linear
  * problem, scaled to a doubling. The column of CLUSTER_RANK needs no simulation: it counts the
@@ -8,11 +6,10 @@
  * settle() solves by least squares, takes out the least determined parameter and solves again,
  * until every remaining one is determined.
  *
- * What is subtle: a ratio counts where it is not the curve's smallest cluster itself; rows alone
- * on a curve are set to not simulated before the first run. All runs share their seeds, so a
- * difference is the parameter's and not luck's. After a run with changed noise the options are
- * copied back, not divided back, so they are the same to the last bit. The vectors have as many
- * entries as there were ratios at first: noise must not change which rows run out of memory. */
+ * What is subtle: a ratio counts where it is not the curve's smallest cluster itself; rows alone on
+ * a curve are set to not simulated before the first run. All runs share their seeds, so a
+ * difference is the parameter's and not luck's. The vectors have as many entries as there were
+ * ratios at first: noise must not change which rows run out of memory. */
 #include "calibrate/cluster_fit.h"
 
 #include "calibrate/training_fit.h"

@@ -1,17 +1,14 @@
-/* The driver of all fits: robust nonlinear least squares on logarithms.
- *
- * Parameters are varied as log, logit or as they are (fit_scale), so steps stay within what a
- * value may be. Residuals are log(model / measured) of each row times its factor, then one
- * residual a prior: its weight times the distance as varied. A search alternates: weights 1 / (1
- * + (off / scale)^2) from the residuals, then GSL's trust region with these weights, at most
- * REWEIGHTINGS rounds, until the parameters stand still. The covariance is that of the last
- * Jacobian, scaled by the weighted sum of squares over the degrees of freedom.
+/* The driver of all fits: robust nonlinear least squares on logarithms. Parameters are varied as
+ * log, logit or as they are (fit_scale), so steps stay within what a value may be. Residuals are
+ * log(model / measured) of each row times its factor, then one residual a prior: its weight times
+ * the distance as varied. A search alternates: weights 1 / (1 + (off / scale)^2) from the
+ * residuals, then GSL's trust region with these weights, at most REWEIGHTINGS rounds, until the
+ * parameters stand still.
  *
  * What is subtle: a model that is a simulation is rough at small steps, which `step` > 0 says:
  * finite differences are that wide, a round takes FEW_STEPS, and standing still is judged by the
- * step. A left-out row keeps its place with a residual of 0, so that the problem keeps its size.
- * `range` > 0 holds values within that factor of the start; GSL may propose NaN where rows say
- * nothing, which then is the start. A parameter that no row depends on gets a standard error of
+ * step. `range` > 0 holds values within that factor of the start; GSL may propose NaN where rows
+ * say nothing, which then is the start. A parameter that no row depends on gets a standard error of
  * 0, which callers read as not determined. */
 #include "calibrate/fit.h"
 
@@ -107,6 +104,7 @@ double fit_residual(const struct fit *fit, int row)
     return log(fit->predict(fit->self, r->row) / r->measured);
 }
 
+/* A left-out row keeps its place with a residual of 0, so that the problem keeps its size. */
 static int residuals(const gsl_vector *at, void *context, gsl_vector *out)
 {
     const struct search *s = context;
@@ -212,6 +210,7 @@ static gsl_multifit_nlinear_workspace *allocate(const struct search *s)
     return gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &how, s->n_residuals, s->fit->n_free);
 }
 
+/* That of the last Jacobian, scaled by the weighted sum of squares over the degrees of freedom. */
 static void set_covariance(struct search *s, gsl_multifit_nlinear_workspace *work)
 {
     double sum = 0;

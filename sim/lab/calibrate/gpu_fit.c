@@ -1,15 +1,14 @@
 /* Every computed number of topologies/gpus, by recipes of which rows stand for which GPU.
- *
- * basis_load() fits the two GEMM cases (H100, V100) that other GPUs take numbers from;
- * basis_gpu() then makes one GPU: hbm_efficiency from hbm.csv, kernel_floor from launch.csv,
- * attention, then products, in the order case fit, kernels.csv, direct.csv, so that a later
- * source overwrites an earlier one. TF32 of A100 and Blackwell follows from BF16, FP16 from BF16
- * or the reverse, FP32 from V100's.
+ * basis_load() fits the two GEMM cases (H100, V100) that other GPUs take numbers from; basis_gpu()
+ * then makes one GPU: hbm_efficiency from hbm.csv, kernel_floor from launch.csv, attention, then
+ * products, in the order case fit, kernels.csv, direct.csv, so that a later source overwrites an
+ * earlier one. TF32 of A100 and Blackwell follows from BF16, FP16 from BF16 or the reverse, FP32
+ * from V100's.
  *
  * What is subtle: a number that comes from another GPU's rows is of kind assumed, which taken()
  * sees to for direct.csv; load_bandwidth goes over as a share of what balances the peak, not as
- * bytes a second. Fits of direct.csv are made once a GPU and kept in the basis, as several
- * recipes ask for the same. All files are read with the rates of training cleared
+ * bytes a second. Fits of direct.csv are made once a GPU and kept in the basis, as several recipes
+ * ask for the same. All files are read with the rates of training cleared
  * (hw_clear_training_rates()), since rows are of kernels alone. */
 #include "calibrate/gpu_fit.h"
 

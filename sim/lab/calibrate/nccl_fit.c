@@ -1,20 +1,15 @@
-/* All tables of nccl_tables.csv fitted together, with one parameter for all quantities of the
- * same key and id.
+/* All tables of nccl_tables.csv fitted together, with one parameter for all quantities of the same
+ * key and id.
  *
  * Reading: each line is a case, its sizes are the rows of collectives.csv that agree in six
  * columns, its system is loaded once a cluster file. Parameters are collected from the systems:
  * what is of kind fitted there. Solving: set_systems() writes the values of the moment into all
- * systems before a round of predictions, so the model reads hardware as it always does;
- * parameters of systems without a case to fit are fixed. Residuals of sizes from PLATEAU_BYTES
- * on are multiplied by PLATEAU_FACTOR.
- *
- * Behind it: errors of tables by use, tables of one machine that contradict each other, by
- * interpolation of one in the sizes of the other, and the fit as rows of a database, with the
- * covariance and which table each parameter rests on.
- *
- * What is subtle: a parameter rests on a table if 1 % more of it moves that table's prediction
- * at all, which is tried and undone. Logs of a user's cluster go through the same code
- * (logs_fit.c), with a start that is not near. */
+ * systems before a round of predictions, so the model reads hardware as it always does; parameters
+ * of systems without a case to fit are fixed. Residuals of sizes from PLATEAU_BYTES on are
+ * multiplied by PLATEAU_FACTOR. Behind it: errors of tables by use, tables of one machine that
+ * contradict each other, by interpolation of one in the sizes of the other, and the fit as rows of
+ * a database, with the covariance and which table each parameter rests on. Logs of a user's cluster
+ * go through the same code (logs_fit.c), with a start that is not near. */
 #include "calibrate/nccl_fit.h"
 
 #include "config/config.h"
@@ -473,8 +468,8 @@ static double sum_s(const struct nccl_fit *fit, const struct nccl_case *which)
     return sum;
 }
 
-/* A parameter rests on the fitted tables whose prediction it moves: one of the network does not on those of one node.
- */
+/* A parameter rests on the fitted tables whose prediction it moves: one of the network does not
+ * on those of one node. 1 % more of it is tried and undone. */
 static void put_rest(void *self, const char *key, enum dimension dimension, struct quantity *q)
 {
     (void)dimension;

@@ -1,20 +1,15 @@
 /* Rates of GPUs and costs of hosts by training runs, where every prediction is a simulation.
- *
  * collect() makes a parameter of each quantity of the rows' GPUs and stacks that is asked for;
  * equal key and id are one. Before the search each row is simulated with noise, which gives its
- * error; then noise is switched off, and the target of a row is its speed without noise over (1
- * + error). So the search runs noiseless simulations, in parallel over rows, and stays near what
- * noisy ones would say.
+ * error; then noise is switched off, and the target of a row is its speed without noise over (1 +
+ * error). So the search runs noiseless simulations, in parallel over rows, and stays near what
+ * noisy ones would say. settle() writes values into all rows' points and simulates. Most parameters
+ * concern few rows, and a step along one leaves the others where they were: each row remembers the
+ * two points at which it was simulated last, so a column of finite differences costs only the rows
+ * that it moves.
  *
- * settle() writes values into all rows' points and simulates. Most parameters concern few rows,
- * and a step along one leaves the others where they were: each row remembers the two points at
- * which it was simulated last, so a column of finite differences costs only the rows that it
- * moves.
- *
- * What is subtle: STEP is wide, as simulated time is in whole picoseconds and jumps where
- * kernels change places. Every parameter has a residual for its prior, of weight 0 where there
- * is none, which counts as a row that is met. Rows without an error are left out but keep their
- * place. */
+ * What is subtle: STEP is wide, as simulated time is in whole picoseconds and jumps where kernels
+ * change places. Rows without an error are left out but keep their place. */
 #include "calibrate/training_fit.h"
 
 #include "base/arena.h"

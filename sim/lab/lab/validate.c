@@ -1,16 +1,15 @@
-/* flopcast validate: tables of published runs simulated and compared.
+/* flopcast validate: tables of published runs simulated and compared. Steps: check_arguments(),
+ * check_base(), then rows are loaded (load(): --where and --source choose them) or taken from a
+ * file of results (--from), then simulated by the crew (threads, under MPI of all ranks), and
+ * answer() works out first sights, intervals and the evidence, prints it or writes pages, results
+ * and intervals. With --db what was simulated before is found there, and an interrupted command
+ * goes on.
  *
- * Steps: check_arguments(), check_base(), then rows are loaded (load(): --where and --source
- * choose them) or taken from a file of results (--from), then simulated by the crew (threads,
- * under MPI of all ranks), and answer() works out first sights, intervals and the evidence,
- * prints it or writes pages, results and intervals. With --db what was simulated before is found
- * there, and an interrupted command goes on.
- *
- * What is subtle: only the owner of a crew opens the database and gives the answer. After a
- * shard, or a stop, some runs are left, and no answer is given, since medians of a part would
- * pass for those of the whole. A row that makes no scenario is a reported mistake, but the
- * others are simulated. The default base scenario has one token and a micro-batch of one: tables
- * must say their own, or errors would be nonsense. */
+ * What is subtle: only the owner of a crew opens the database and gives the answer. After a shard,
+ * or a stop, some runs are left, and no answer is given, since medians of a part would pass for
+ * those of the whole. A row that makes no scenario is a reported mistake, but the others are
+ * simulated. The default base scenario has one token and a micro-batch of one: tables must say
+ * their own, or errors would be nonsense. */
 #include "lab/lab.h"
 
 #include "base/files.h"

@@ -1,18 +1,15 @@
-/* A table of runs: columns to settings, cells to overrides of the base scenario.
+/* A table of runs: columns to settings, cells to overrides of the base scenario. A column is a
+ * short name of settings[], a dotted path of a scenario, or one of other_columns[]; an unknown one
+ * that looks like a known name is an error, any other a warning.
  *
- * A column is a short name of settings[], a dotted path of a scenario, or one of
- * other_columns[]; an unknown one that looks like a known name is an error, any other a warning.
  * Each row loads the base with its cells as overrides, whose origins are the cell's line and
- * column, so a message of the loader points into the table. A row that makes no scenario keeps
- * its reason and is not simulated; the others go on.
+ * column, so a message of the loader points into the table. A row that makes no scenario keeps its
+ * reason and is not simulated; the others go on. Curves are rows that agree in all settings but
+ * gpus and in their source. The digest of a row sums digests of cells, so the order of columns does
+ * not matter and curves span files.
  *
- * Curves are rows that agree in all settings but gpus and in their source. The digest of a row
- * sums digests of cells, so the order of columns does not matter and curves span files. What is
- * subtle: single_device counts as DDP in it, so that a script's run on one GPU is the smallest
- * size of its DDP curve. Numbering curves is quadratic in rows.
- *
- * The end of the file looks at figures against predictions: a speed FAR times too low, or above
- * MOST_MFU times the peak, or more bytes than the GPU has, is a column in another unit. */
+ * What is subtle: single_device counts as DDP in it, so that a script's run on one GPU is the
+ * smallest size of its DDP curve. Numbering curves is quadratic in rows. */
 #include "base/digest.h"
 #include "validate/validate.h"
 
@@ -537,6 +534,8 @@ static const struct {
     {"peak_reserved_bytes", "bytes of one GPU", offsetof(struct validate_figures, peak_reserved_bytes), BYTES},
 };
 
+/* A speed FAR times too low, or above MOST_MFU times the peak, or more bytes than the GPU has,
+ * is a column in another unit. */
 static void check_row(const struct csv_table *csv, const struct validate_row *row, struct diag *diag)
 {
     double hbm_bytes = row->set.points[0].hw.gpu.hbm_capacity.value;

@@ -1,17 +1,15 @@
 /* Events of a trace of PyTorch's profiler (Kineto), one after the other, each with all that its
- * arguments say.
- *
- * Only complete events (ph X) are handed on, at the close of their object, since the order of
- * keys is free. Names differ between versions of PyTorch, between CUDA and ROCm, and between
- * runtime and driver calls, so categories, collectives, dtypes and calls are tables of all known
- * names. With record_shapes an operator has "Input Dims" and "Input type": from them come the
+ * arguments say. Only complete events (ph X) are handed on, at the close of their object, since the
+ * order of keys is free. Names differ between versions of PyTorch, between CUDA and ROCm, and
+ * between runtime and driver calls, so categories, collectives, dtypes and calls are tables of all
+ * known names. With record_shapes an operator has "Input Dims" and "Input type": from them come the
  * bytes of its inputs and, where two tensors side by side can be multiplied or are queries and
  * keys, the size of the product.
  *
- * What is subtle: times are microseconds with three decimals; whole part and fraction are
- * converted to nanoseconds separately, so that nothing is lost behind what a double holds.
- * Arguments of any kind of event may have the same keys with other kinds of values, so a value
- * that is no integer counts as absent. */
+ * What is subtle: times are microseconds with three decimals; whole part and fraction are converted
+ * to nanoseconds separately, so that nothing is lost behind what a double holds. Arguments of any
+ * kind of event may have the same keys with other kinds of values, so a value that is no integer
+ * counts as absent. */
 #include "reader/kineto.h"
 
 #include "reader/json.h"
