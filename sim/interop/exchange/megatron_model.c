@@ -16,9 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows of the embedding: the tokenizer's words, rounded up (megatron/training/tokenizer:
- * _vocab_size_with_padding). The order is: rows that are given, words that are given, GPT-2's
- * where its tokenizer is named. */
+/* Rows of the embedding: the tokenizer's words, rounded up (megatron/training/tokenizer: _vocab_size_with_padding). */
 static void find_vocab(struct configuration *config, struct diag *diag)
 {
     enum { GPT2_WORDS = 50257, DIVISIBLE_BY = 128 };
@@ -368,9 +366,7 @@ static void parse_sum(struct pattern *p, struct blocks *out)
     }
 }
 
-/* As moe.dense_layers, the number of first blocks without, and moe.every; false: the blocks do
- * not lie so. The first block with experts and the distance to the second give both numbers; all
- * blocks must then fit. */
+/* As moe.dense_layers, the number of first blocks without, and moe.every; false: the blocks do not lie so. */
 static bool regular(const struct blocks *blocks, int *dense, int *every)
 {
     int first = 0;
