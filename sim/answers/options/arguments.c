@@ -1,3 +1,15 @@
+/* A command's table of options, parsed by argp.
+ *
+ * argp runs twice. The first pass works on a copy of the words, as argp sorts them, and only
+ * looks for options that are given too often; the second takes the values. So a mistake of that
+ * sort is reported before anything is done. An option that is no list is a usage error the
+ * second time; of lists of KEY=VALUE the same key again is a warning, and the last one holds.
+ * Keys are compared by their whole path (same_key()), so short names and aliases are the same
+ * key. OPTION_NEXT begins a new group of keys.
+ *
+ * What is subtle: each option's key for argp is its letter or FIRST_KEY + its place.
+ * argp_error() ends the program, so code behind it is never reached. describe_line() leaves too,
+ * where a manual page or completions were asked for; then nothing is parsed. */
 #include "options/arguments.h"
 
 #include "base/threads.h"

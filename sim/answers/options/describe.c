@@ -1,3 +1,13 @@
+/* Manual pages and completions of a shell, from the same tables of options that commands parse.
+ *
+ * `asked` is set once, before the command runs. command_line_parse() then calls describe_line(),
+ * which prints and ends the program. Commands in other programs get the request as words before
+ * their name ("__man", "__complete"), which describe_take() reads there.
+ *
+ * What is subtle: text for roff has hyphens, backslashes and lines that begin with a dot escaped
+ * (put_line()); indented lines are printed as they are. A word is completed by the option before
+ * it (values by the kind of option or its name), then as an option, a file, a figure, or one of
+ * the choices in args_doc. A candidate is a line: word, tab, the first sentence of its meaning. */
 #include "options/describe.h"
 
 #include "base/files.h"

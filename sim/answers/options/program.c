@@ -1,5 +1,14 @@
-/* A program is found by the place of the running one. To become it is exec(), so its exit status and signals are its
- * own; what flopcast was asked to describe instead of doing it goes along as words. */
+/* flopcast's programs: their main(), and how one starts another.
+ *
+ * A program is found by the place of the running one. To become it is exec(), so its exit status
+ * and signals are its own; what flopcast was asked to describe instead of doing it goes along as
+ * words. program_run() waits for one and takes its status over. program_filter() writes a file
+ * through one: the child reads a socket and writes the file.
+ *
+ * What is subtle: stdout is closed at exit, so that a full disk is a failure also of --help. The
+ * filter is written by send() without SIGPIPE, so a child that has ended is an error of the
+ * write; its exit status comes back as errno of fclose(). Of commands the one whose name has
+ * most words wins. */
 #include "options/program.h"
 
 #include "base/build.h"

@@ -1,3 +1,9 @@
+/* What SIGINT, SIGTERM and SIGHUP do to a command that keeps what it has finished.
+ *
+ * Handlers set a flag and write a text, no more; that of a command without an answer so far
+ * raises the signal again. SA_RESETHAND puts the default back, so the same signal once more ends
+ * the program at once. Signals that were ignored (nohup) stay so. stop_leave() raises the signal
+ * again, so that the caller sees how the program ended. */
 #include "options/stop.h"
 
 #include <signal.h>

@@ -1,3 +1,14 @@
+/* How far a command is, on stderr, while it simulates.
+ *
+ * A thread looks every 50 ms; it says nothing for the first seconds, then a line again and
+ * again, rewritten in place on a terminal. Points of a sweep are counted by waiting_count();
+ * within a simulation its progress in thousandths is read, which points of the set share. The
+ * rest is estimated by the share done, once that is LEAST_SHARE.
+ *
+ * What is subtle: a single job simulates several passes (with noise, without). A share that
+ * falls by NEXT_PASS is the next pass. Of several points at a time the farthest counts. Many
+ * ranks with noise take long, so the line then names the options that are quicker; what does not
+ * fit the terminal loses these first. FLOPCAST_SILENT_S sets the silence. */
 #include "options/waiting.h"
 
 #include "base/arena.h"

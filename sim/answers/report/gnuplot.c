@@ -1,3 +1,12 @@
+/* Runs gnuplot: a script in, a picture out.
+ *
+ * The script and gnuplot's messages are files in memory (memfd), the picture comes through a
+ * pipe. So nothing has to be read while something else is written, and no file is left behind.
+ * The picture is read to its end before the child is awaited, as a pipe holds only 64 KiB. What
+ * is subtle: gnuplot ends with 0 after some errors, so an empty picture counts as a failure as
+ * well; warnings about series without points are expected and are dropped, others are reported
+ * with the picture; the child gets a UTF-8 locale and -d, so that neither the user's locale nor
+ * ~/.gnuplot changes a picture. */
 #include "report/gnuplot.h"
 
 #include "base/arena.h"

@@ -1,3 +1,10 @@
+/* Text, cells and tables as HTML.
+ *
+ * Everything that comes from a file or the database goes through put(), which writes valid UTF-8
+ * and escapes what HTML could take for markup, so a page is well formed whatever a name holds.
+ * Rows of a query are copied into an arena as texts. What is subtle: a column counts as numbers,
+ * and is set to the right, by its texts ("718 (615-1,050)"), since queries format them; a column
+ * that is empty in all rows of a table is left out; only http and https addresses become links. */
 #include "report/html.h"
 
 #include "base/utf8.h"

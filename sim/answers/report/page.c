@@ -1,3 +1,11 @@
+/* A report as one HTML page without any other file: style, script and pictures stand in it, and
+ * its Content-Security-Policy loads nothing from elsewhere.
+ *
+ * The page is made in memory and written in the end, so a failure leaves no half of one. Each
+ * run is a section: what was asked, then the parts of page_parts.c in a fixed order, each from a
+ * query (page_*.sql). What is subtle: what is shown is a state of the connection
+ * (store/shown.h), so each run is read over a connection opened for it; runs are resolved to
+ * their numbers before, since the same run may be chosen by its scenario and by its number. */
 #include "report/page.h"
 
 #include "base/file_write.h"

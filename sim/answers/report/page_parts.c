@@ -1,3 +1,12 @@
+/* The parts of a page about one run: answer, results, steps, losses, time line, memory, samples,
+ * sensitivity, evidence, months of training, settings, and the command that repeats it.
+ *
+ * Most parts are a query whose rows become a table or sentences, and a figure. A part of which
+ * the database holds nothing is left out or says which command adds it. What is subtle:
+ * explanations and other studies are of a scenario and not of a run, so they are read over a
+ * second connection that shows the scenario; the order of columns of the queries is repeated
+ * here as enums; the command is written so that a shell and YAML both read the values back as
+ * they were. */
 #include "report/page_parts.h"
 
 #include "base/files.h"
@@ -28,6 +37,8 @@ static const char *arch_of(struct arena *arena, const char *gpu)
     return hw_load_gpu(&read, files_find(arena, FILES_GPUS, gpu), arena, &unread) == STATUS_OK ? read.arch : "";
 }
 
+/* A row for each GPU; the range comes from the points, the sentence from the
+ * measured runs. */
 enum status page_evidence(const struct page_run *run, struct diag *diag)
 {
     struct html_rows rows;
@@ -327,7 +338,8 @@ static const char *quoted(struct arena *arena, const char *text)
     }
 }
 
-/* One value as YAML; a text that YAML could take for something else stands in quotes. */
+/* One value as YAML; a text that YAML could take for something else stands in quotes. Types are
+ * those of json_tree() for the stored setting. */
 static const char *as_yaml(struct arena *arena, const struct html_rows *rows, int row)
 {
     enum { TYPE = 1, VALUE = 2, UNIT = 3 };

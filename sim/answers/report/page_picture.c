@@ -1,4 +1,12 @@
-/* A figure as a part of an HTML page. */
+/* A figure as a part of an HTML page: gnuplot's SVG with three changes.
+ *
+ * Ids and references to them get a prefix, because several pictures share the ids of one page;
+ * gnuplot's hover texts, which need its script, become <title> elements, which a browser shows
+ * by itself; the outer <svg> loses its size and keeps its viewBox, so the page scales it. The
+ * text is changed in one pass that follows only whether it is inside a tag. A figure that cannot
+ * be drawn leaves a note in its place. What is subtle: until a picture was drawn, a failure of
+ * gnuplot counts as one that is missing: it is said once, and no further picture is tried. Later a
+ * failure is that figure's alone. */
 #include "report/gnuplot.h"
 #include "report/html.h"
 #include "report/page_parts.h"

@@ -1,3 +1,9 @@
+/* A figure: a script for gnuplot from a database, its picture to a file or stdout.
+ *
+ * The name of the file says what is drawn. With keep_script the script goes to OUT.gp, with the
+ * picture's name in it. An SVG is scaled by width and height of its root, as gnuplot scales
+ * neither its points nor its lines. The picture is held in memory and written last, so a failure
+ * of gnuplot leaves an old file as it was. */
 #include "report/report.h"
 
 #include "base/arena.h"

@@ -1,3 +1,15 @@
+/* The script of a figure for gnuplot: canvas and terminal, the data of its SQL, then its .gp.
+ *
+ * plots/FIGURE.sql holds series, each a line "-- name: SERIES" and a SELECT below it. Each becomes
+ * a data block ($SERIES << EOD), so the script needs no other file; an inlined .gp follows, with
+ * files in place of the lines that include them. A figure that is not in plots/ is looked for in a
+ * second folder.
+ *
+ * What is subtle: all figures are laid out on one canvas of 1200 pixels' width, and a size scales
+ * that as a whole, letters too. gnuplot's text terminals and Cairo count in different units, hence
+ * one function a terminal. The first series must have a row, or the figure says what it would show;
+ * the others may be empty. Options that no query of the figure used are errors, found by what the
+ * connection has read (store_reads) and by the parameters that were bound. */
 #include "report/script.h"
 
 #include "base/arena.h"
@@ -131,6 +143,7 @@ static enum status read_part(
     return status;
 }
 
+/* The scenario's name in its SQL is what makes a figure the scenario's. */
 bool script_is_of(const struct report_plot *plot, const char *scenario)
 {
     struct diag unsaid = DIAG_INIT;
@@ -147,7 +160,8 @@ static const char include[] = "#include \"";
 
 enum { MOST_INCLUDED = 8 }; /* in each other */
 
-/* The .gp at this path, with files in place of the lines that include them. */
+/* The .gp at this path, with files in place of the lines that include them. at.line counts how
+ * deep includes are nested here. */
 static enum status write_gp(
     FILE *out, const struct report_plot *plot, const char *gp, struct source_pos at, struct diag *diag)
 {
@@ -313,7 +327,8 @@ static enum status check_used(
     return STATUS_OK;
 }
 
-/* The database's part of a script: a data block for each series. */
+/* The database's part of a script: a data block for each series. A database that is not there is
+ * reported with what the figure needs; SQLite's message would not say that. */
 static enum status write_data(
     FILE *script, const struct report_plot *plot, char *sql, const char *sql_path, struct diag *diag)
 {

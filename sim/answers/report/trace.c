@@ -1,3 +1,18 @@
+/* A timeline as the profiler of PyTorch (Kineto) writes it: Chrome's trace events in JSON, for
+ * Perfetto, HTA and other readers of such files.
+ *
+ * A rank is a process, the host and each stream a thread. First come operators and CUDA calls of
+ * the host, then kernels and copies of the streams, then cuda_sync events for every wait of the
+ * plan. An arrow "ac2g" leads from a launch to its kernel by their correlation, "wait" from the
+ * end of what was awaited to where the waiter goes on. The memory's counters are those of rank
+ * 0.
+ *
+ * What is subtle: an op has three correlation ids, for itself and for the cudaEventRecord of
+ * this step and of the step before; ids of one rank follow those of the rank before it, so they
+ * are unique in the file. Times are picoseconds cut to nanoseconds at both ends, so slices that
+ * touch do not overlap. The waits come from the plan, which is compiled again, as the result
+ * holds only the waits that took time. A rank that was not simulated shows the spans of the one
+ * that stands for it. */
 #include "report/trace.h"
 
 #include "options/program.h"
@@ -174,7 +189,8 @@ static void write_shapes(struct trace_writer *w, const struct exec_host_span *sp
         attends ? work->k : columns, types[work->math], types[work->math]);
 }
 
-/* With arrows to what it launched. */
+/* With arrows to what it launched. An op that only works on the host is a cpu_op without a
+ * launch. */
 static void trace_host(struct trace_writer *w, int rank, const char *step)
 {
     for (int i = 0; i < w->n_host_spans; i++) {
@@ -213,7 +229,8 @@ static ps_t step_length(const struct walk *walk)
     return of_gpu > of_host ? of_gpu : of_host;
 }
 
-/* Of an op of this step or the one before, as its own program numbers it. */
+/* Of an op of this step or the one before, as its own program numbers it. Records are numbered
+ * behind the ops: first those of this step, then those of the step before. */
 static int64_t record_of(const struct walk *walk, plan_wait wait)
 {
     bool before = wait & PLAN_PREVIOUS_STEP;
@@ -300,6 +317,8 @@ static void write_records(struct walk *walk)
     free(written);
 }
 
+/* The ops are walked in the order of the program beside the host's spans, to know when the host
+ * had issued each of them; that is when its event is recorded. */
 static void trace_syncs(struct trace_writer *w, int rank)
 {
     const struct plan_program *program = &w->plan->programs[plan_program_of(w->plan, rank)];
@@ -520,7 +539,8 @@ static void write_spans(struct trace_writer *w, int rank)
     }
 }
 
-/* The spans of a rank, or where those of another stand for it. */
+/* The spans of a rank, or where those of another stand for it. Spans are sorted by rank, so
+ * those of one rank are a range. */
 static void find_spans(struct trace_writer *w, int rank)
 {
     const struct exec_result *exec = w->exec;
@@ -611,6 +631,8 @@ static void write_all(struct trace_writer *w)
     fputs("\n]}\n", w->out);
 }
 
+/* errno is kept over the release of memory, as it says why the file could not be written. A
+ * regular file that is not whole is removed. */
 enum status trace_write(
     const char *path, const struct scenario_point *point, const struct scenario_result *result, struct diag *diag)
 {

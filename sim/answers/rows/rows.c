@@ -1,3 +1,9 @@
+/* One list of rows for both readers: cells for programs, texts in a table for people.
+ *
+ * A COLUMN() says both: its name is for programs, its heading for people; without a name
+ * programs do not get it, without a heading people do not see it. rows.most bounds the rows in
+ * the table, never those in the cells. Every row must have the same number of cells, as their
+ * width is the cells over the rows. */
 #include "rows/rows.h"
 
 #include "rows/words.h"

@@ -1,5 +1,15 @@
-/* One statement after the other: store_next() runs it, its names become columns, its rows go out as they come; only the
- * terminal's table waits for the last one. */
+/* Tables that SQL scripts make, for the terminal, as Markdown or as records.
+ *
+ * One statement after the other: store_next() runs it, its names become columns, its rows go out
+ * as they come; only the terminal's table waits for the last one. A name is
+ * "heading|unit|digits|spare": '+' before the digits prints signs, '!' behind them marks large
+ * values as doubtful, '>' before the heading makes a right-hand column. A column "@" is a word
+ * that takes the place of '@' in headings. A first column without a heading is the text above a
+ * group of rows; where it is the only one, rows are lines of text.
+ *
+ * What is subtle: sheet_take() gets the names as its first call. The lines "-- text" of a
+ * statement are printed with its first row, so a statement without rows is silent. What the last
+ * statement begins with is printed where only comments are left. */
 #include "rows/sheet.h"
 
 #include "rows/table.h"

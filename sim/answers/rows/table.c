@@ -1,3 +1,15 @@
+/* A table as lines of text, fitted to the width of a terminal.
+ *
+ * Cells are one list, row after row, and the first row brings the columns. find_widths() takes
+ * the longest text of each column; fit() then gives up room in this order: heads are broken
+ * between words, columns with a spare rank are left out (the highest rank first, of equal ones
+ * the last), texts are cut a character at a time, always the widest, to SHORTEST or the longest
+ * piece of their head. If that is not enough, texts are whole again, and print_parts() makes
+ * several tables, each with the first column. A last line names what was left out.
+ *
+ * What is subtle: widths count bytes. Blanks behind a text are pending (*blanks) until more text
+ * follows, so no line ends in them. COLUMNS goes before the terminal's own width, 0 is no limit;
+ * a FILE in memory has none. */
 #include "rows/table.h"
 
 #include "base/status.h"
@@ -364,7 +376,8 @@ static void print_shown(const struct layout *layout, FILE *out)
         }
 }
 
-/* Columns that stand are too wide for one table: several, each with the first of them. */
+/* Columns that stand are too wide for one table: several, each with the first of them. A part
+ * has at least one column beside the first, however wide it is. */
 static void print_parts(struct layout *layout, FILE *out, int width)
 {
     int n = layout->n_columns;

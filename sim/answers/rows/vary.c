@@ -1,3 +1,15 @@
+/* Which settings differ between the points of a sweep, found by walking the table of all
+ * settings.
+ *
+ * walk() compares each field of every point's options with the first point's, as record cells,
+ * so that unset quantities and missing names are equal to each other; what differs is kept as
+ * path, field and offset, from which texts, cells and assignments are made. The cost is fields
+ * times points.
+ *
+ * What is subtle: vary_find_unnamed() leaves out what a point's name has anyway (model,
+ * strategy, micro-batch, GPUs), and the batch of a GPU where a global one is given, from which
+ * it follows. vary_find_all() looks for differences inside each set, not between sets. Paths are
+ * shown by their last two parts. */
 #include "rows/vary.h"
 
 #include <inttypes.h>

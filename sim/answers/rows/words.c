@@ -1,3 +1,15 @@
+/* Sentences and pieces of text that several commands print: numbers, paths, commands, out of
+ * memory.
+ *
+ * Paragraphs go through screen_wrap(); words_lines() wraps single lines and indents what follows
+ * of each by four blanks more than its own. words_command() breaks a long command only before an
+ * option, with a backslash, so it can be pasted.
+ *
+ * What is subtle: words_number() prints no "-0.0": a text without a digit other than 0 is that
+ * of 0. words_stem() keeps a leading dot as part of the name. words_shell() puts a text in
+ * single quotes only where it has a character that a shell may read. A stage other than the
+ * fullest was not simulated to its end when that one ran out of memory, so other_stages() goes
+ * by what it needs at one time. */
 #include "rows/words.h"
 
 #include "base/files.h"

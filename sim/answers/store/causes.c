@@ -1,4 +1,12 @@
-/* The words of scenario/causes.h for queries: temporary views on the connection, made of SQL functions. */
+/* The words of scenario/causes.h for queries: temporary views on the connection, made of SQL
+ * functions.
+ *
+ * Parts of a step and sentences are computed in C by the same functions that print them
+ * elsewhere, so a figure and a command never name a cause differently. The views are made new
+ * for each connection that reads; nothing of them is in the file. What is subtle: the columns
+ * that step_columns lists are the arguments of the functions in exactly this order, and
+ * step_of() reads them by their place; a NULL of SQL reads as 0. The number of causes and parts
+ * comes from the enums, so a new cause needs no change here. */
 #include "store/database.h"
 
 #include "scenario/causes.h"
@@ -9,6 +17,8 @@ static const char step_columns[] =
     "coalesce(alloc_stall_s, 0), bubble_s, coalesce(stage_wait_s, 0)";
 enum { STEP_COLUMNS = 11 };
 
+/* The inverse of how store/record.c writes a breakdown. v[8] is the stall of cudaMalloc, which
+ * is no member of it. */
 static struct scenario_step step_of(sqlite3_value **values)
 {
     double v[STEP_COLUMNS];
@@ -60,8 +70,8 @@ static void loss_sentence(sqlite3_context *context, int n, sqlite3_value **value
 }
 
 /* step_part: a row for each part of a step; v_step: the parts of every point; v_verdict: whether it fits, and how much
- * room is left; v_loss: explanations with their sentence.
- */
+ * room is left; v_loss: explanations with their sentence. A part is numbered from 1 in the views
+ * and from 0 in the array of scenario_step. */
 static char *views(void)
 {
     sqlite3_str *sql = sqlite3_str_new(NULL);

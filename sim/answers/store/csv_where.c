@@ -1,4 +1,11 @@
-/* Numbers are compared as such: NUMERIC turns what looks like one into one. */
+/* A condition on the rows of a CSV file. The rows are put into a table of an SQLite database in
+ * memory, in their order, so rowid - 1 is the row of the CSV, and the condition stands in a
+ * WHERE of it.
+ *
+ * Numbers are compared as such: the affinity NUMERIC turns a cell that looks like a number into
+ * one. What is subtle: the condition is the user's and may be any SQL, so steps and bytes are
+ * bounded (store/where.h); a newline stands behind it, as it may end in a comment. keep[] is
+ * cleared only when the statement could be prepared. */
 #include "store/csv_where.h"
 
 #include "store/database.h"

@@ -1,3 +1,13 @@
+/* Results of points out of the database: the inverse of store/put.c, without time lines and
+ * spans.
+ *
+ * Three statements are prepared once and serve every point: the row of the point, its memory by
+ * category, and its programs. The columns are those of record_columns in their order, so the
+ * code names none of them: each number goes to the offset that its column has in struct
+ * scenario_result. What is subtle: columns with a get function are derived from others and are
+ * neither selected nor read back, so FIRST_NUMBER counts the columns that stand before the
+ * numbers; a statement that is not reset keeps a lock on the database, so all three are reset on
+ * every way out. */
 #include "store/fetch.h"
 
 #include "store/record.h"
@@ -73,7 +83,9 @@ static void take_point(sqlite3_stmt *statement, struct scenario_result *out, str
     out->exec.memory.oom_op = op ? arena_strdup(arena, op) : NULL;
 }
 
-/* How many rows there are, then columns as schema.sql has them. */
+/* How many rows there are, then columns as schema.sql has them. The columns of the table follow
+ * record_columns where `program` is set; schema.sql has them in that order after point_id,
+ * program and fullest. */
 static int take_programs(sqlite3_stmt *statement, struct exec_result *exec, struct arena *arena)
 {
     enum { COUNT, POINT, PROGRAM, FULLEST, FIRST_NUMBER_OF };

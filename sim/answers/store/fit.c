@@ -1,3 +1,9 @@
+/* A fit and its rows in the database: one transaction from store_fit_begin() to store_fit_end(),
+ * which commits it or rolls it back by the status that it is given.
+ *
+ * Rows of different fits have different columns, so a row is a JSON object in one column. What
+ * is subtle: a REAL keeps its point ("2.0"), as SQLite's JSON functions would read "2" as an
+ * INTEGER, and a number is written with 17 digits, so that it reads back to the same bits. */
 #include "store/fit.h"
 
 #include "store/database.h"

@@ -1,3 +1,11 @@
+/* A row into a table, from cells that carry the names of their columns.
+ *
+ * The statement is made of the first row's names and kept in struct insert; further rows only
+ * bind values. So all rows of one struct insert have the same columns in the same order; only
+ * their number is checked. Texts are bound without a copy, which is enough as the statement runs
+ * before insert_row() returns. insert_unique() runs an INSERT ... ON CONFLICT DO UPDATE ...
+ * RETURNING id: the update changes nothing, but without it SQLite returns no row for one that is
+ * there already. */
 #include "store/insert.h"
 
 #include <stdio.h>

@@ -1,3 +1,10 @@
+/* Measured times of collectives and kernels into the database, in one transaction from
+ * store_import_begin() to store_import_end().
+ *
+ * A source is a file, known by the digest of its bytes: one that is stored already is reported
+ * and adds nothing. Names of kernels repeat many times, so they are rows of a table kernel_name,
+ * and a measurement has their number. What is subtle: a time of 0 is stored as NULL (not
+ * measured), and so is a number of nodes of 0. */
 #include "store/import.h"
 
 #include <inttypes.h>

@@ -1,3 +1,15 @@
+/* Rows of one database into another: runs with their points, and what belongs to points; then
+ * samples and outcomes, which are known by their identity alone. Source and target are two
+ * connections. A row is read by SELECT * from the one and inserted into the other by the names of
+ * its columns, so no list of columns stands here; numbers of rows that the target gives itself (id,
+ * run_id, point_id, hardware_id, model_id, simulated_id) are put in their place. Runs are matched
+ * by scenario and sweep digest, points by position in their run, documents by their text. Points
+ * are copied in the order of their positions, and temp.merged maps each point's number in the
+ * source to that in the target, so that simulated_id can follow a point which was merged before.
+ *
+ * What is subtle: INSERT OR IGNORE makes a second merge add nothing, and lets a band be added to a
+ * point that the target had without one. A point that both have must be equal to the bit in all
+ * columns but those that differ between any two runs. */
 #include "store/merge.h"
 
 #include "store/database.h"
@@ -46,6 +58,8 @@ static bool prepare(struct store *store, sqlite3_stmt **statement, const char *s
     return *statement || sqlite3_prepare_v2(store->db, sql, -1, statement, NULL) == SQLITE_OK;
 }
 
+/* The names come from the statement that reads, so a column that both databases have by the same
+ * schema version is copied. */
 static bool prepare_insert(struct merge *merge, struct copy *copy, const char *skipped)
 {
     if (copy->into)
@@ -113,7 +127,8 @@ static int column_of(sqlite3_stmt *statement, const char *name)
     BUG_IF(true, "no column '%s'", name);
 }
 
-/* The target's run for that at which merge->run.from stands. */
+/* The target's run for that at which merge->run.from stands. The newest run of this sweep: a
+ * target may have several, where one was simulated --again. */
 static enum status place_run(struct merge *merge, int64_t *id)
 {
     static const char sql[] = "SELECT id FROM run WHERE scenario = ? AND sweep = ? ORDER BY id DESC LIMIT 1";
@@ -257,6 +272,8 @@ static enum status add_point(struct merge *merge, int64_t run_id, int64_t *id)
     return status;
 }
 
+/* A point is noted also where the target had it: a later one may have taken its result from
+ * there. */
 static enum status merge_points(struct merge *merge, int64_t from_run, int64_t run_id)
 {
     enum status status = STATUS_OK;
@@ -280,6 +297,7 @@ static enum status merge_points(struct merge *merge, int64_t from_run, int64_t r
     return status;
 }
 
+/* A shard counts as finished as soon as one of the two databases says so. */
 static enum status merge_shards(struct merge *merge, int64_t from_run, int64_t run_id)
 {
     if (!prepare(merge->from, &merge->shards, "SELECT shards, shard, points, finished FROM shard WHERE run_id = ?"))
@@ -338,6 +356,7 @@ static enum status merge_rows(struct merge *merge, struct copy *copy, int *added
 
 /* ---- a source ---- */
 
+/* Tables that are not merged, and that have a row. */
 static void warn_left_out(struct merge *merge)
 {
     static const char sql[] =
@@ -381,6 +400,7 @@ static void release(struct merge *merge)
         sqlite3_finalize(statements[i]);
 }
 
+/* Everything of one source is one transaction of the target. */
 enum status store_merge(struct store *into, const char *path, struct store_merged *out, struct diag *diag)
 {
     struct merge merge = {.into = into,

@@ -1,3 +1,15 @@
+/* Kernels of a profile of Nsight Systems, which is an SQLite database (nsys export --type
+ * sqlite), into the tables of measurements, by SQL alone.
+ *
+ * The profile is attached read-only as `nsys`. Which tables and columns it has differs between
+ * versions and between programs, as empty tables are left out, so find_parts() asks first and
+ * insert_kernels() puts together a query of what is there. Correlation ids tie a kernel to the
+ * CUDA call that launched it, the call's thread to the NVTX range around it.
+ *
+ * What is subtle: the file comes from elsewhere, so only ordinary tables are read, SQLite is in
+ * defensive mode, cells are checked, and the file is opened as immutable. The range around a
+ * launch is found by one sort of all pushes, pops and launches of a thread instead of a join of
+ * all ranges with all launches, which would be quadratic. */
 #include "store/database.h"
 #include "store/import.h"
 
@@ -152,6 +164,8 @@ static enum status run_made(const struct profile *p, char *sql)
     return status;
 }
 
+/* The text of a range stands in the row, in StringIds, or in both places, according to the
+ * version. */
 static enum status insert_kernels(const struct profile *p, const struct parts *parts)
 {
     char text[128], ranges[sizeof ranges_format + sizeof text];

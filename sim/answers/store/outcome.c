@@ -1,3 +1,13 @@
+/* Outcomes of simulations that a command (tune, whatif ...) makes many of, kept by the identity
+ * of the point: few numbers a row, without run and position.
+ *
+ * It is an implementation of struct scenario_kept: find() takes an outcome from the table,
+ * keep() adds one in a transaction, so a command that is killed goes on where it stopped. Only
+ * the columns of record_columns with `outcome` are stored. What is subtle: neither function can
+ * return a status, so errors gather in outcomes->diag until store_outcomes_end(); an error of
+ * reading counts as an outcome that is not there; keep() returns false to end the caller's loop,
+ * after an error or when the user asked to stop. The write-ahead log begins with the first row
+ * that is written, so a command that finds all of them leaves the file alone. */
 #include "store/outcome.h"
 
 #include "store/database.h"

@@ -1,3 +1,15 @@
+/* Rows of one point into the database: the point, its memory by category, its programs (stages,
+ * kinds of GPUs), its time line of memory, spans of streams and of the host. The caller holds
+ * the transaction.
+ *
+ * Hardware and model are documents in JSON, which most points of a run share: a digest of the
+ * tables' fields finds the row of one that was written before without writing its JSON again,
+ * and the table itself keeps equal texts once. The digests live as long as struct put;
+ * put_forget() drops them after a rollback, as their rows are gone.
+ *
+ * What is subtle: times of spans are since the begin of the last measured step, so what began
+ * before it has a negative time. A point whose result came from the database has no time line in
+ * memory; it is copied from the point that has it. Its spans are not. */
 #include "store/put.h"
 
 #include "base/digest.h"
@@ -233,6 +245,7 @@ static enum status copy_timeline(struct put *put, int64_t from, int64_t to, stru
     return status;
 }
 
+/* config holds every setting with its origin; identity is what other runs find the result by. */
 static enum status put_row(struct put *put, const struct put_place *place, const struct scenario_point *point,
     const struct scenario_result *result, int64_t hardware_id, int64_t model_id, struct diag *diag)
 {
@@ -256,6 +269,7 @@ static enum status put_row(struct put *put, const struct put_place *place, const
     return status;
 }
 
+/* The row of the point goes first, as the others refer to its id. */
 enum status put_point(struct put *put, const struct put_place *place, const struct scenario_point *point,
     const struct scenario_result *result, int64_t *id, struct diag *diag)
 {

@@ -1,3 +1,15 @@
+/* The one list of what a point has to say: names, types, units and meanings of columns, and where
+ * their values are. A column is either a double at an offset of struct scenario_result, which can
+ * be read back from the database, or is made by a function from the point and its result. The
+ * schema (record_declare), inserts (record_fill_kept), the results that are read back
+ * (store/fetch.c), CSV, JSON and the table on the terminal all follow this list. So a new number of
+ * a result is one line here; its order in the list is the order of columns everywhere.
+ *
+ * What is subtle: `known` decides whether a number is NULL, as 0 is a value of most of them;
+ * columns with `program` must be members of exec_breakdown or exec_memory, because
+ * record_of_program() turns an offset in the result into one in these structs. The schema's version
+ * is in store/store.c and has to change with the list, as a database with other columns cannot be
+ * read. */
 #include "store/record.h"
 
 #include "base/digest.h"
@@ -232,6 +244,7 @@ void record_set(struct scenario_result *result, const struct record_column *colu
     *(double *)(void *)((unsigned char *)result + column->offset) = value;
 }
 
+/* A cell borrows its texts from the point, the result or the record, so a record is not copied. */
 static void fill(struct record *out, const struct record_source *source, bool kept)
 {
     out->n = 0;
@@ -265,6 +278,8 @@ void record_fill_outcome(struct record *out, const struct scenario_result *resul
             out->cells[out->n++] = cell_real(c->name, true, record_number(result, c));
 }
 
+/* The same member of one program's breakdown or memory: the offset is taken relative to the
+ * struct that it lies in. */
 double *record_of_program(struct exec_program *program, const struct record_column *column)
 {
     size_t breakdown = offsetof(struct scenario_result, exec.breakdown),
@@ -274,6 +289,7 @@ double *record_of_program(struct exec_program *program, const struct record_colu
     return (double *)(void *)(base + column->offset - (of_time ? breakdown : memory));
 }
 
+/* Tables of programs and outcomes have no NULL: what is not known is 0 there. */
 void record_declare(FILE *out, enum record_table table)
 {
     for (const struct record_column *c = record_columns; c < record_columns + n_record_columns; c++)

@@ -1,3 +1,15 @@
+/* One run of a scenario's points and how it continues: what is known already is taken from the
+ * database, what is simulated is added, each point in a transaction. Each point has an identity
+ * (scenario/identity.h), a digest of all that its result depends on. The digest of all identities
+ * and names in their order is the sweep. The newest run of the scenario is continued if its sweep
+ * is the same; otherwise a run is added with the first row that is written. A point's result is
+ * taken from its own row, or else from any row of the same identity.
+ *
+ * What is subtle: another program may write at the same time, so after BEGIN IMMEDIATE the run and
+ * the row are looked up again, and a point that is there is not stored a second time. After a
+ * rollback the run's number, the note of the shard and cached documents are as before, because
+ * their rows are gone. A statement that has returned a row is reset at once: it holds a lock until
+ * then. */
 #include "store/run.h"
 
 #include "store/fetch.h"
@@ -138,7 +150,8 @@ static enum status find_own(struct store_run *run, int i, int64_t *id, struct di
     return read_end(run, run->own, code, diag);
 }
 
-/* A row of the same identity, of whatever run, or 0. */
+/* A row of the same identity, of whatever run, or 0. A row that was simulated comes before one
+ * that was taken itself, since only the former has a time line to copy. */
 static enum status find_alike(struct store_run *run, int i, int64_t *id, struct diag *diag)
 {
     int code = first_row(run, &run->alike,
@@ -148,6 +161,7 @@ static enum status find_alike(struct store_run *run, int i, int64_t *id, struct 
     return read_end(run, run->alike, code, diag);
 }
 
+/* The number of samples is part of the sweep: a run with other samples is another run. */
 static void identify(struct store_run *run)
 {
     const struct store_run_options *options = &run->options;
@@ -209,6 +223,8 @@ static enum status add_taken(struct store_run *run, const struct scenario_result
     return end(run, had, status, diag);
 }
 
+/* Reading comes first for all points; only then, if some were found in other runs, is there a
+ * transaction. */
 enum status store_run_begin(struct store_run **out, struct store *store, const struct store_run_options *options,
     struct scenario_result *results, struct arena *arenas, bool *known, struct diag *diag)
 {
@@ -255,6 +271,9 @@ static enum status add_band(struct store_run *run, int i, const struct scenario_
     return status == STATUS_OK && !there ? put_band(&run->put, id, result, diag) : status;
 }
 
+/* left counts what is still to be simulated; a sample that was read twice counts once. Rows of
+ * samples carry the digest of the draws as well, so samples that were drawn from other
+ * distributions are not counted. */
 static enum status take_samples(
     struct store_run *run, int i, struct scenario_result *result, bool *known, struct diag *diag)
 {
@@ -299,6 +318,7 @@ enum status store_run_samples(
     return status;
 }
 
+/* The last sample that is missing brings the band, in the same transaction. */
 enum status store_run_sample(
     struct store_run *run, int point, int sample, const struct scenario_result *result, struct diag *diag)
 {
@@ -340,6 +360,7 @@ static bool has_given(struct store_run *run, struct diag *diag)
     return has;
 }
 
+/* Rows of before go first: the command that measured again stands for the ones before it. */
 enum status store_run_given(struct store_run *run, const struct store_given *given, struct diag *diag)
 {
     char sql[128];

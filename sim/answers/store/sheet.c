@@ -1,4 +1,9 @@
-/* Tables are made without types: a cell keeps the one that it comes with. */
+/* Databases in memory for tables that commands print, and the SQL functions that they and the
+ * figures share: quantile(value, p), fixed(value, digits), signed(value, digits).
+ *
+ * Tables are made without types: a cell keeps the one that it comes with. What is subtle:
+ * quantile() interpolates as GSL does, ignores NULL, and is NULL of no row; fixed() prints no
+ * "-0.0", so a table does not change by the sign of a rounded zero. */
 #include "store/sheet.h"
 
 #include "base/vec.h"
@@ -104,6 +109,8 @@ enum status store_put_rows(
     return database_end(store, status, filling, diag);
 }
 
+/* An empty cell of a CSV is NULL. type is the affinity of all columns: "" keeps texts, NUMERIC
+ * reads numbers. */
 bool database_fill(sqlite3 *db, const char *table, const char *type, const struct csv_table *csv)
 {
     sqlite3_str *create = sqlite3_str_new(db), *insert = sqlite3_str_new(db);

@@ -1,3 +1,15 @@
+/* What a figure shows, as temporary tables on the connection: which points, over which setting, in
+ * which curves and panels (shown.h describes the tables). Steps: the runs that were chosen; their
+ * settings, one row a point and setting; out go the points that the condition does not hold of
+ * (where.c); names of curves; the setting of the x axis; panels, as long as there are more curves
+ * than one panel has colors for; colors and ticks. The bulk is SQL (shown_sql and the others), and
+ * C decides only what SQL cannot say. Where the user chose runs or points, temporary views of the
+ * tables' names then hide all other rows from the queries of a figure.
+ *
+ * What is subtle: the authorizer sees every column that a query reads, by which an option that a
+ * figure does not use is found out; it is also what keeps a condition of the user's from writing.
+ * The connection is read-only (query_only) but while these tables are made. Views of the database
+ * itself see through temporary views, so they are made again as temporary ones. */
 #include "store/shown.h"
 
 #include "base/units.h"
@@ -172,6 +184,7 @@ static enum status choose_run(struct store *store, int64_t id, int place, struct
     return status;
 }
 
+/* Without a choice it is the newest run; place keeps the order in which runs were given. */
 static enum status choose(struct store *store, const struct store_show *show, struct diag *diag)
 {
     enum status status = database_exec(store,
@@ -189,7 +202,8 @@ static enum status choose(struct store *store, const struct store_show *show, st
 
 /* ---- the x axis and the panels ---- */
 
-/* The path of a setting that an option names, or why not. */
+/* The path of a setting that an option names, or why not. Errors name what does differ, as a
+ * setting that is the same in all points makes a figure of one column. */
 static enum status named(const char **path, struct store *store, const char *option, const char *name,
     struct arena *arena, struct diag *diag)
 {
@@ -215,6 +229,8 @@ static enum status named(const char **path, struct store *store, const char *opt
     return status;
 }
 
+/* shown_asked has one row: the path, whether the user asked for it, and the condition for the
+ * figure's title. */
 static enum status set_axis(struct store *store, const char *x, const char *where, struct diag *diag)
 {
     struct arena arena = ARENA_INIT;
@@ -278,7 +294,8 @@ static enum status find_facets(struct facets *out, struct store *store, struct d
     return code == SQLITE_OK ? STATUS_OK : database_fail(store, doing, diag);
 }
 
-/* The settings, as bits, that leave few enough curves in the fewest panels, where all their values are crossed. */
+/* The settings, as bits, that leave few enough curves in the fewest panels, where all their
+ * values are crossed. All subsets are tried: at most 2^12 of them. */
 static unsigned choose_facets(const struct facets *facets, int n_curves)
 {
     unsigned best = (1U << facets->n) - 1;
@@ -360,6 +377,7 @@ static enum status narrow(struct store *store, const struct store_show *show, st
     return status;
 }
 
+/* The order matters: each step reads tables of the ones before it. */
 static enum status fill(struct store *store, const struct store_show *show, struct diag *diag)
 {
     enum status status = choose(store, show, diag);

@@ -1,3 +1,14 @@
+/* The database file: opening it, its schema and version, transactions, and the words for what can
+ * go wrong. The application id tells a database of flopcast from others, user_version which schema
+ * it has; an empty file gets the tables in a transaction that looks again whether another program
+ * was faster. schema.sql holds marks in place of the columns that store/record.h lists. A reader
+ * also opens for writing where it can, because a journal that a killed program left must be rolled
+ * back, and then sets query_only.
+ *
+ * What is subtle: WAL is used only while a run is written. One transaction a point is cheap that
+ * way, and at the end the file is again a single one that can be copied. Where WAL does not work (a
+ * network disk, say) the rollback journal stays, slower and as safe. Every error goes through
+ * database_fail(), which adds what the user can do about it by SQLite's primary code. */
 #include "store/store.h"
 
 #include "base/arena.h"
@@ -204,6 +215,8 @@ void database_begin_wal(struct store *store)
         sqlite3_exec(store->db, "PRAGMA synchronous = NORMAL", NULL, NULL, NULL);
 }
 
+/* Without patience: where another program has the file open, it is left to that one to end the
+ * log. */
 void database_end_wal(struct store *store)
 {
     sqlite3_busy_timeout(store->db, 0);

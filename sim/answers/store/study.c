@@ -1,3 +1,5 @@
+/* A study (waterfall, sensitivity, goodput ...) as one row of a table and its rows in another,
+ * in one transaction. The rows refer to the head by TABLE_id and are numbered by position. */
 #include "store/study.h"
 
 #include "store/database.h"

@@ -1,3 +1,15 @@
+/* Conditions of the user's (--where) over columns of points and over settings.
+ *
+ * The expression is SQL, but names of settings have dots, which SQL takes for tables. So rewrite()
+ * goes through it token by token: quoted texts and numbers pass as they are, a name that is a
+ * column becomes a quoted column, and a name of a setting, or the last part of one, becomes a
+ * subquery for the setting's value; what is neither is passed on as a keyword or a mistake for
+ * SQLite to name. Then the points that it does not hold of are deleted from shown_setting.
+ *
+ * What is subtle: any SQL can stand there. It is prepared once with an authorizer that allows
+ * reading only; it must be one expression; a progress handler interrupts one that takes too many
+ * steps of SQLite's machine, and results are bounded in bytes. A newline ends a comment in it
+ * before the bracket closes. */
 #include "store/where.h"
 
 #include <ctype.h>
@@ -18,6 +30,8 @@ static int texts(const char **out, int n, struct store *store, char *sql, struct
     return found;
 }
 
+/* The whole path wins over the last part of another: a LIKE would take _ and % in names for
+ * patterns. */
 const char *where_path(struct store *store, const char *name, bool *many, struct arena *arena)
 {
     const char *found[2];
@@ -76,6 +90,7 @@ static bool is_column(struct store *store, const char *name, struct arena *arena
                arena) > 0;
 }
 
+/* The candidates are whole paths, columns, and last parts of paths. */
 static enum status unknown(struct store *store, const char *name, struct arena *arena, struct diag *diag)
 {
     const char **names = NULL;
@@ -131,7 +146,8 @@ static const char *end_of_quote(const char *from)
     return *c ? c + 1 : c;
 }
 
-/* Names of settings have dots, which SQL gives another meaning: the expression with each name replaced. */
+/* Names of settings have dots, which SQL gives another meaning: the expression with each name
+ * replaced. A name before "(" is a function or IN, a name between quotes is always one of these. */
 static enum status rewrite(
     sqlite3_str *out, struct store *store, const char *expression, struct arena *arena, struct diag *diag)
 {
@@ -215,6 +231,8 @@ bool where_was_too_long(const struct where_limit *limit)
     return limit->steps > MOST_STEPS;
 }
 
+/* The first preparation finds mistakes with an error that names them; the DELETE runs the
+ * condition. What the points differ in is read before, as afterwards they are gone. */
 enum status where_keep(struct store *store, const char *expression, struct diag *diag)
 {
     struct arena arena = ARENA_INIT;

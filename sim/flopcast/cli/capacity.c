@@ -1,5 +1,11 @@
-/* flopcast capacity MODEL --gpu G: what fits on a GPU. For each number of GPUs and way to save activations the largest
- * micro-batch, and the fewest GPUs for one sequence. */
+/* `flopcast capacity MODEL --gpu G`: for each number of GPUs and way to save activations the
+ * largest micro-batch that fits, and the fewest GPUs for one sequence.
+ *
+ * The searches (study/fit.h) of all cells of the table run in parallel. The fewest GPUs are
+ * looked for by doubling, from the smallest number that can hold a copy of the layout, and take
+ * what the table knows already. What is subtle: a job that cannot be simulated (memory_check()
+ * says why) is judged by the peak of its plan alone, which leaves out fragmentation; such
+ * answers are marked with ~, and those where cudaMalloc is tried again with *. */
 #include "cli/cli.h"
 #include "cli/memory.h"
 #include "rows/records.h"
@@ -35,7 +41,8 @@ struct capacity {
     struct diag why; /* the peak had to do */
 };
 
-/* One sequence of the job on this number of GPUs. */
+/* One sequence of the job on this number of GPUs. What INT8 optimizers keep beside the model is
+ * there all the time, so it counts as context. */
 static struct memory_job job_of(const struct capacity *capacity, int64_t gpus, int checkpointing)
 {
     struct memory_job job = capacity->request->job;
@@ -97,7 +104,8 @@ static void find_batches(struct capacity *capacity)
     free(searches);
 }
 
-/* One sequence on a number of GPUs, known from the table where that says so. */
+/* One sequence on a number of GPUs, known from the table where that says so. A largest
+ * micro-batch of 0 or 1 in the table is the answer for one sequence. */
 static struct answer try_one(struct capacity *capacity, int64_t gpus, int checkpointing)
 {
     struct memory_job job = job_of(capacity, gpus, checkpointing);

@@ -1,3 +1,14 @@
+/* `flopcast collective`: a collective alone on a cluster, printed as nccl-tests prints it.
+ *
+ * Sizes go from MIN to MAX by a factor; each costs one call of isolated_cost(), which has NCCL's
+ * choice of algorithm and protocol and what binds it. With --mesh and --group all groups of an
+ * axis run at once and share links. Output of nccl-tests' form can be read back by the reader of
+ * its logs (import/nccl_text.c), so its lines and columns follow the original, with the
+ * program's name and the list of ranks.
+ *
+ * What is subtle: --algo and --proto are wishes; where NCCL could not do it, the cost is of
+ * something else, which is an error here. Groups that have more GPUs on one node than on another
+ * are refused, since the model has one shape of a group. */
 #include "base/files.h"
 #include "options/arguments.h"
 #include "cli/cli.h"
@@ -39,7 +50,8 @@ static int first_axis(unsigned axes)
     return axis;
 }
 
-/* "tp=8,dp=16,pp=4": axes and their sizes, neighbours first. */
+/* "tp=8,dp=16,pp=4": axes and their sizes, neighbours first. The order of axes is built as text,
+ * as mesh_build() takes it from a scenario. */
 static void take_mesh(void *self, const struct argument *argument)
 {
     struct mesh_request *request = self;
@@ -82,7 +94,9 @@ static unsigned axes_of(const char *text)
     return axes;
 }
 
-/* Whether it is given; then the group is set. counts: --gpus or --nodes is given, too. Usage errors exit. */
+/* Whether it is given; then the group is set. counts: --gpus or --nodes is given, too. Usage
+ * errors exit. Axes of a group that spans several (cp+dp) must be neighbours in the order, so
+ * that the group has one stride. */
 static bool check_mesh(struct mesh_request *request, bool counts, struct argp_state *state)
 {
     if (request->mesh.ranks == 0 && !request->axis)
@@ -289,6 +303,8 @@ static void print_banner(const struct collective_command *command, const struct 
         "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)");
 }
 
+/* Out of place and in place are one prediction, so both blocks are the same. Counts are per rank
+ * where nccl-tests has them so. */
 static void print_row(const struct collective_command *command, double bytes, struct coll_cost cost)
 {
     enum coll_kind kind = (enum coll_kind)command->kind;
@@ -338,7 +354,8 @@ static void print_rows(const struct predicted *predicted, int n, enum format for
     rows_free(&rows);
 }
 
-/* The bounds, one line for neighbouring sizes of the same bound. */
+/* The bounds, one line for neighbouring sizes of the same bound. Lines behind the table, which
+ * readers of nccl-tests skip. */
 static void print_bounds(const struct predicted *rows, int n, struct arena *arena)
 {
     for (int i = 0, end; i < n; i = end) {
@@ -410,6 +427,7 @@ static struct isolated *group_of(
     return isolated_groups(hw, groups, n, mesh->mesh.ranks, command->degraded, at, arena, diag);
 }
 
+/* At least one byte larger each time, so a factor near 1 ends, too. */
 static enum status print_sizes(
     struct collective_command *command, const struct hw *hw, struct arena *arena, struct diag *diag)
 {

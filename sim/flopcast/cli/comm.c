@@ -1,3 +1,8 @@
+/* A table of collectives of one side, or of several sides beside each other (waterfall, whatif).
+ *
+ * Rows are kinds of collectives, equal by kind, bytes and group size; each side adds those that
+ * no side before it has shown among its first `most`. With one side there are more columns, as
+ * there is room. */
 #include "cli/comm.h"
 
 #include "rows/table.h"

@@ -1,3 +1,14 @@
+/* The commands of flopcast: the table of them, dispatch, help, completion for shells, and manual
+ * pages. Commands that need other libraries are in programs beside this one (lab, interop); the
+ * table elsewhere[] says which, and program_become() replaces this process by them. Commands with
+ * actions (calibrate fit) parse their first argument here and hand on the rest with the whole name
+ * as argv[0]. Help, completion and manual pages are made of the same option tables that parse:
+ * __complete and __man set a mode (options/describe.h), run the command, and its parser prints
+ * instead of parsing.
+ *
+ * What is subtle: argp is called with ARGP_IN_ORDER, so options behind a command belong to the
+ * command; a command that cannot share its work refuses to run under mpirun with several ranks; an
+ * unknown command is compared with names, and with files, as people leave out `run`. */
 #include "base/files.h"
 #include "options/arguments.h"
 #include "cli/cli.h"
@@ -50,6 +61,7 @@ static bool is_here(const char *command)
     return here;
 }
 
+/* "calibrate check trace" is another program's than "calibrate check". */
 int cmd_elsewhere(int argc, char **argv)
 {
     const char *command = argv[0] + strlen("flopcast ");
@@ -183,6 +195,7 @@ static bool is_scenario(const char *name, struct arena *arena)
            files_holder(arena, files_find(arena, FILES_MODELS, name));
 }
 
+/* Does not come back where there is none. */
 static const struct command *find(const char *name, struct argp_state *state)
 {
     const char *names[N_COMMANDS];
@@ -315,6 +328,8 @@ static bool look_up(const char *word, bool settings)
     return any | (!settings && dictionary_columns(stdout, word));
 }
 
+/* Order of meanings: a command, a topic, a misspelled topic, then any word that terms, settings
+ * or columns know. */
 static error_t parse_help(int key, char *arg, struct argp_state *state)
 {
     struct help *help = state->input;
@@ -408,7 +423,8 @@ static bool has_page(const struct command *command)
            command->run != cmd_trace;
 }
 
-/* What the last of the words after the program's name may become. */
+/* What the last of the words after the program's name may become. words: what stands behind
+ * `flopcast`; the last one is under the cursor and may be empty. */
 static int complete(int n, const char *const *words)
 {
     const char *last = n > 0 ? words[n - 1] : "", *name = n > 1 ? words[0] : "", *action = "";
@@ -492,7 +508,9 @@ static void manual_of_topology(void)
          "\\fBflopcast\\-scenario\\fR(5)");
 }
 
-/* A page by its name, as flopcast-calibrate-fit.1; without one the names of all. */
+/* A page by its name, as flopcast-calibrate-fit.1; without one the names of all. Names are
+ * printed only of commands whose program is installed; a page that is asked for is looked for
+ * among all. */
 static int manual(const char *page)
 {
     static const struct {

@@ -1,3 +1,8 @@
+/* `flopcast help WORD`: what terms, settings and columns of results say of a word.
+ *
+ * Terms that have no other place stand here; settings are searched in the text of their
+ * reference, two lines each, columns in store/record.h. A word is found as a whole word in
+ * sentences, and as any part of a setting's path or a column's name. */
 #include "cli/dictionary.h"
 
 #include "base/arena.h"

@@ -1,3 +1,10 @@
+/* `flopcast files`: the files that come along, each with the first sentence of the comment that
+ * it begins with.
+ *
+ * A model may be one of several sizes in a file; then the comment beside its size is the
+ * sentence. Models that stand only for rows of a table of measured runs begin with "Of
+ * measured/..."; they come last. What is subtle: a sentence ends at a period before a blank or
+ * at the end of a line, so abbreviations inside a comment would cut it. */
 #include "cli/cli.h"
 #include "options/arguments.h"
 #include "rows/rows.h"

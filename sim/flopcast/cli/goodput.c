@@ -1,3 +1,14 @@
+/* `flopcast goodput`: months of training out of one simulated step, failures and checkpoints.
+ *
+ * The step is simulated once a point. From hardware and scenario follow how many parts can fail
+ * (GPUs, hosts, links, switches), what a checkpoint and a restart cost, and how large the state
+ * is; goodput/ then simulates histories with random failures, on all cores, and this command
+ * averages them. Without a given interval of checkpoints the best one is searched.
+ *
+ * What is subtle: sizes that would simulate for hours or train next to nothing are refused
+ * before, with the setting to change. Intervals of days, dollars and energy combine two
+ * independent causes in the logarithm: the spread of the histories and how sure the step is.
+ * Spares and nodes that are away are paid for, too, and draw idle power. */
 #include "cli/goodput.h"
 
 #include "base/files.h"
@@ -90,7 +101,9 @@ static struct source_pos place(const struct scenario_point *point, const char *p
     return (struct source_pos){.file = point->file};
 }
 
-/* Parameters that are trained, of LoRA the adapters, and the optimizer's state of them, wherever they lie meanwhile. */
+/* Parameters that are trained, of LoRA the adapters, and the optimizer's state of them, wherever
+ * they lie meanwhile. Offload does not change what a checkpoint holds, so it is switched off
+ * here; of one GPU, so that nothing is sharded. */
 static double state_bytes(const struct scenario_point *point)
 {
     struct strategy_options strategy = point->options.strategy;
@@ -103,6 +116,7 @@ static double state_bytes(const struct scenario_point *point)
     return states.weights + states.optimizer;
 }
 
+/* A switch is counted by its leaf ports; one node has no links that could fail. */
 static struct goodput_job job_of(const struct scenario_point *point, const struct scenario_result *result)
 {
     int64_t gpus = point->options.cluster.gpus, hosts = hw_hosts(&point->hw, gpus),
@@ -122,7 +136,8 @@ static struct goodput_job job_of(const struct scenario_point *point, const struc
     };
 }
 
-/* Days of which next to nothing would train. */
+/* Days of which next to nothing would train. A restart that lasts b comes to its end with
+ * probability exp(-b / mtbf). */
 static void check_failures(const struct goodput_point *out, const struct scenario_point *point, struct diag *diag)
 {
     static const double MOST_TRIES = 1e4; /* in the mean, until a restart comes to its end */
@@ -172,7 +187,8 @@ static enum status check(const struct goodput_point *out, const struct scenario_
     return diag->worst;
 }
 
-/* Of all that is paid for: the job's GPUs in steps and waiting, and spares and nodes that are away, idle. */
+/* Of all that is paid for: the job's GPUs in steps and waiting, and spares and nodes that are
+ * away, idle. Lost work draws as much power as work that counts. */
 static double kwh_per_day(
     const struct goodput_point *out, const struct scenario_energy *energy, double gpus, double spares)
 {
@@ -182,6 +198,7 @@ static double kwh_per_day(
     return (gpus * job_w + spares * energy->idle_power_w) * HOURS_PER_DAY / W_PER_KW;
 }
 
+/* Shares of time are means over histories; the band of goodput is over them, too, capped at 1. */
 static void average(struct goodput_point *out, const struct goodput_run *runs, int n)
 {
     double *shares = xcalloc((size_t)n, sizeof *shares);
@@ -206,7 +223,7 @@ static struct goodput_total times(struct goodput_total days, double a_day)
 }
 
 /* Of tokens. Where nothing trains no number of days is known, and where nothing does in the worst histories no longest
- * one. */
+ * one. Faster and slower ends are widened separately, as both causes are skewed. */
 static void set_totals(struct goodput_point *p, double tokens)
 {
     const struct sure_range *step = p->range;
@@ -257,7 +274,7 @@ static void simulate_point(struct goodput_point *out, const struct goodput_comma
 }
 
 /* How sure a step is. Where something was measured the result becomes what that makes of it, and its interval is around
- * it. */
+ * it. Then everything behind works on the measured speed, and the interval is relative to it. */
 static const struct sure_range *take_range(
     struct sure *sure, const struct scenario_point *point, struct scenario_result *result, struct arena *arena)
 {

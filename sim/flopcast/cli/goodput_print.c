@@ -1,3 +1,11 @@
+/* What `flopcast goodput` prints and stores: the answer in a sentence, a row a point, where the
+ * other time goes by cause, costs of checkpoints, and rows of the database.
+ *
+ * fill() names each column once for people and for programs: a column without a heading is for
+ * programs only, one without a name for people only. What is subtle: numbers of the step are
+ * rounded to as many digits as their interval has, shares of time are not, since they come from
+ * other randomness. Of several jobs the one that trains most is named, together with those that
+ * histories cannot tell apart from it (is_tie()). */
 #include "cli/goodput.h"
 
 #include "rows/rows.h"
@@ -67,7 +75,8 @@ static const char *number_of(struct arena *arena, const struct sure_range *range
     return sure_number(arena, range, value, digits_of(value, digits));
 }
 
-/* A column of the total, for people beside its interval, and the ends for programs. */
+/* A column of the total, for people beside its interval, and the ends for programs. high is 0
+ * where the worst histories train nothing: then there is no upper end. */
 static void fill_total(struct rows *rows, const struct goodput_total *total, struct rows_column column,
     const char *what, const struct sure_range *range, struct arena *arena)
 {
@@ -168,7 +177,8 @@ static void print_points(FILE *out, const struct goodput_command *command, const
     vec_free(&unnamed.options);
 }
 
-/* Where the time goes: a row for each cause, and all of them together. */
+/* Where the time goes: a row for each cause, and all of them together. Rows without any lost
+ * time are left out; the last row sums all causes. */
 static void print_waterfall(FILE *out, const struct goodput_point *point)
 {
     struct table table = {0};
@@ -219,7 +229,7 @@ static void print_times(
     fputs("\nof one point (--set takes away the others) this is also by cause\n", out);
 }
 
-/* "30 days", "3.5 h", "12 min". */
+/* "30 days", "3.5 h", "12 min". The largest unit of which there is at least one. */
 static const char *lasting(struct arena *arena, double days)
 {
     double s = days * S_PER_DAY;
@@ -372,7 +382,9 @@ static bool is_one_model(const struct scenario_set *set)
     return true;
 }
 
-/* The means of two differ by less than they would with other histories, or by nothing that one reads. */
+/* The means of two differ by less than they would with other histories, or by nothing that one
+ * reads. luck is the width of both 90 % bands; the difference of means is compared with half of
+ * it over the root of the number of histories. */
 static bool is_tie(double most, double other, const struct goodput_point *a, const struct goodput_point *b, int seeds)
 {
     static const double NOTHING = 0.001;
@@ -399,7 +411,9 @@ static const char *trained_said(
         words_counted(&point->model.shape));
 }
 
-/* Which of several jobs trains most, or is done first with the tokens of the command, and which as much. */
+/* Which of several jobs trains most, or is done first with the tokens of the command, and which
+ * as much. With --tokens the one that is done first, else the one with most tokens a day;
+ * between models TFLOPS of all GPUs. */
 static const char *best_said(struct arena *arena, const struct goodput_command *command, const struct scenario_set *set,
     const struct goodput_point *points)
 {

@@ -1,5 +1,13 @@
-/* flopcast memory MODEL: what training takes on one GPU, and which GPUs hold it. A peak is counted from the compiled
- * plan; where the one GPU that is named is nearly full, the simulated allocator has the last word, as in `run`. */
+/* flopcast memory MODEL: what training takes on one GPU, and which GPUs hold it. A peak is
+ * counted from the compiled plan; where the one GPU that is named is nearly full, the simulated
+ * allocator has the last word, as in `run`.
+ *
+ * memory_load() makes the request, memory_need() counts it once, and the same rows of struct
+ * memory_row go to the table, CSV and JSON. A GPU's room is its HBM less CUDA context and
+ * communicators; spare_of() compares that with the tensors' peak, for each known GPU. What is
+ * subtle: NaN (MEMORY_NOT_GIVEN) is a figure that is not known, for want of a model or a batch.
+ * try_allocator() simulates only where between nothing and a quarter of the GPU is spare.
+ * Several points, and --savings, are printed elsewhere. */
 #include "cli/memory.h"
 
 #include "cli/cli.h"

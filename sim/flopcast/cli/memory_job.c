@@ -1,6 +1,11 @@
-/* A job of `memory` and `capacity`: its need, and the changes that save memory. A change is a list of settings, as
- * --set takes them, put into a copy of the point, which scenario_prepare() then completes: what `run` would refuse is
- * no remedy. */
+/* A job of `memory` and `capacity`: its need, and the changes that save memory. A change is a
+ * list of settings, as --set takes them, put into a copy of the point, which scenario_prepare()
+ * then completes: what `run` would refuse is no remedy.
+ *
+ * A job with a model is counted from its plan (fit_peak()); a number of parameters, or INT8, by
+ * bytes a parameter (states.h). What is subtle: a base in INT8 is simulated as NF4 and the
+ * difference added to the weights (memory_int8_extra()). The order of savings[] matters: the
+ * first OF_ACTIVATIONS change nothing but activations. */
 #include "cli/memory.h"
 #include "strategy/states.h"
 

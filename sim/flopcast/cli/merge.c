@@ -1,3 +1,8 @@
+/* `flopcast merge`: databases of shards into one (store/merge.h), then a check that no shard is
+ * missing.
+ *
+ * Each source is one transaction, so a merge that is killed can be repeated. A source that is
+ * the target itself, by device and inode, is refused. */
 #include "cli/cli.h"
 
 #include "base/vec.h"

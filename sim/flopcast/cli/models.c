@@ -1,4 +1,5 @@
-
+/* `flopcast help models`: the models that come along with their sizes, and the keys of a model
+ * file. Each model is loaded and built, so the numbers of parameters are those of a simulation. */
 #include "base/files.h"
 #include "cli/cli.h"
 #include "rows/table.h"

@@ -1,3 +1,13 @@
+/* The answer in sentences above the table of `flopcast run`: of one point how fast it is and
+ * what limits it, of a sweep over GPUs what each curve loses from its smallest to its largest
+ * cluster, else the fastest point; and the command that says why.
+ *
+ * Points of a curve are found by scenario_curve(), a digest of all settings but the GPU count:
+ * one sort, then one pass for both ends. A loss is split by parts of a step, of the same work:
+ * each part's growth is scaled so that all of them add up to the loss. What is subtle: the
+ * interval of a loss is that of a ratio of two predictions (sure_of_ratio()), and is not made of
+ * the intervals of both. Curves that are other readings of one publication have no line; the
+ * range of what they lose stands in that of the first. */
 #include "cli/output_view.h"
 
 #include "base/files.h"
@@ -158,7 +168,8 @@ static double loss_of(const struct view *view, const struct curve *curve)
     return 1 - view->results[curve->last].tflops_per_gpu / view->results[curve->first].tflops_per_gpu;
 }
 
-/* " (3.9 to 10.7 in 9 of 10)": between what it lies as curves were measured. */
+/* " (3.9 to 10.7 in 9 of 10)": between what it lies as curves were measured. Of a gain the ends
+ * are turned round, so that both are printed as amounts above 0. */
 static const char *sure_of_loss(struct view *view, const struct curve *curve)
 {
     const struct scenario_point *point = &view->set->points[curve->last];
@@ -177,7 +188,8 @@ static const char *change(struct arena *arena, double loss)
 }
 
 /* The loss by parts of a step, of the same work: "kernels 1.3, stragglers 1.0", of which none is below a tenth of a
- * point. "": there are none. */
+ * point. "": there are none. Parts that shrink count against those that grow. Printed are those
+ * of a tenth of a point and more. */
 static const char *parts(struct arena *arena, const struct view *view, const struct curve *curve)
 {
     static const double LEAST = 0.05;
@@ -341,6 +353,7 @@ static void print_routing(FILE *out, const struct view *view)
                              model_learned_load(&workload, moe->experts, moe->per_token)));
 }
 
+/* More than four curves get their range here and their lines below the table (view_curves()). */
 void view_answer(FILE *out, struct view *view)
 {
     struct curve *curves = xcalloc((size_t)view->set->n_points, sizeof *curves);
@@ -422,6 +435,8 @@ static bool is_among(const char *const *paths, const char *path)
     return false;
 }
 
+/* What the command line set, as options for another command: from the origins of settings, so
+ * --no-noise, aliases and options such as --gpus all end up as what they set. */
 const char *view_overrides(const struct view *view, const char *const *except)
 {
     const struct config_origins *origins = &view->set->points[0].origins;

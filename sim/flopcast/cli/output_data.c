@@ -1,3 +1,9 @@
+/* Results of `flopcast run` as CSV and JSON: the columns of store/record.h, how far they are
+ * from what was published, swept settings, samples.
+ *
+ * All numbers are in base SI with 15 digits. What is subtle: the head of a CSV is written once
+ * for all scenarios of a command, so its columns of swept settings are those of any of them;
+ * JSON holds every setting of a point with its origin, and a number that is not finite as null. */
 #include "cli/output.h"
 
 #include "rows/records.h"

@@ -1,3 +1,15 @@
+/* The table of `flopcast run` for people, and the notes below it.
+ *
+ * Columns come from three places: settings that name a point (model, strategy, what is swept),
+ * the speed with its interval and what was published beside it, and the shown columns of
+ * store/record.h in the order of their places. A column that says nothing in all points is left
+ * out, and each has a rank by which a narrow terminal drops it (table_spare()). Below stand
+ * notes on what a reader could take wrongly, each only where it applies.
+ *
+ * What is subtle: points that are other readings of one publication (published.readings) are
+ * folded into the row of the first; only their range is shown, unless there is room for all.
+ * Programs (stages) whose numbers print alike share a row. Points that are out of memory for the
+ * same reason share a paragraph, found by the text of the reason. */
 #include "cli/output.h"
 #include "cli/output_view.h"
 #include "rows/sure.h"
@@ -30,6 +42,7 @@ static const char *point_label(const struct jobs *jobs, int i)
                : arena_printf(jobs->arena, "%s, %s", gpus, vary_name(jobs->vary, &jobs->set->points[i], jobs->arena));
 }
 
+/* Equal means equal as printed. */
 static bool is_alike(const struct exec_program *a, const struct exec_program *b)
 {
     const struct exec_breakdown *x = &a->breakdown, *y = &b->breakdown;
@@ -58,6 +71,7 @@ static int count_groups(const struct exec_result *exec)
     return n;
 }
 
+/* The fullest one stands for a range that it is in. */
 static void add_program(const struct jobs *jobs, struct table *table, int i, int p, int last)
 {
     const struct exec_result *exec = &jobs->results[i].exec;
@@ -169,6 +183,7 @@ static void find_shown(struct view *view)
     qsort(view->shown, (size_t)view->n_shown, sizeof *view->shown, by_place);
 }
 
+/* A setting that the command line gave is no reading any more. */
 bool view_is_reading(const struct view *view, const char *path)
 {
     const struct scenario_point *first = &view->set->points[0];
@@ -190,7 +205,8 @@ static bool same_but_readings(const struct view *view, const struct vary *all, i
     return true;
 }
 
-/* all: rows for all points, as there is room. */
+/* all: rows for all points, as there is room. reading_of: the first point that differs in
+ * readings alone, or the point itself. */
 static void find_readings(struct view *view, bool all)
 {
     struct vary vary;
@@ -480,7 +496,8 @@ static const char *cluster_of(const struct view *view)
         view->arena, "%s, and nodes of a second kind: %s", first->cluster.name, first->second_node.name);
 }
 
-/* Of the largest job. */
+/* Of the largest job. The simulated mean is over clusters with and without a slow node. This
+ * line takes the two apart. */
 static void print_slow(FILE *out, const struct view *view)
 {
     static const double LEAST_SHARE = 0.01, NEARLY_ALL = 0.995;

@@ -1,5 +1,12 @@
-/* The text is cut at its last colon: settings before it, the value with its unit behind. What is subtle: a measurement
- * of tokens of all GPUs looks like one of a GPU, so what is off by the number of GPUs is refused. */
+/* Measurements of one's own ("cluster.gpus=8: 9250 tokens/s"), from --measured or a scenario
+ * file: read, simulated, and handed to scenario/sure.h, which shifts and narrows the intervals
+ * of predictions by them.
+ *
+ * The text is cut at its last colon: settings before it, the value with its unit behind. The
+ * settings are put on top of the scenario, and for --measured on top of the command line's own;
+ * the result must be one point. What is subtle: a measurement of tokens of all GPUs looks like
+ * one of a GPU, so one that is off by more than half the number of GPUs is refused. A ratio
+ * above 1 always means faster than simulated, so the ratio of step times is turned round. */
 #include "cli/own_runs.h"
 
 #include "options/waiting.h"
@@ -127,7 +134,8 @@ static double ratio_of(const struct scenario_point *point, const struct scenario
     return ratio;
 }
 
-/* settings: those of the command line that hold for it. */
+/* settings: those of the command line that hold for it. Measurements of a scenario file do not
+ * see the command line (settings NULL), as they describe what was run. */
 static enum status simulate_one(struct own_runs *out, struct sure *sure, const struct given *given, const char *file,
     const struct overrides *settings, struct arena *arena, struct diag *diag)
 {

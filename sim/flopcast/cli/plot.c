@@ -1,4 +1,10 @@
-/* flopcast plot and report: what is drawn from a database. */
+/* `flopcast plot` and `flopcast report`: options and defaults of what is drawn from a database.
+ *
+ * The figure's name, options of time and size, and choices of runs go to answers/report; here
+ * are only the defaults. The database is results/flopcast.db of the working folder, else of
+ * flopcast's own files; figures come from $FLOPCAST_PLOTS, then from flopcast's own plots. What
+ * is subtle: --scenario and --run share one list, so that their order on the command line is the
+ * order in the figure. Physical sizes are at 96 pixels to an inch, as in CSS. */
 #include "base/files.h"
 #include "base/units.h"
 #include "options/arguments.h"

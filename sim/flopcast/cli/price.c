@@ -1,3 +1,8 @@
+/* --price NAME=DOLLARS: prices of GPUs by their names, for tune and goodput.
+ *
+ * A name fits a GPU if each of its words is one of the GPU's words, in order: "h100" is called
+ * by "H100 SXM 80GB". A name that fits several GPUs of the scenario is an error, one that fits
+ * none a warning. The price replaces that of the topology file, with the option as its source. */
 #include "cli/price.h"
 
 #include <math.h>
@@ -36,7 +41,8 @@ static bool is_called(const char *gpu, const char *name)
     return true;
 }
 
-/* GPUs of the set are numbered, two a point. That of the second kind is the first's where a job has one kind. */
+/* GPUs of the set are numbered, two a point. That of the second kind is the first's where a job
+ * has one kind. So every GPU of a set can be walked over by one index. */
 static struct hw_gpu *nth_gpu(const struct scenario_set *set, int n)
 {
     struct hw *hw = &set->points[n / SCENARIO_KINDS].hw;

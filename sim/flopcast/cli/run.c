@@ -1,3 +1,15 @@
+/* `flopcast run`: scenarios are loaded, simulated, stored and printed.
+ *
+ * All files are loaded before anything is simulated, so that one call shows all mistakes. Each
+ * scenario is then a struct work: what is known is taken from the database, what is not is
+ * simulated by the crew (threads, ranks of MPI) except what other shards do, each finished point
+ * and sample is stored by a callback. Measurements of one's own are simulated first, as they
+ * shift what is printed; points are stored as simulated.
+ *
+ * What is subtle: the callbacks run on whatever thread finished the point, so errors of storing
+ * gather in work->diag and end the loop by returning false. Only the crew's owner prints and
+ * opens the database. A point that is traced is simulated again even if it is stored, since
+ * spans are not all kept; --chakra is written by another program, which compiles the plan again. */
 #include "cli/cli.h"
 
 #include "base/files.h"
@@ -40,6 +52,7 @@ struct run {
     struct vary swept;         /* in any of them */
 };
 
+/* Duplicates are refused: each rank is a process of the trace. */
 static void take_trace_ranks(void *self, const struct argument *argument)
 {
     struct run *run = self;
@@ -169,7 +182,8 @@ static void take_first_of_stages(struct run *run, const struct scenario_point *p
         vec_push(&run->trace_ranks, stage * (valid ? mesh.stride[AXIS_PP] : 0));
 }
 
-/* Ask the one point for its timeline. */
+/* Ask the one point for its timeline. Of a pipeline the first rank of each stage, as stages
+ * differ. */
 static int request_trace(struct run *run)
 {
     struct diag diag = DIAG_INIT;
@@ -361,6 +375,7 @@ static double measured_of(const struct own_runs *measured, const struct scenario
     return 0;
 }
 
+/* The interval that measurements give, beside the stored points, for figures. */
 static enum status keep_given(struct work *work, struct diag *diag)
 {
     int n = work->measured.list.n > 0 ? work->set->n_points : 0;
@@ -374,6 +389,7 @@ static enum status keep_given(struct work *work, struct diag *diag)
     return status;
 }
 
+/* Points come before samples: bands belong to rows of points. */
 static enum status simulate_all(struct work *work, struct store *store, struct diag *diag)
 {
     const struct run *run = work->run;
@@ -398,7 +414,8 @@ static enum status simulate_all(struct work *work, struct store *store, struct d
     return status;
 }
 
-/* By what the points are estimated to cost, which is the same wherever a shard runs. */
+/* By what the points are estimated to cost, which is the same wherever a shard runs. Samples go
+ * with their points. */
 static void leave_to_others(struct work *work)
 {
     const struct run *run = work->run;

@@ -1,3 +1,11 @@
+/* `flopcast sensitivity`: a row for each number that a prediction depends on, the largest effect
+ * first.
+ *
+ * Loads the one point and the standard errors of all numbers, has study/sensitivity.h simulate
+ * each number lower and higher, and prints, or stores with --db, value, kind, error, both speeds
+ * and the share of the variance. What is subtle: people see the first N rows (rows.most),
+ * programs and the database all of them. The part without a parameter is all costs of the host
+ * together. */
 #include "cli/cli.h"
 #include "options/arguments.h"
 

@@ -1,3 +1,10 @@
+/* `flopcast together`: several jobs on one network, each alone and beside the others.
+ *
+ * --set and --nodes may begin with a job's number and a colon; overrides[0] holds for all jobs,
+ * overrides[N] for job N, behind the former, so that they win. Placement and simulation are in
+ * study/together.h; here are options and the table, a row a job. What is subtle: a scenario with
+ * several points cannot be a job; a job that is out of memory has no step and takes no part in
+ * the shared run. */
 #include "study/together.h"
 
 #include "base/files.h"

@@ -1,3 +1,10 @@
+/* `flopcast topology`: a file of a cluster, node or GPU with all its numbers and their sources.
+ *
+ * What kind of file it is follows from what it refers to: a cluster names a node, a node a GPU.
+ * A file that only extends another may name neither; then the table of keys that knows most of
+ * its keys decides, and if that is no clear answer, the file that it extends. For people,
+ * clusters also get how NCCL lays channels across nodes, and whether they or PCIe carry less
+ * than the NICs. */
 #include "cli/cli.h"
 #include "options/arguments.h"
 #include "rows/records.h"

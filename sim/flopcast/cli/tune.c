@@ -1,3 +1,15 @@
+/* `flopcast tune`: the job of a search, the search, what is said while it goes on, and its answer.
+ *
+ * The job is a scenario, or a model with what the command line says. A model, or --strategy all, is
+ * loaded once for each strategy with the stack profile that people run it with (variants[]); the
+ * sets of points then stand one behind the other, which study/tune.h takes as variants of one job.
+ * Loading may fail where the scenario itself cannot have the pipeline that is given; then it is
+ * loaded without, and the search is bound to these degrees.
+ *
+ * While it runs, a thread looks on every 0.1 s: it says what is best so far, and ends the program
+ * with what is known by then on a signal or when the reader of a pipe has gone. What is subtle:
+ * that thread reads candidates only under the mutex, which the search holds while it writes results
+ * (changing()). With --db nothing is shown early; the search goes on where it was stopped. */
 #include "cli/tune.h"
 
 #include "base/files.h"
@@ -32,6 +44,7 @@ static const struct variant {
     {"fsdp", "torchtitan", "fsdp2"}, {"deepspeed", NULL, NULL}, {"ddp", "torch-compile", NULL}};
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
+/* The last one holds, as everywhere on the command line. */
 static const char *given(const struct tune_command *command, const char *path)
 {
     const char *value = NULL;
@@ -45,7 +58,8 @@ static bool is_model(const struct scenario_set *set)
     return set->n_points > 0 && strcmp(set->points[0].options.model_path, set->file) == 0;
 }
 
-/* A strategy, or a word for it, as zero3, which the variant is then searched with. */
+/* A strategy, or a word for it, as zero3, which the variant is then searched with. A word for
+ * one version of FSDP names its variant alone; other words (zero3) go by the kind of strategy. */
 static bool is_called(const struct variant *variant, const char *strategy)
 {
     const struct strategy_word *word = strategy_word(strategy);
@@ -79,8 +93,8 @@ static int64_t degree_of(const struct tune_command *command, const char *path)
 
 static const char PIPELINE[] = "parallelism.pipeline", VIRTUAL[] = "parallelism.virtual";
 
-/* The scenario with a strategy and its stack, where none is given; variant: or NULL. split: without what splits blocks.
- */
+/* The scenario with a strategy and its stack, where none is given; variant: or NULL. split:
+ * without what splits blocks. split false leaves out degrees that split blocks over stages. */
 static void load_with(struct scenario_set *out, struct tune_command *command, const struct variant *variant, bool split,
     struct diag *diag)
 {
@@ -153,6 +167,9 @@ static void load_all(struct scenario_set *set, struct tune_command *command, str
     vec_free(&points);
 }
 
+/* The scenario is loaded as it is first, to know whether it is a model and what its batch is.
+ * Candidates of a model are compared at one global batch, else the fastest would be the one with
+ * the largest. */
 static void tune_load(struct scenario_set *set, struct tune_command *command, struct diag *diag)
 {
     struct tune_options *options = &command->options;
@@ -194,7 +211,8 @@ static void print_list(FILE *out, const char *head, const char *const *list, int
     arena_release(&arena);
 }
 
-/* What all candidates have in common, what was tried and cannot be, and what was left aside. */
+/* What all candidates have in common, what was tried and cannot be, and what was left aside. A
+ * search is only as good as its limits are known, so they stand below each answer. */
 void tune_print_held(FILE *out, const struct tune_command *command, const struct tune *tune, struct arena *arena)
 {
     const struct scenario_point *point = &tune->candidates.at[0].point;
@@ -272,7 +290,8 @@ static void changing(void *self, bool begins)
     (begins ? pthread_mutex_lock : pthread_mutex_unlock)(&watch->mutex);
 }
 
-/* Those that ran as finalists without noise, for a table before the end. */
+/* Those that ran as finalists without noise, for a table before the end. Then the table prints
+ * them as if they were final; noisy values of those that have run with noise stay. */
 static int settle(struct tune *tune)
 {
     int n = 0;
@@ -292,6 +311,7 @@ static int settle(struct tune *tune)
     return n;
 }
 
+/* Runs on the thread that looks on, with the mutex held, so candidates do not change any more. */
 static _Noreturn void leave(struct tune_watch *watch)
 {
     struct tune *tune = watch->tune;
@@ -308,7 +328,7 @@ static _Noreturn void leave(struct tune_watch *watch)
 }
 
 /* What is still to come, by what is left: candidates whose bounds are below the best step, or are not known as they are
- * of other jobs; others only for the places behind it. */
+ * of other jobs; others only for the places behind it. Time left is by the mean of what ran. */
 static void print_rest(FILE *out, const struct tune *tune, const struct tune_candidate *best, double s)
 {
     int ran = 0, left = 0, behind = 0;
@@ -487,7 +507,9 @@ static void report_none(
             (int)command->options.max_batch, (int)command->options.global_batch);
 }
 
-/* The candidates, without noise; then the finalists of the orders that are shown, with it. */
+/* The candidates, without noise; then the finalists of the orders that are shown, with it.
+ * Finalists of the order that was asked for are as many as its rows; of the others one, which is
+ * compared with the best. */
 static enum status find(struct tune *tune, const struct tune_command *command, struct diag *diag)
 {
     scenario_progress progress = isatty(STDERR_FILENO) ? show_progress : NULL;

@@ -1,3 +1,11 @@
+/* Columns and sentences about layouts: their degrees, and what their steps are made of.
+ *
+ * A step is taken apart by the candidate's bound (study/bound.h): kernels, collectives of
+ * tensor, context and expert groups, fill and drain of the pipeline; the rest is what the
+ * simulated step takes beyond these. So the parts add up to the step, but the rest also holds
+ * what overlaps imperfectly. What is subtle: parts of two layouts are compared by their
+ * differences over the best one's step, so they are in the same unit as the difference of the
+ * steps. */
 #include "cli/tune.h"
 
 #include "rows/rows.h"
@@ -138,7 +146,8 @@ static void print_slower(FILE *out, const struct tune_candidate *best, const str
     free(text);
 }
 
-/* Layouts of the base that do not fit, and could have been faster. */
+/* Layouts of the base that do not fit, and could have been faster. Only those whose bound is
+ * below the best step; others would not have been wanted. */
 static int count_unfit(const struct tune *tune, const struct tune_candidate *best)
 {
     int n = 0;
@@ -151,6 +160,7 @@ static int count_unfit(const struct tune *tune, const struct tune_candidate *bes
     return n;
 }
 
+/* The first three that differ from the best and from each other in more than chunks. */
 void tune_why(FILE *out, const struct tune *tune, const int *order, int n)
 {
     enum { NEXT = 3 };

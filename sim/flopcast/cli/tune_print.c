@@ -1,3 +1,12 @@
+/* What `flopcast tune` prints: the best in a sentence, tables by order, the command that runs
+ * the first, counts and prices; or a record for each candidate.
+ *
+ * A table has columns only for what differs or was searched: the GPU where there are several,
+ * what the scenario sweeps and the search does not set, noise where it changed something. What
+ * is subtle: candidates that differ only in prefetch are one row, represented by the fastest;
+ * layouts that differ only in chunks of a stage follow a better one and are folded away. A table
+ * of GPUs without a price is by GPU-hours, beside the one by cost. Numbers are rounded to what
+ * the interval of the speed makes sense of. */
 #include "cli/tune.h"
 
 #include "rows/rows.h"
@@ -33,7 +42,8 @@ static const char *prefetch(const struct scenario_point *point)
     return backward_prefetch_names[strategy->fsdp.backward_prefetch];
 }
 
-/* What the scenario sweeps and the search does not settle. */
+/* What the scenario sweeps and the search does not settle. Settings that a candidate sets are
+ * columns of the search already. */
 static void find_swept(
     struct vary *out, const struct scenario_set *set, const struct tune_candidate *any, struct arena *arena)
 {
@@ -157,6 +167,7 @@ static void name_candidate(const struct tune_print *print, struct table *table, 
     number(table, "accum", "", SPARE_ACCUM, 0, (double)strategy_batch(&strategy->train).micro_batches);
 }
 
+/* A finalist's row shows its run with noise. */
 static void add_row(const struct tune_print *print, struct table *table, int index)
 {
     const struct tune_candidate *candidate = &print->tune->candidates.at[index];
@@ -227,6 +238,8 @@ static void print_set(FILE *out, const char *key, const char *value, struct aren
     fprintf(out, " --set %s", words_shell(arena_printf(arena, "%s=%s", key, value), arena));
 }
 
+/* What the command line gave, without what the search or the sweep decides; then the candidate's
+ * settings; then its values of what is swept. In this order the last one holds. */
 struct tune_overrides tune_overrides(const struct tune_command *command, const struct scenario_set *set,
     const struct tune_candidate *candidate, struct arena *arena)
 {
@@ -310,7 +323,8 @@ static void print_counts(FILE *out, const struct tune_command *command, const st
     arena_release(&arena);
 }
 
-/* The GPUs of the candidates that ran, with or without a price; by the first candidate of each. */
+/* The GPUs of the candidates that ran, with or without a price; by the first candidate of each.
+ * A name that is part of another one is left out, too. */
 static const char *gpu_names(const struct tune_print *print, bool priced)
 {
     const char *names = "";
@@ -328,7 +342,8 @@ static bool same_source(const struct hw_gpu *a, const struct hw_gpu *b)
     return strcmp(a->price.source, b->price.source) == 0;
 }
 
-/* A line for each source of prices: what it says of which GPU. */
+/* A line for each source of prices: what it says of which GPU. GPUs whose prices have one source
+ * share a line. */
 static void print_prices(const struct tune_print *print)
 {
     VEC(const struct hw_gpu *) known = {0};
@@ -435,7 +450,8 @@ static const char *best_title(const struct tune_print *print, int by)
     return arena_printf(print->arena, "best of the %d tried, by %s", tried, tune_order_names[by]);
 }
 
-/* The order asked for; what it leaves out because it has no price; the best by the other order, if that is another. */
+/* The order asked for; what it leaves out because it has no price; the best by the other order,
+ * if that is another. order is scratch memory for one ranking after the other. */
 static void print_orders(struct tune_print *print, int *order)
 {
     const struct tune *tune = print->tune;
@@ -564,7 +580,8 @@ static void add_candidate(const struct tune_print *print, struct rows *rows, con
         vec_push(&rows->cells, vary_cell(&print->swept.options.at[i], &point->options));
 }
 
-/* Rows as the table has them; then those that ran and are no finalists; then all others, as they were made. */
+/* Rows as the table has them; then those that ran and are no finalists; then all others, as they
+ * were made. Four rankings one after the other, each adding what is not there yet. */
 static int order_of_records(int *order, const struct tune_command *command, const struct tune *tune)
 {
     bool *taken = xcalloc((size_t)tune->candidates.n + 1, sizeof *taken);

@@ -1,3 +1,14 @@
+/* `flopcast waterfall`: why each curve of a scenario loses throughput as it grows, and where the
+ * time goes at its large end.
+ *
+ * A curve is all points that differ only in GPUs; its smallest and largest cluster are compared
+ * by study/explain.h. Then the large end is simulated once more with rank 0 traced, for the
+ * compute stream and the collectives. Programs get rows of four tables in one list, with a
+ * column that says which; people get a table and sentences for each.
+ *
+ * What is subtle: a curve of which an end is out of memory is skipped with a warning as long as
+ * another one can be explained; if none can, the same is an error. All curves of one command are
+ * stored with the id of the first, so that a figure shows them together. */
 #include "cli/cli.h"
 
 #include "base/files.h"
@@ -75,7 +86,8 @@ struct explained_row {
     double change, of_small, times, time_s, step_s, by_collectives_s, exposed_s, busbw_Bps;
 };
 
-/* People see collectives by comm_table(). */
+/* People see collectives by comm_table(). One list of columns for all four tables: a heading
+ * only where the table has the column. */
 static void add(const struct explained *e, const struct explained_row *row)
 {
     static const char *const names[] = {"waterfall", "parallelism", "compute_stream", "collectives"};
@@ -180,7 +192,8 @@ static void add_parallelism(const struct explained *e, const struct exec_result 
     }
 }
 
-/* Which stage the others wait for. */
+/* Which stage the others wait for. The stage with most compute is the one that the others wait
+ * for. */
 static void print_stages(FILE *out, const struct exec_result *result, struct arena *arena)
 {
     int most = 0;
@@ -340,7 +353,9 @@ static enum status explain_curve(struct explain *explain, const struct scenario_
     return status;
 }
 
-/* Smallest and largest cluster of every curve, in the order of the scenario. */
+/* Smallest and largest cluster of every curve, in the order of the scenario. Quadratic in the
+ * points of a scenario. A curve opens at its first point, so that curves keep the scenario's
+ * order. */
 static void explain_curves(struct explain *explain, const struct scenario_set *set, struct diag *diag)
 {
     struct {
@@ -376,7 +391,9 @@ static void explain_curves(struct explain *explain, const struct scenario_set *s
     diag_merge(diag, explain->explained ? &explain->skipped : &explain->unexplained);
 }
 
-/* The scenario with the two clusters that were asked for; where only one was, the other is the scenario's own. */
+/* The scenario with the two clusters that were asked for; where only one was, the other is the
+ * scenario's own. --from and --to replace cluster.gpus by a sweep over two sizes; their origin
+ * is named so in messages. */
 static void load(struct scenario_set *set, struct explain *explain, struct diag *diag)
 {
     struct arena *arena = &explain->arena;

@@ -1,3 +1,15 @@
+/* `flopcast whatif`: a scenario as it is and changed, side by side, with difference and ratio.
+ *
+ * The base and each change are a struct variant with its own set of points. All get what --base
+ * says, a change gets its own settings behind that. Points are compared one by one in the order
+ * of the sweep, so sets must have equally many; where they do not, the message names the setting
+ * that sweeps. Each is simulated with rank 0 traced, for its collectives, which changes nothing
+ * in the result.
+ *
+ * What is subtle: steps of the two sides may have different numbers of tokens (another batch,
+ * more GPUs); then speeds are compared and not step times. A point that is out of memory shows
+ * what it would need in place of its peak. Where identities of all points are the same, nothing
+ * is simulated. */
 #include "cli/cli.h"
 
 #include "base/files.h"
@@ -97,7 +109,8 @@ static bool varies(const struct vary *vary, const char *path)
     return false;
 }
 
-/* "cluster.gpus and model": what this set sweeps and the other does not, or sweeps otherwise. */
+/* "cluster.gpus and model": what this set sweeps and the other does not, or sweeps otherwise.
+ * First what only this set sweeps; if there is none, all that it sweeps. */
 static const char *swept_keys(const struct scenario_set *set, const struct scenario_set *other, struct arena *arena)
 {
     struct vary here, there;
@@ -232,7 +245,8 @@ static void add_comm_row(struct quantity_rows *rows, const struct whatif *whatif
         vec_push(&rows->list, (struct quantity_row){cell, NULL, name, "ms", MS, offset, 1, false});
 }
 
-/* What is compared of a point; free the list. */
+/* What is compared of a point; free the list. Rows that no variant has (bubble without stages,
+ * bounds of no collective) are left out. */
 static struct quantity_rows quantities(struct whatif *whatif, int point)
 {
     static const struct quantity_row records[] = {
@@ -338,7 +352,8 @@ static void print_ooms(FILE *out, const struct whatif *whatif, int point)
     }
 }
 
-/* Both sides fit. */
+/* Both sides fit. tokens is of a step of the whole job, and exactly 1 where it is the same up to
+ * rounding. */
 static struct scenario_change change_of(const struct variant *base, const struct variant *changed, int point)
 {
     const struct scenario_result *before = &base->results[point], *after = &changed->results[point];
@@ -409,7 +424,8 @@ static int by_change(const void *a, const void *b)
 }
 
 /* Of a sweep, what becomes of the step over all points that fit on both sides; of tokens/s where steps have other
- * numbers of tokens. */
+ * numbers of tokens. One sentence a change; of a sweep the median, with the points of least and
+ * most change. */
 static const char *verdict(struct whatif *whatif, int v)
 {
     const struct variant *base = &whatif->variants.at[0], *changed = &whatif->variants.at[v];

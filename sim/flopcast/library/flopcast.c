@@ -1,3 +1,11 @@
+/* libflopcast: the C interface of a scenario, its points and their results, for other programs
+ * and for bindings.
+ *
+ * A handle has four lifetimes of memory: settings live as long as it does, the loaded scenario
+ * until the next flopcast_open(), results until the next run, the plan until the next plan.
+ * Texts that functions return are borrowed from these. Results are the columns of store/record.h
+ * by name, as text and as number. Nothing is printed and nothing exits: messages gather in the
+ * handle, each call's replace those of the call before. */
 #include "library/flopcast.h"
 
 #include "base/files.h"

@@ -1,3 +1,15 @@
+/* The lower bounds of study/bound.h: costs of blocks, the longest path through a schedule, and
+ * bounds of any plan. Costs of blocks come from plans of a shorter model, one block a stage,
+ * compiled with one micro-batch and with two; their difference is what a further micro-batch adds,
+ * without what a step does once. Blocks that are alike share their costs (find_standing()). In a
+ * program the longest path is one pass over its ops: an op starts after what it waits for and after
+ * its queue's previous op.
+ *
+ * What is subtle: everything that is left out may only make a step longer, and a bound that is too
+ * high would let the search lose the best layout. So collectives count only where their groups lie
+ * alike in every layout (is_known()), exchanges of experts do not count where another micro-batch's
+ * kernels hide them, and a relative 1e-6 is taken off for the simulator's rounding to picoseconds.
+ * Bytes are held to the same rule. */
 #include "study/bound.h"
 
 #include "base/vec.h"
@@ -7,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What a block's cost depends on besides the scenario's point itself. */
 bool bound_same_costs(const struct scenario_point *a, const struct scenario_point *b)
 {
     const struct strategy_options *one = &a->options.strategy, *two = &b->options.strategy;
@@ -38,6 +51,7 @@ static double collective_s(const struct plan *plan, const struct hw *hw, int ind
         at->kind, at->bytes, at->routing, coll_shape(group, hw_gpus_per_node(hw)), coll_hw_of(&bridge, group, hw)));
 }
 
+/* Equal collectives of a plan are computed once (plan_first_collectives). */
 static double *collective_times(const struct plan *plan, const struct hw *hw)
 {
     double *times = xcalloc((size_t)plan->collectives.n + 1, sizeof *times);
@@ -72,6 +86,8 @@ static double *kernel_times(const struct plan *plan, const struct hw *hw)
     return times;
 }
 
+/* Waits for the step before, and negative ones, count as over. Ops that neither compute nor
+ * communicate take no time and no queue. */
 struct bound_passes bound_passes(
     const struct plan *plan, const struct plan_program *program, const double *kernel_s, const double *coll_s)
 {
@@ -189,7 +205,8 @@ static bool stand_for_all(const struct model *model, int n, int *of)
     return blocks[n - 1].alike == blocks[all - 1].alike;
 }
 
-/* Where loads of experts are drawn, block by block, each stands for itself. */
+/* Where loads of experts are drawn, block by block, each stands for itself. n grows until the
+ * first n blocks stand for all; the first and last are always themselves. */
 static struct standing find_standing(const struct scenario_point *point, struct arena *arena)
 {
     const struct model *model = &point->model;
@@ -218,7 +235,9 @@ static bool shares_optimizer(const struct strategy_options *options)
     return shards || options->train.muon_distributed;
 }
 
-/* The cut model as a pipeline of a block a stage, which Megatron-FSDP has none of: what it adds is left out. */
+/* The cut model as a pipeline of a block a stage, which Megatron-FSDP has none of: what it adds
+ * is left out. What only works on whole models or more ranks is switched off: it can only add to
+ * a step. */
 static struct scenario_point block_by_block(
     const struct scenario_point *point, const struct model *model, int micro_batches)
 {
@@ -242,7 +261,8 @@ static struct scenario_point block_by_block(
     return cut;
 }
 
-/* sign -1, 1: what the blocks take is taken from, added to what is there. */
+/* sign -1, 1: what the blocks take is taken from, added to what is there. Bytes come from the
+ * plan with one micro-batch alone. */
 static enum status add_passes(struct bound_block *blocks, const struct scenario_point *point, const struct model *model,
     int micro_batches, int sign, struct diag *diag)
 {
@@ -305,6 +325,7 @@ struct stage {
     double ready_s, kernels_s, state_bytes, held_bytes, most_held;
 };
 
+/* What a block hands on as the next one's input is held once where both are in one chunk. */
 static struct bound_block chunk_of(
     const struct bound_costs *costs, const struct model_chunk *at, double optimizer_share)
 {
@@ -320,6 +341,8 @@ static struct bound_block chunk_of(
     return sum;
 }
 
+/* optimizer_share: the costs were found with few ranks of data parallelism, the layout shares
+ * the states over its own. */
 static struct stage *stages_of(const struct bound_costs *costs, const struct job *job, struct arena *scratch)
 {
     int n = job->mesh.size[AXIS_PP];
@@ -393,6 +416,8 @@ static bool advance(struct stage *stage, struct passed *passed)
     return moved;
 }
 
+/* Walks all stages through their schedules, each as far as its inputs are known, until nothing
+ * moves: linear in the number of cells, times the rounds in which stages wait for one another. */
 static double path_s(struct stage *stages, int n, struct arena *scratch)
 {
     const struct schedule *first = &stages[0].schedule;
@@ -433,6 +458,8 @@ static struct bound_costs without_ends(
     return changed;
 }
 
+/* A stage's sum of work is another bound beside the path. It matters for schedules whose split
+ * backward cells take nothing on the path. */
 struct bound bound_layout(const struct bound_costs *costs, const struct scenario_point *point)
 {
     static const double rounding = 1e-6; /* of picoseconds, over the kernels of a step */
@@ -465,6 +492,7 @@ struct bound bound_layout(const struct bound_costs *costs, const struct scenario
 
 /* ---- any plan ---- */
 
+/* The busiest queue of any program, without regard to waits. */
 struct bound bound_plan(const struct plan *plan, const struct hw *hw)
 {
     struct bound bound = {0};

@@ -1,3 +1,13 @@
+/* Collectives of a traced step: how long they move, what binds them, and what of it is exposed;
+ * and sentences about that.
+ *
+ * Spans are grouped by kind, bytes and group size. Exposed time is where the compute stream
+ * stands idle: the gap between two of its kernels is given to the collectives under way in it,
+ * in the order of their ends, each instant to one of them. What is subtle: an idle gap counts
+ * only if something on another stream ended exactly when it ended, or if the host waited for a
+ * message in it; else the host or the queue is the reason. Waiting for late members is part of a
+ * collective's exposed time but not of its moving time; where the members are stages of a
+ * pipeline it is bubble, and is left out. */
 #include "study/comm.h"
 
 #include "base/vec.h"
@@ -43,6 +53,8 @@ static bool awaited(const struct exec_result *result, ps_t at)
     return false;
 }
 
+/* The host may wait for a message and only then issue the kernel, so that nothing on the GPU
+ * ends when the gap does. */
 const struct exec_span *scenario_comm_blocked(const struct exec_result *result, ps_t from, ps_t to)
 {
     const struct exec_span *found = NULL;
@@ -199,7 +211,9 @@ static enum coll_algorithm longest_bound(const struct scenario_comm *comm, enum 
 }
 
 /* "channels (16 x 20 GB/s, assumed) 62 %, latency 38 %": the largest first, what is below half a per cent left out. Of
- * all time, or of what is exposed, which may be waiting for other ranks too; there without the numbers. */
+ * all time, or of what is exposed, which may be waiting for other ranks too; there without the
+ * numbers. Picks the largest of what is left, one after the other, until what is left is below
+ * half a per cent. */
 static const char *shares(struct arena *arena, const struct scenario_comm *comm, bool exposed, const struct hw *hw)
 {
     enum { WAIT = COLL_BOUND_COUNT };
@@ -295,6 +309,7 @@ const char *scenario_change_sentence(struct arena *arena, const struct scenario_
         arena, "trains %.1f %% %s %s/s %s", fabs(more), more > 0 ? "more" : "fewer", change->counted, step);
 }
 
+/* Whether more time of collectives matters depends on what was hidden before, so both are said. */
 const char *scenario_comm_change(struct arena *arena, const char *label, const struct scenario_comm *before,
     const struct scenario_comm *after, const struct scenario_change *change)
 {

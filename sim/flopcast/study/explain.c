@@ -1,3 +1,15 @@
+/* Why a job loses throughput as it grows (scenario_explain), and what the compute stream of a
+ * traced rank did (scenario_path).
+ *
+ * Causes are removed one after the other, cumulatively, from the job on a small and on a large
+ * cluster, each round one simulation of both, all rounds at a time. A cause's part is by how
+ * much the difference between the two shrinks when it goes; what remains of it at the end is the
+ * rest. So the parts add up to the change by construction, and their order matters
+ * (scenario/causes.h). The bubble needs no simulation: it is taken off the step's time.
+ *
+ * What is subtle: with a cause gone NCCL would choose other algorithms and other channels, which
+ * would change two things at once. So collectives are chosen on the real hardware (chosen_on),
+ * and its channels are kept. */
 #include "study/explain.h"
 
 #include "coll/coll.h"
@@ -15,6 +27,8 @@ static void without_limit(struct hw_node *node)
     node->pcie_bandwidth.value *= NO_LIMIT; /* of NICs: hw_derive has done what copies need */
 }
 
+/* Switches of the simulator where there are some; else the numbers of the hardware are set to no
+ * limit. */
 void scenario_remove_cause(struct scenario_point *point, enum scenario_cause cause)
 {
     struct exec_options *exec = &point->options.exec;
@@ -64,6 +78,7 @@ static double without_bubble(const struct scenario_result *result)
                                              : result->tflops_per_gpu;
 }
 
+/* points[i]: the first i causes are gone. */
 enum status scenario_explain(struct scenario_waterfall *out, const struct scenario_point *small,
     const struct scenario_point *large, struct diag *diag)
 {
@@ -126,7 +141,8 @@ struct scenario_loss scenario_waterfall_loss(
 
 /* ---- what the compute stream did ---- */
 
-/* "transformer.h.7/mlp.c_fc" is one of many alike: "transformer.h.#/mlp.c_fc". */
+/* "transformer.h.7/mlp.c_fc" is one of many alike: "transformer.h.#/mlp.c_fc". Digits at the
+ * beginning of a part of a path are counters; those within a word ("c_fc2") stay. */
 static const char *without_numbers(const char *name, struct arena *arena)
 {
     char *text = arena_strdup(arena, name), *to = text;

@@ -1,3 +1,15 @@
+/* Whether a job fits into the memory of its GPUs, and the largest micro-batch that does.
+ *
+ * The verdict is the simulated allocator's. Without noise one rank stands for all; where
+ * cudaMalloc must be tried again, ranks differ and the verdict needs the noise, which costs as
+ * much as all ranks. The search starts at the largest micro-batch whose peak, by the plan alone,
+ * is within the capacity, which needs no simulation; from there it goes down in growing steps
+ * and then by halves.
+ *
+ * What is subtle: fitting is not monotone in the micro-batch, because of gaps between tensors.
+ * So some larger ones are tried behind the first that does not fit, as long as only
+ * fragmentation is in the way. Where verdicts with noise would cost much, a micro-batch without
+ * any retry is looked for first: noise cannot change that verdict. */
 #include "study/fit.h"
 
 #include <math.h>
@@ -27,6 +39,8 @@ static enum fit_verdict quiet_verdict(const struct scenario_point *point)
     return simulate(&quiet);
 }
 
+/* Only retries make a second simulation worth while, as with noise they may end out of memory.
+ * Where they do not, the verdict is that without noise. */
 enum fit_verdict fit_verdict(const struct scenario_point *point)
 {
     enum fit_verdict quiet = quiet_verdict(point), noisy = quiet == FIT_RETRIES ? simulate(point) : quiet;
@@ -46,6 +60,7 @@ enum status fit_peak(struct exec_peak *out, const struct scenario_point *point, 
     return status;
 }
 
+/* Each stage's parameters, blocks and peak, of one plan. */
 enum status fit_stages(
     struct fit_stage **stages, int *n, const struct scenario_point *point, struct arena *arena, struct diag *diag)
 {
@@ -75,7 +90,8 @@ static struct scenario_point with_batch(const struct scenario_point *point, int6
 }
 
 /* Bytes beyond the GPU's capacity, negative where there is room. A micro-batch that makes tensors beyond what can be
- * counted fits nowhere, nor does a job that cannot be. */
+ * counted fits nowhere, nor does a job that cannot be. Bytes above what is there; the line
+ * between two of them leads to the next guess. */
 static double excess(const struct scenario_point *point, int64_t micro_batch)
 {
     const struct train_options *train = &point->options.strategy.train;
@@ -170,6 +186,7 @@ static bool costs_much(const struct scenario_point *point)
     return ops > MOST_OPS;
 }
 
+/* The first search is without noise and bounds the others from above. */
 static void find_largest(struct fit_search *search)
 {
     find(search, quiet_verdict, fit_largest_by_peak(&search->point, search->most));

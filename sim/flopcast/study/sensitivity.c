@@ -1,3 +1,11 @@
+/* How much a prediction depends on each number that has a standard error: two simulations a
+ * parameter, one standard error lower and higher, all of them at once.
+ *
+ * The effect is half the logarithm of the ratio of both speeds. Squares of effects add up to the
+ * variance where numbers are independent; sensitivity_sum() also adds the products weighted by
+ * the correlations of fits. What is subtle: the host's costs are one part (parameter NULL),
+ * drawn together; a parameter whose two runs are equal to the bit is only counted, and so is one
+ * with which the job does not fit. */
 #include "study/sensitivity.h"
 
 #include "study/fit.h"

@@ -1,3 +1,12 @@
+/* Several jobs on one cluster: which nodes each gets, and how fast each is alone and beside the
+ * others.
+ *
+ * Nodes are whole: those given by --nodes are taken first, the others are dealt out packed, in
+ * turns, or drawn. Each job is simulated alone on its nodes, then all in one simulation
+ * (exec_run_together()). What is subtle: a step of a job only counts as long as all others run
+ * beside it, so each job gets as many measured steps as fill the longest measured time. All jobs
+ * must see the same links, which check() compares; ranks of different jobs then share link after
+ * link. */
 #include "study/together.h"
 
 #include "base/rng.h"
@@ -82,7 +91,8 @@ static void check_given(
         }
 }
 
-/* The n-th node of a job: the first free one, or from a drawn one on. */
+/* The n-th node of a job: the first free one, or from a drawn one on. A drawn node that is taken
+ * gives way to the next free one, around the end. */
 static void deal_node(
     struct together_job *job, int n, const struct together_cluster *cluster, struct rng_stream *chance, bool *taken)
 {
@@ -100,7 +110,8 @@ static int by_number(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* Nodes for jobs that are given none. There are enough. */
+/* Nodes for jobs that are given none. There are enough. interleaved: the n-th node of every job,
+ * then the next one of every job. */
 static void deal(struct together_job *jobs, int n_jobs, const struct together_cluster *cluster, bool *taken)
 {
     struct rng_stream chance = rng_stream(cluster->seed, ENTITY_PLACEMENT, 0);

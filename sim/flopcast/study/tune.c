@@ -1,3 +1,15 @@
+/* The search of study/tune.h: which candidates there are, in which order they are simulated, and
+ * how they rank. Points of the scenario that differ only in what is searched are one base
+ * (searched() sets all that to defaults and compares the settings as JSON). For each micro-batch,
+ * the largest first, and each base nested loops add a candidate for every checkpointing, strategy,
+ * sharding, group and prefetch; what scenario_check() refuses is counted. Then each candidate's
+ * plan is compiled once, in parallel, for the peak that prunes it and a bound of its step.
+ * tune_run() simulates the most promising without noise, tune_finals() runs the best with it;
+ * layouts (study/tune_layout.c) go by branch and bound.
+ *
+ * What is subtle: an option that --set gave is never changed, and is found by its origin.
+ * Everything is counted in simulations and never in seconds, so the answer is the same on every
+ * machine. Equal candidates keep the order in which they were made. */
 #include "base/files.h"
 #include "study/fit.h"
 #include "study/tune_search.h"
@@ -9,7 +21,8 @@
 
 const char *const tune_order_names[] = {[TUNE_BY_SPEED] = "speed", [TUNE_BY_COST] = "cost", NULL};
 
-/* Seconds, dollars or GPU-hours for the same tokens; 0: it is not in the order. */
+/* Seconds, dollars or GPU-hours for the same tokens; 0: it is not in the order. Less is better
+ * in every order. */
 static double price_of(const struct tune_candidate *candidate, const struct tune_rates *rates, enum tune_order by)
 {
     bool priced = candidate->point.hw.gpu.price.value > 0;
@@ -20,7 +33,9 @@ static double price_of(const struct tune_candidate *candidate, const struct tune
     return priced ? 0 : rates->gpu_hours_per_gtokens;
 }
 
-/* The candidates in the order that did not run out of memory, finalists with noise or all without. */
+/* The candidates in the order that did not run out of memory, finalists with noise or all
+ * without. finals: only finalists, by what they give with noise; else all that ran, by what they
+ * give without it. */
 static int rank(int *order, const struct tune *tune, enum tune_order by, bool finals)
 {
     double *prices = xcalloc((size_t)tune->candidates.n + 1, sizeof *prices);
@@ -106,7 +121,8 @@ static void leave(struct tune *tune, int gone)
             tune->candidates.at[i].represents = -1;
 }
 
-/* These run with noise. */
+/* These run with noise. Of a search with layouts, and of points without noise, the run without
+ * noise counts as the run with it. */
 static enum status run_finals(
     struct tune *tune, const int *chosen, int n, scenario_progress progress, void *self, struct diag *diag)
 {
@@ -127,7 +143,8 @@ static enum status run_finals(
     return status;
 }
 
-/* Whether a candidate could still come in among the first rows. */
+/* Whether a candidate could still come in among the first rows. It is optimistic: the candidate
+ * loses by noise no more than the finalist that lost least. */
 static bool could_win(const struct tune *tune, enum tune_order by, int rows, const struct tune_candidate *next)
 {
     int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
@@ -154,6 +171,10 @@ static int rank_first(int *order, struct tune *tune, enum tune_order by)
     return n;
 }
 
+/* First as many as there are rows, then four at a time while the next one could still come in. 2
+ * x rows bound the work where noise costs all of them alike. A finalist that runs out of memory
+ * with noise leaves the order, and those it stood for come back, so the order is made anew after
+ * each group of runs. */
 enum status tune_finals(
     struct tune *tune, enum tune_order by, int rows, scenario_progress progress, void *self, struct diag *diag)
 {
@@ -178,6 +199,8 @@ enum status tune_finals(
     return status;
 }
 
+/* Values are read from the candidate's point by the paths of settings, so what is printed as a
+ * command is what was simulated. */
 struct tune_settings tune_settings(const struct tune_candidate *candidate, struct arena *arena)
 {
     static const char *const always[] = {"cluster.gpus", "train.micro_batch", "train.grad_accum",
@@ -303,7 +326,9 @@ void tune_refuse(struct tune *tune, const struct diag *diag, struct arena *arena
     tune->refusal = arena_printf(arena, "%.*s", length, reason);
 }
 
-/* The global batch, where one is asked for, by what the scenario accumulates by. false: not with this micro-batch. */
+/* The global batch, where one is asked for, by what the scenario accumulates by. false: not with
+ * this micro-batch. With train.device_batch a micro-batch is a part of the device's batch;
+ * without it the number of micro-steps makes up the global batch. */
 static bool set_steps(const struct search *search, struct train_options *train, int64_t gpus)
 {
     int64_t global = search->options->global_batch, per_micro_step = train->micro_batch * gpus;
@@ -328,6 +353,7 @@ static bool set_steps(const struct search *search, struct train_options *train, 
     return true;
 }
 
+/* Batch first, as checks need it; a refusal is counted, and only the first one is kept in words. */
 static void add(const struct search *search, struct scenario_point point)
 {
     struct diag diag = DIAG_INIT;
@@ -341,6 +367,7 @@ static void add(const struct search *search, struct scenario_point point)
             ((struct tune_candidate){.point = point, .base = search->base, .group = search->group, .represents = -1}));
 }
 
+/* BACKWARD_POST with forward prefetch is tried only if the command line fixes one of the two. */
 static void add_prefetches(const struct search *search, struct scenario_point point)
 {
     static const int backwards[] = {BACKWARD_PRE, BACKWARD_POST};
@@ -358,6 +385,8 @@ static void add_prefetches(const struct search *search, struct scenario_point po
         }
 }
 
+/* Groups are whole nodes, and smaller than the job, since a group as large as the job is
+ * FULL_SHARD. */
 static void add_groups(const struct search *search, struct scenario_point point)
 {
     int64_t gpus = point.options.cluster.gpus, node = hw_gpus_per_node(&point.hw);
@@ -423,7 +452,8 @@ static void add_strategies(const struct search *search, struct scenario_point po
     }
 }
 
-/* One micro-batch of every base point. */
+/* One micro-batch of every base point. Layouts have their own loop over micro-batches, so they
+ * are added once, with the last batch; so is a base whose micro-batch is given. */
 static void add_batch(struct search *search, const struct scenario_point *base, int64_t batch, bool last)
 {
     if (layout_searched(base)) {
@@ -478,7 +508,9 @@ double tune_promise(const struct tune_candidate *candidate)
     return candidate->bound.step_s / (double)(strategy_batch(&strategy->train).samples * ranks);
 }
 
-/* Those whose host memory is too small for what they offload, which only the plan knows, go. */
+/* Those whose host memory is too small for what they offload, which only the plan knows, go. The
+ * loop runs in parallel and only notes what is possible. What is refused is compiled once more,
+ * in order, for its message. */
 static void find_peaks(const struct search *search)
 {
     struct tune *tune = search->out;
@@ -504,6 +536,8 @@ static void find_peaks(const struct search *search)
     free(possible);
 }
 
+/* Several variants of one job (tune_options.variants) stand one behind the other in the set, so
+ * point i is job i % jobs. */
 void tune_candidates(
     struct tune *out, const struct scenario_set *set, const struct tune_options *options, struct arena *arena)
 {

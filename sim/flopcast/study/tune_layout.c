@@ -1,4 +1,15 @@
-/* The search over layouts: which there are, and which of them are simulated. */
+/* The search over layouts of Megatron's parallelisms: which there are, and which of them are
+ * simulated. Nested loops go over degrees: context, tensor, pipeline, experts, chunks of a stage,
+ * micro-batch, checkpointing; each divides what is left of the GPUs, and data parallelism has the
+ * rest. Layouts that cut a block alike share the costs of blocks (study/bound.h), which are found
+ * once for each such class, classes in parallel, small micro-batches first: where a layout does not
+ * fit, the same one with a larger micro-batch is pruned without a bound. layout_run() is branch and
+ * bound. Layouts are sorted by their bound for a sequence; a layout is left out when its bound is
+ * not below the keep-th best time of its group and, between variants, not below the best time of
+ * its base.
+ *
+ * What is subtle: a bound must never be above the simulated time, or the best layout could be lost.
+ * A shard takes every n-th layout of the sorted order, so each has early leaders. */
 #include "study/tune_search.h"
 
 #include <math.h>
@@ -35,6 +46,8 @@ const char *const layout_paths[LAYOUT_COUNT + 1] = {
     [LAYOUT_OVERLAP_GATHER] = "megatron.overlap_param_gather",
 };
 
+/* The scenario's layout is replaced by Megatron's defaults with the distributed optimizer and
+ * its overlaps; what --set gave stays. */
 void layout_base(struct scenario_point *point, const struct tune_options *options)
 {
     struct strategy_options *strategy = &point->options.strategy;
@@ -68,6 +81,7 @@ struct layouts {
     bool set[LAYOUT_COUNT], batch_set, checkpointing_set;
 };
 
+/* The batch is shared out here, as it depends on how many ranks of data parallelism are left. */
 static void add(const struct layouts *layouts, struct scenario_point point)
 {
     struct strategy_options *strategy = &point.options.strategy;
@@ -126,6 +140,8 @@ static bool split_blocks(const struct layouts *layouts, struct parallelism_optio
     return *last >= 1;
 }
 
+/* A schedule in a V has two chunks, schedules without interleaving have one; else as many as a
+ * stage has blocks. */
 static void add_virtual(const struct layouts *layouts, struct scenario_point point)
 {
     struct parallelism_options *parallel = &point.options.strategy.parallelism;
@@ -154,6 +170,7 @@ static int64_t divisor(int64_t n, int64_t from)
     return from;
 }
 
+/* Experts divide over ranks of tensor and data parallelism together. */
 static void add_experts(const struct layouts *layouts, struct scenario_point point)
 {
     int64_t *expert = &point.options.strategy.parallelism.model.expert, experts = point.model.shape.moe.experts;
@@ -206,6 +223,8 @@ static void keep_alone(struct layouts *layouts, int which, int64_t *degree, int6
     *degree = of > 0 ? of : *degree;
 }
 
+/* Context parallelism is the outermost loop: it is tried with flash attention alone, and down to
+ * TUNE_LEAST_CONTEXT_TOKENS a rank. */
 void layout_candidates(struct tune *out, const struct scenario_point *base, int base_index, int group,
     const struct tune_options *options, struct arena *arena)
 {
@@ -290,6 +309,7 @@ static void bound_one(struct tune_candidate *candidate, const struct bound_costs
     candidate->state = candidate->bound.bytes <= gpu->hbm_capacity.value ? TUNE_LEFT_OUT : TUNE_PRUNED;
 }
 
+/* The diag cannot have errors: scenario_check() has passed the point before. */
 static void bound_alike(struct tune *tune, struct alike *alike)
 {
     int n = 0;
@@ -372,6 +392,7 @@ struct leaders {
     int n, keep;
 };
 
+/* An insertion into the sorted list; what comes behind a full list is dropped. */
 static void lead(struct leaders *leaders, double step_s)
 {
     int at = leaders->n < leaders->keep ? leaders->n++ : leaders->keep;
@@ -412,6 +433,8 @@ static void keep_own(struct bounded **order, int *n, struct tune *tune)
     *n = kept;
 }
 
+/* Simulations run in groups of 2, 4 and then 8, whatever the number of threads, so the same
+ * layouts are simulated on every machine. */
 enum status layout_run(
     struct tune *tune, const struct tune_options *options, scenario_progress progress, void *self, struct diag *diag)
 {

@@ -1,4 +1,11 @@
-/* Candidates of a search by whoever simulates them: the crew, or who has kept their results. */
+/* Candidates of a search, simulated by the crew or taken from where results are kept.
+ *
+ * A group of candidates becomes a set of points, without noise where that is asked for. Results
+ * that somebody keeps (a database) are looked up by the identity of the point first; of the
+ * rest, each shard leaves to others what crew_shard() gives them by estimated cost. What is
+ * subtle: a candidate without a result is either another shard's or was not reached because
+ * keeping was to end; only the latter stops the search. changing() is called before and after
+ * candidates change, as another thread may read them. */
 #include "scenario/energy.h"
 #include "study/tune_search.h"
 
@@ -69,7 +76,8 @@ static void leave_to_others(struct simulated *all)
     free(cost);
 }
 
-/* What came out; of a candidate that is left to others nothing did. */
+/* What came out; of a candidate that is left to others nothing did. A result that is neither
+ * known nor simulated is all zeros: status ok, a step of 0 s. */
 static void take_rates(struct simulated *all, const int *chosen, bool noise)
 {
     for (int i = 0; i < all->set.n_points; i++) {

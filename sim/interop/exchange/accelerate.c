@@ -1,4 +1,11 @@
-/* accelerate's configuration: accelerate/commands/config/config_args.py, utils/dataclasses.py. */
+/* accelerate's configuration: accelerate/commands/config/config_args.py, utils/dataclasses.py.
+ *
+ * YAML of other programs looks alike, so check_owner() refuses those that some keys together
+ * give away, by name. A DeepSpeed file that the configuration names is read too, relative to its
+ * own folder, and is then one more format of the same configuration. What is subtle:
+ * fsdp_reshard_after_forward is a switch in FSDP 2 and a sharding strategy in FSDP 1. Defaults
+ * here are accelerate's, not PyTorch's: no backward prefetch, no_sync while gradients
+ * accumulate, autocast with DDP. */
 #include "exchange/rules.h"
 
 #include <string.h>

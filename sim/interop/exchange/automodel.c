@@ -1,5 +1,12 @@
-/* NeMo AutoModel's recipes (nemo_automodel/recipes, components/distributed/config.py): FSDP2 around its models
- * (components/models) or those of transformers. Keys by the recipes of its examples/llm_benchmark in 2025 and 2026. */
+/* NeMo AutoModel's recipes (nemo_automodel/recipes, components/distributed/config.py): FSDP2
+ * around its models (components/models) or those of transformers. Keys by the recipes of its
+ * examples/llm_benchmark in 2025 and 2026.
+ *
+ * The table puts what one key says; the finish functions settle the rest, GPUs before the batch,
+ * which asks for them. What is subtle: the number of virtual stages follows from
+ * layers_per_stage and the model's blocks, so it needs a model that is known. A step of several
+ * passes of the pipeline is simulated as one pass, which the assumptions say. The number of GPUs
+ * of a node is no key: eight, of GB200 four. */
 #include "exchange/rules.h"
 
 #include <stdlib.h>

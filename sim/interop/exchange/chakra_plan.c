@@ -1,3 +1,15 @@
+/* A plan of Chakra execution traces: a program a rank, ops of compute, collective and message
+ * nodes.
+ *
+ * Nodes are put into an order in which each comes after what it depends on, depth first in the
+ * order of the file. Each node has the ops that end it: its own, or, where it does nothing
+ * itself, those of its dependencies, passed on. Compute runs on the compute stream, on a side
+ * stream by its name, or on the CPU; each group and each direction to a peer has a queue.
+ *
+ * What is subtle: queues are few, so beyond the most they are shared, in the order of first use.
+ * All ranks are stages of a pipeline to the plan, each a program, so messages are channels by
+ * the difference of ranks. Dependencies are the only order between nodes: a trace that was
+ * linked without them starts all collectives at once, which is warned of. */
 #include "exchange/replay.h"
 
 #include "base/digest.h"
@@ -79,7 +91,8 @@ struct frame {
     int node, dep;
 };
 
-/* Depth first in the order of the file, so that the order is the file's where that is one of dependencies. */
+/* Depth first in the order of the file, so that the order is the file's where that is one of
+ * dependencies. Without recursion, as chains of millions of nodes occur. */
 static enum status visit(struct maker *m, int root, unsigned char *marks)
 {
     VEC(struct frame) stack = {0};
@@ -128,7 +141,8 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The ops that a node's dependencies end with, each once, behind m->ends. */
+/* The ops that a node's dependencies end with, each once, behind m->ends. Sorted, so that an op
+ * that several dependencies end with is waited for once. */
 static int gather(struct maker *m, const struct chakra_node *node)
 {
     int first = m->ends.n, kept = 0;
@@ -168,7 +182,8 @@ static struct kernel_work recorded(double duration_s)
     return (struct kernel_work){.kind = KERNEL_RECORDED, .m = llround(duration_s * 1e9)};
 }
 
-/* FLOP bound: what the FLOP take at the peak is longer than what the bytes take. */
+/* FLOP bound: what the FLOP take at the peak is longer than what the bytes take. A product of
+ * three equal sides stands for the FLOP where they bound; else bytes stream. */
 static struct kernel_work roofline(const struct chakra_node *node, const struct hw_gpu *gpu)
 {
     enum dtype math = kernel_supported(gpu, DTYPE_BF16) ? DTYPE_BF16 : DTYPE_FP16;
@@ -216,6 +231,8 @@ static const struct mesh_group *ranks_of(const struct maker *m, const char *name
     return m->groups->list.n == 0 && strcmp(name, "0") == 0 ? all : NULL; /* the only group there is */
 }
 
+/* Whether the rank is in the group is checked here, as the trace and the file of groups are two
+ * files. */
 static enum status make_collective(struct maker *m, const struct chakra_node *node, int *queue, int *group)
 {
     struct mesh_group all;
@@ -261,7 +278,8 @@ static enum status make_message(struct maker *m, const struct chakra_node *node,
     return STATUS_OK;
 }
 
-/* The ops that a node is done with: its own, or those of its dependencies where it does nothing. */
+/* The ops that a node is done with: its own, or those of its dependencies where it does nothing.
+ * A collective of one rank does nothing, and what depends on it waits for its dependencies. */
 static enum status make_node(struct maker *m, int i)
 {
     const struct chakra_node *node = &m->trace->nodes.at[i];

@@ -1,3 +1,11 @@
+/* A file of a rank's Chakra trace: messages of protobuf, each behind its length as a varint,
+ * first GlobalMetadata, then nodes; gzipped or not.
+ *
+ * protobuf-c unpacks one message at a time, so memory holds the nodes and one message. What is
+ * subtle: exporters write the same attribute as int32, int64, uint64 ... and pg_name as text or
+ * number, so each is read from whichever member holds it. Sizes of messages, numbers of nodes
+ * and durations are bounded, since a file of another kind yields any number; the mistake names
+ * the byte at which its message begins. */
 #include "exchange/chakra.h"
 
 #include <errno.h>
@@ -23,7 +31,8 @@ static enum status refuse(const struct reader *r, const char *why)
         r->diag, (struct source_pos){.file = r->path}, "at byte %lld, node %d: %s", r->at, r->out->nodes.n, why);
 }
 
-/* The next message; *n 0 of an empty one, ended: the file has no more. */
+/* The next message; *n 0 of an empty one, ended: the file has no more. More than five bytes of a
+ * length are no length. */
 static enum status next(struct reader *r, bool *ended)
 {
     static const char cut[] = "the file is cut, damaged, or no Chakra trace";
@@ -120,6 +129,7 @@ static enum status take_group(struct reader *r, const ChakraProtoMsg__Node *node
 
 /* ---- nodes ---- */
 
+/* A barrier has no size and becomes -1; gather and scatter are no collectives of NCCL. */
 static enum status fill_collective(struct reader *r, struct chakra_node *out, const ChakraProtoMsg__Node *node)
 {
     static const int kinds[] = {[CHAKRA_PROTO_MSG__COLLECTIVE_COMM_TYPE__ALL_REDUCE] = COLL_ALL_REDUCE,

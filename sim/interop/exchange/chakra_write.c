@@ -1,3 +1,12 @@
+/* A plan as Chakra execution traces, a file a rank, with the files that ASTRA-sim takes beside
+ * them: groups, network, system, memory.
+ *
+ * Every kernel, collective and message is a node. Control dependencies are the op before on its
+ * queue and what the host had waited for since then; data dependencies are the waits of the
+ * plan. Durations are those of kernels alone on the GPU, so contention and host are not in them.
+ * What is subtle: waits for the step before are dropped, because a file is one step; Chakra's
+ * size of an all-gather is that of a rank's part; the k-th send of a channel carries the same
+ * tag as the k-th receive at its other end, which is how ASTRA-sim matches them. */
 #include "config/config.h"
 #include "exchange/chakra.h"
 
@@ -44,6 +53,8 @@ static int dimensions(const struct plan *plan, const struct hw *hw)
     return plan->mesh.ranks > hw_gpus_per_node(hw) ? 2 : 1;
 }
 
+/* A job on one node has a network of one dimension, since ASTRA-sim would otherwise go through a
+ * second one of size 1. */
 static void write_network(FILE *out, const struct plan *plan, const struct hw *hw)
 {
     static const double GIB = 0x1p30; /* its GB */
@@ -189,6 +200,7 @@ static void add_text(struct writer *w, const char *name, const char *text)
 
 /* ---- messages ---- */
 
+/* The length as a varint, then the packed bytes. */
 static void put_message(struct writer *w, const ProtobufCMessage *message)
 {
     size_t n = protobuf_c_message_get_packed_size(message);
@@ -218,6 +230,7 @@ static void put_head(struct writer *w, const char *name)
 
 /* ---- nodes ---- */
 
+/* What the host waited for holds back the next op of every queue, once. */
 static void take_deps(struct writer *w, const struct plan_program *program, const struct plan_op *op)
 {
     w->control.n = w->data.n = 0;

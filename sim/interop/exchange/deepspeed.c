@@ -1,4 +1,12 @@
-/* DeepSpeed's configuration: deepspeed/runtime/config.py, deepspeed/runtime/zero/config.py. */
+/* DeepSpeed's configuration: deepspeed/runtime/config.py, deepspeed/runtime/zero/config.py.
+ *
+ * One table of rules, then what several settings say together: precision, the three numbers of
+ * the batch, "auto", the optimizer. Its finish function runs behind those of all other formats,
+ * as the batch divides over ranks that a script or accelerate may state. What is subtle: of
+ * train_batch_size, micro-batch and accumulation the missing one follows from the others; with
+ * all three the number of GPUs follows, or contradicts the file, which is an error as in
+ * DeepSpeed. "auto" is what transformers' Trainer makes of the model's hidden size, and is left
+ * aside where no model is known. */
 #include "exchange/rules.h"
 
 #include <string.h>

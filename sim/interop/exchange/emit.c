@@ -62,6 +62,7 @@ struct leaves {
     VEC(struct emit_said) differ; /* the target's values */
 };
 
+/* Leaves of the table of settings, by the texts of their values. */
 static void compare(struct leaves *leaves, const struct config_table *table, size_t offset, const char *prefix)
 {
     for (int i = 0; i < table->n_fields; i++) {
@@ -139,9 +140,11 @@ static uint64_t digest_hardware(const struct hw *hw)
 
 enum { WORST = 1 << 30, A_SETTING = 1 << 16, A_COMMENT = 1 << 8 };
 
-/* The fewer settings differ, the better; then the fewer comments, and options that become nothing. 0: it gives the
- * point by options alone. differ: its settings that are not given; NULL: not asked. same: whether it
- * is the point, whatever the settings say. */
+/* The fewer settings differ, the better; then the fewer comments, and options that become
+ * nothing. 0: it gives the point by options alone. differ: its settings that are not given;
+ * NULL: not asked. same: whether it is the point, whatever the settings say. Each call imports
+ * the whole draft and loads what it gives, by way of a file, which is what a search spends its
+ * time on. */
 static int value_of(const struct emitter *emitter, struct leaves *differ, bool *same)
 {
     struct arena scratch = ARENA_INIT;

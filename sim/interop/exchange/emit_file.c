@@ -1,4 +1,11 @@
-/* Sections come in the order in which their first option was found, their options below them. */
+/* A draft of options as a trainer's file: TOML of torchtitan, YAML of NeMo AutoModel, a shell
+ * script of Megatron-LM.
+ *
+ * Sections come in the order in which their first option was found, their options below them;
+ * there is no tree, each level is found by comparing prefixes of names. Settings that the
+ * trainer has no option for are comments "# flopcast: KEY=VALUE", which the importer reads back.
+ * What is subtle: a list is written item by item in quotes; torchrun's options stand before the
+ * program, all others behind it. */
 #include "exchange/emit_file.h"
 
 #include <string.h>

@@ -1,6 +1,13 @@
-/* Arguments of a model's shape, by the same climb as emit.c's: an argument stays where the shape that the importer
- * makes of all of them has fewer keys that differ, or needs one sentence of assumption less. Tried are all arguments of
- * the table that describe models, with every number of the shape. */
+/* Arguments of a model's shape, by the same climb as emit.c's: an argument stays where the shape
+ * that the importer makes of all of them has fewer keys that differ, or needs one sentence of
+ * assumption less. Tried are all arguments of the table that describe models, with every number
+ * of the shape.
+ *
+ * begin() puts what every shape has. Then each round tries each remaining argument alone, with
+ * each word of its rule or each number, keeps the best value if it helps, and the rounds end
+ * when one brings nothing. A differing key counts A_KEY times a sentence. What is subtle: every
+ * trial is a whole import, so the importer is the only place that knows what arguments mean. If
+ * no draft gives a shape at all, all of these arguments are taken back. */
 #include "exchange/emit_file.h"
 
 #include "exchange/rules.h"

@@ -1,5 +1,12 @@
-/* Sources: sbatch(1) and srun(1), "OUTPUT ENVIRONMENT VARIABLES"; pbs_resources(7B), Torque's and LSF's documentation;
- * mpirun(1) of Open MPI and of MPICH. */
+/* What launchers and schedulers say about the number of nodes, processes and GPUs.
+ *
+ * count_options[] says which option of which launcher counts what; launch_head() reads the lines
+ * #SBATCH, #PBS and #BSUB of a script, with the forms in which an option may have its value;
+ * launch_variable() gives the variables that a scheduler would set from these counts. Sources:
+ * sbatch(1) and srun(1), "OUTPUT ENVIRONMENT VARIABLES"; pbs_resources(7B), Torque's and LSF's
+ * documentation; mpirun(1) of Open MPI and of MPICH. What is subtle: one name means different
+ * things to different launchers (-n, -N), so the launcher is part of the key; a number of GPUs
+ * may stand behind its kind (gpu:h100:4). */
 #include "exchange/launch.h"
 
 #include <ctype.h>
@@ -81,6 +88,7 @@ enum launch_count launch_count_of(const char *launcher, const char *name)
     return LAUNCH_COUNTS;
 }
 
+/* Of several counts in a list the one of gpu, else the first. */
 int64_t launch_number(const char *text)
 {
     const char *gpu = strstr(text, "gpu:"), *from = gpu ? gpu : text; /* --gres=nvme:1,gpu:h100:4 */
@@ -193,6 +201,8 @@ static int64_t product(int64_t a, int64_t b)
     return a < INT64_C(1) << 31 && b < INT64_C(1) << 31 ? a * b : 0;
 }
 
+/* What was not given follows from the others: tasks from nodes and tasks a node, and the other
+ * way round. */
 bool launch_variable(int i, const char **name, int64_t *value, const int64_t counts[LAUNCH_COUNTS])
 {
     static const struct {

@@ -1,4 +1,15 @@
-/* Arguments of Megatron-LM (megatron/training/arguments.py) and of Megatron-DeepSpeed beside them. */
+/* Arguments of Megatron-LM (megatron/training/arguments.py) and of Megatron-DeepSpeed beside them.
+ *
+ * The file is a shell script or a list of arguments (shell.h); launchers take what is theirs
+ * (launch.h), all else goes through megatron_rules, names with '_' read as '-'. A script that
+ * starts a program of another model is refused, unless --model names one that is trained by the
+ * same steps.
+ *
+ * megatron_finish() settles what several arguments say: precision and optimizer, GPUs, tensor
+ * parallelism, recomputation, pipeline, sharding, then either DeepSpeed or Megatron's own defaults,
+ * and the model last (megatron_model.c). What is subtle: Megatron-LM has its options off unless
+ * they are given, stacks may have them on, so what is not given is put as false (leave_off()). A
+ * setting that another one makes void is taken out of the puts again (switch_off()). */
 #include "exchange/megatron.h"
 
 #include <stdlib.h>

@@ -1,5 +1,11 @@
-/* What stands before the program: launchers' options, of which those count that say how many GPUs there are; the head
- * for a scheduler; the allocator's settings in the environment. */
+/* What stands before the program: launchers' options, of which those count that say how many
+ * GPUs there are; the head for a scheduler; the allocator's settings in the environment.
+ *
+ * GPUs are torchrun's --nnodes x --nproc-per-node where it is used; without it a process is a
+ * GPU: tasks, or nodes x tasks a node, or nodes x GPUs a node. The last setting that counts a
+ * thing holds, as later options replace earlier ones. What is subtle: Megatron-LM's table of
+ * options has those of torchrun, so an option behind an unknown launcher is the program's if the
+ * table sets something by it. */
 #include "exchange/launch.h"
 #include "exchange/megatron.h"
 

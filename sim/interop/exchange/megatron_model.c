@@ -1,4 +1,15 @@
-/* The model that Megatron's arguments describe (megatron/training/arguments.py, core/models/gpt). */
+/* The model that Megatron's arguments describe (megatron/training/arguments.py, core/models/gpt).
+ *
+ * megatron_model() runs when all arguments are read. Where --model names a model, arguments of a
+ * shape are put aside. The family comes first, as the rest asks for it: rotary positions are llama
+ * with gated layers and neox without, all else is gpt. Then vocabulary (padded as Megatron does, by
+ * tensor ranks), widths, positions, biases, windows, dropout, and experts with latent attention in
+ * the second half.
+ *
+ * What is subtle: --moe-layer-freq may be a Python expression of lists, which a small parser
+ * unrolls to a flag a block; it is simulated where some first blocks have no experts and then every
+ * n-th has. With --use-checkpoint-args the arguments say nothing of the model, which is then
+ * missing. */
 #include "exchange/megatron.h"
 
 #include <ctype.h>

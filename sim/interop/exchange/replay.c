@@ -1,3 +1,11 @@
+/* Chakra traces of a folder, read, planned and executed: NAME.0.et, NAME.1.et and so on, one a
+ * rank.
+ *
+ * Ranks must be numbered without gaps and be of one workload. Groups come from a file of JSON;
+ * each must be evenly apart and lie evenly on nodes, as collectives are simulated by one shape a
+ * group. One step is executed without noise, and every rank is traced, so that collectives can
+ * be counted. What is subtle: each member of a collective has a span, so counts are divided by
+ * the ranks where all ranks are traced; times are from when the last member has come. */
 #include "exchange/replay.h"
 
 #include "config/config.h"

@@ -1,3 +1,15 @@
+/* Tables of a framework's settings applied, setting by setting.
+ *
+ * A rule has names (blanks between, '*' at the end for all that begin so), a kind, a key of ours
+ * and words. The first rule that fits a name holds, so a name must stand before a '*' that
+ * covers it. rules_apply() decides the setting's fate at once where one setting is enough
+ * (numbers, words, switches); shapes and facts are only checked, and the framework's finish
+ * function says what they become. rules_visit() walks a document: each leaf is a setting with a
+ * dotted name, an empty mapping is "{}".
+ *
+ * What is subtle: a value that is not in the file ("auto", ${NAME} without a default) is open,
+ * not wrong, if the rule wants a value. ${NAME:-default} is its default. Numbers go up to 2^53,
+ * as JSON and Python write them (5e8, 500_000_000). */
 #include "exchange/rules.h"
 
 #include "scenario/scenario.h"

@@ -1,3 +1,15 @@
+/* A shell script as the arguments that its commands would have, without running it.
+ *
+ * One pass over the bytes: read_words() finds words, assignments, comments, heads of schedulers
+ * and here-documents; shell_words.c expands each word. A word "--name" begins an argument, other
+ * words behind it are its value, a word that is no option may be a command. Launchers come
+ * before the program: options so far are theirs once a program or an interpreter appears, and
+ * options behind it are the program's. Variables whose quotes or arrays hold arguments are read
+ * like commands, at their assignment.
+ *
+ * What is subtle: nothing is executed, so $(...) and variables that are not set make a value
+ * unknown (`unset`), which the importer lists; conditions and loops are not followed, all
+ * branches count; the last assignment that stands above holds. Here-documents are skipped. */
 #include "exchange/shell_reader.h"
 
 #include <ctype.h>
@@ -75,7 +87,8 @@ static void note_environment(struct shell *sh, const char *name, size_t n, const
                                          .launcher = SHELL_ENVIRONMENT});
 }
 
-/* A word that is no option: true where it is a command's name, or a program. */
+/* A word that is no option: true where it is a command's name, or a program. `later` words are
+ * values, unless a launcher runs another known launcher. */
 static bool take_command(struct shell *sh, const char *text, struct source_pos at)
 {
     struct command *command = &sh->command;
@@ -171,7 +184,8 @@ static void take_word(struct shell *sh, const struct word *word)
 
 static void read_words(struct shell *sh, struct reader *r, char closing);
 
-/* The words of quotes or of an array, which are a command. */
+/* The words of quotes or of an array, which are a command. The outer command is put aside
+ * meanwhile. */
 static void read_inner(struct shell *sh, struct reader *r, const char *variable)
 {
     struct command outer = sh->command;
@@ -195,7 +209,8 @@ static size_t assigned(const struct reader *r)
     return name && n + 1 < room && r->at[n] == '+' && r->at[n + 1] == '=' ? n : 0;
 }
 
-/* Whether the quotes that begin here hold arguments. */
+/* Whether the quotes that begin here hold arguments. Quotes with an option in them are
+ * arguments; quotes without one are a value. */
 static bool quotes_arguments(const struct reader *r)
 {
     char quote = *r->at;
@@ -307,7 +322,8 @@ static void skip_comment(struct shell *sh, struct reader *r)
         r->at++;
 }
 
-/* A blank, comment or operator: true when it was one. statement: a command may begin. */
+/* A blank, comment or operator: true when it was one. statement: a command may begin. A line end
+ * ends a command, except inside quotes and arrays. */
 static bool read_between(struct shell *sh, struct reader *r, char closing, bool *statement)
 {
     char c = *r->at;

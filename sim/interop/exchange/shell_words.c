@@ -1,4 +1,12 @@
-/* Words of a shell script as the shell would expand them. */
+/* Words of a shell script as the shell would expand them: quotes, escapes, variables with
+ * defaults, arithmetic.
+ *
+ * An expansion that cannot be known (commands in $( ) and backquotes, unset variables) does not
+ * fail: the word remembers the text of it (`unset`), and the argument is then open. What is
+ * subtle: a variable that holds arguments expands to nothing here, as its arguments were taken
+ * at its assignment; the launcher in front of it claims them. Arithmetic is a recursive descent
+ * over + - * / % and brackets with checks for overflow, and depth and lengths are bounded,
+ * because scripts come from elsewhere. */
 #include "exchange/shell_reader.h"
 
 #include <ctype.h>
@@ -200,7 +208,7 @@ static void expand_sum(struct shell *sh, struct word *word, const char *text)
 /* ---- words ---- */
 
 /* What stands up to the character that closes what `open` opens, which is taken, too. The text has no quotes' ends
- * worth knowing: commands are not run. */
+ * worth knowing: commands are not run. Brackets nest, quotes do not. */
 static const char *up_to(struct shell *sh, struct reader *r, char open, char close, struct source_pos at)
 {
     const char *begin = r->at;

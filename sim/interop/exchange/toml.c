@@ -1,3 +1,10 @@
+/* TOML as YAML in flow style, which the parser of configurations then reads: each table becomes
+ * "name": {...}, each pair name: value.
+ *
+ * What torchtitan's files have is read: tables, pairs, strings of one line, lists over lines;
+ * inline tables, arrays of tables and strings of several lines are refused. What is subtle:
+ * every line of the input stays a line of the output and columns move by little, so that
+ * positions in messages are those of the TOML file. */
 #include "exchange/toml.h"
 
 #include <stdlib.h>

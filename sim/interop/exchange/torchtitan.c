@@ -1,5 +1,13 @@
-/* torchtitan's configuration: torchtitan/config/job_config.py; where names have moved, also those of 2024
- * (torchtitan/config_manager.py). */
+/* torchtitan's configuration: torchtitan/config/job_config.py; where names have moved, also
+ * those of 2024 (torchtitan/config_manager.py).
+ *
+ * The TOML is read as a document and goes through torchtitan_rules; many rules only check, and
+ * the finish functions below make settings of them, in an order in which degrees come before
+ * batch and schedule. What is subtle: either() takes a setting by its present or its old name.
+ * local_batch_size is a micro-batch, but in a pipeline the batch of a whole step, which is cut
+ * into micro-batches. A model is a name and a flavor, looked up in called.yaml; the longest name
+ * that fits wins, as experiments extend names. FP8 has had three names. What is not in the file
+ * is torchtitan's default, and stands among the assumptions. */
 #include "exchange/rules.h"
 #include "exchange/toml.h"
 

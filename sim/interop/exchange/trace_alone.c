@@ -1,3 +1,12 @@
+/* How long kernels of a trace take without collectives beside them, where the trace does not say
+ * so.
+ *
+ * A recorded duration holds the slowdown by collectives that ran meanwhile. The traced job is
+ * simulated as it was traced, on its GPU; each kernel's simulated duration over its duration
+ * alone says how much it was slowed, and the recorded one divided by that is the next guess.
+ * This is repeated until the step changes by less than 1e-4, ten times at most. What is subtle:
+ * it starts from recorded durations as if they were alone, so the first pass slows them twice;
+ * the fixed point does not depend on that. */
 #include "exchange/trace_alone.h"
 
 #include "exec/exec.h"
@@ -46,6 +55,7 @@ static void take_ratios(
     }
 }
 
+/* Only the first rank of each program is traced, as the others do as it does. */
 static enum status pass(struct trace *traces, const struct traced_rank *ranks, int n,
     const struct trace_plan_options *options, bool *const *unsaid, double *step_s, struct diag *diag)
 {

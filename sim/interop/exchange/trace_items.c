@@ -1,4 +1,13 @@
-/* What the host did in a step, one thing after the other. */
+/* What the host did in a step, one thing after the other: launches, waits, and work in between.
+ *
+ * The step's launches are sorted as the host made them and walked together with its waits. From
+ * one to the next the host takes a time that is its own: what it was blocked for is not, since a
+ * simulated host is blocked by the simulated GPU. What is subtle: a call may have waited for
+ * room in the launch queue, which the trace does not say. So launches ahead of the GPU are
+ * counted; beyond 1000, or beyond 400 with a call of 1 ms and more, all that a call takes above
+ * the usual (the median of unblocked launches) was blocking. Copies that return when they are
+ * done are a launch and a wait. Without launch times, gaps between kernels stand for the host
+ * (walk_gpu()). */
 #include "exchange/trace_items.h"
 
 #include <stdlib.h>
@@ -93,7 +102,8 @@ static int stream_of(struct items *items, const struct trace_activity *activity)
     return s;
 }
 
-/* By what runs on them. */
+/* By what runs on them. Compute is the stream with most kernel time; NCCL's are those with more
+ * collectives than kernels. */
 static void find_kinds(struct items *items)
 {
     for (int s = 0; s < items->streams.n; s++)
@@ -187,6 +197,7 @@ static ps_t blocked(struct walk *walk, ps_t start, ps_t end)
     return ahead >= FULL || (ahead >= MANY && above > LONG) ? later(above, 0) : 0;
 }
 
+/* host is the time that the host took for itself before and in the call. */
 static void push_launch(struct walk *walk, struct item launch)
 {
     ps_t called = launch.activity->launched, own;
@@ -223,6 +234,8 @@ static ps_t usual_launch(const struct trace *trace, const struct item *launches,
     return median;
 }
 
+/* Waits of streams are kept until the next launch on that stream, which is when they take
+ * effect. */
 static void walk_host(struct items *items, const struct item *launches, int n)
 {
     const struct trace *trace = items->trace;
@@ -267,6 +280,8 @@ static void walk_gpu(struct items *items, const struct item *launches, int n)
         items->list.at[0].idle += later(step->end - busy, 0);
 }
 
+/* The period is from mark to mark on the host; cycle is that of the loop, the GPU's where it is
+ * longer. */
 void items_make(struct items *items, const struct trace *trace, int step)
 {
     const struct trace_step *at = &trace->steps.at[step];

@@ -1,4 +1,14 @@
-/* What items wait for: as events say, or by rule and time (trace_plan.h). */
+/* What items wait for: as events say, or by rule and time (trace_plan.h). With cuda_sync events
+ * each wait names a stream and when its event was recorded: the awaited item is the last on that
+ * stream which the host had issued by then. Without them rules apply in the order of launches: a
+ * collective on NCCL's stream waits for what compute had been given; a kernel behind a wait of its
+ * stream waits for collectives that had ended when it began; a kernel that begins right when
+ * something on another stream ends, with nothing else to hold it up, waited for that.
+ *
+ * What is subtle: what was recorded before the step is found as long after its begin in the step
+ * itself (a step before looks alike) and becomes a wait for the previous step. A rule lets an item
+ * wait only for what had ended when it began (up to `tail`, 5 us), or the simulated step would be
+ * longer than the real one. */
 #include "exchange/trace_items.h"
 
 #include <stdlib.h>
@@ -142,6 +152,7 @@ static void behind_what_ended(struct rules *rules, int i)
         stand_idle(rules, i, ready);
 }
 
+/* Items are walked in the order of the host; last[] is what each stream had been given by then. */
 static void apply(struct rules *rules)
 {
     struct items *items = rules->items;
@@ -193,6 +204,7 @@ static void find_dispatch(const struct rules *rules)
     }
 }
 
+/* Waits by rule and waits that are said are merged and sorted by item. */
 void items_order(struct items *items)
 {
     size_t n = (size_t)items->streams.n + 1;
@@ -233,6 +245,7 @@ void items_number(struct items *items)
     }
 }
 
+/* What the host still takes after what it waited for has ended. */
 ps_t items_after_wait(const struct items *items, const struct item *item, plan_wait on)
 {
     ps_t from = item->start;

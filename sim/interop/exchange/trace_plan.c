@@ -1,3 +1,14 @@
+/* A plan of traced ranks, for a number of GPUs that may be larger than the trace's: more data
+ * parallelism. Each traced rank becomes a program. Its items (trace_items.c) with their waits
+ * (trace_order.c) are made into ops: kernels that take their recorded time, collectives over groups
+ * which grow with the job (trace_ranks.c), messages, host time. Kernels that work on a shard (of
+ * the optimizer, or beside gathers and reductions over growing groups) are divided by the growth; a
+ * kernel's floor time is not. Another GPU scales the time above the floor by class.
+ *
+ * What is subtle: a communicator does its collectives one after the other, whatever the stream, so
+ * collectives that are not on NCCL's own stream get a queue of their group, with a kernel of no
+ * time that lets their stream go on behind them (go_on_after()). Ops of an item are numbered before
+ * any is made, because waits may point forward to the step before. */
 #include "exchange/trace_plan.h"
 
 #include "exchange/trace_ranks.h"
@@ -41,6 +52,7 @@ static void turn_to(struct maker *m, struct traced *traced)
 
 /* ---- the step ---- */
 
+/* Without a choice there must be one step only, as the first is often not whole. */
 static enum status find_step(const struct maker *m, struct traced *traced)
 {
     const struct trace *trace = traced->trace;
@@ -135,8 +147,9 @@ static bool is_of_shards(const struct maker *m, const struct item *item, bool ga
            (activity->kind == COLL_ALL_GATHER) == gathers;
 }
 
-/* Where a stream of the framework has both: what lies directly before a gather, or behind a reduction, as if it waited.
- */
+/* Where a stream of the framework has both: what lies directly before a gather, or behind a
+ * reduction, as if it waited. Kernels on a stream beside compute, directly before a gather or
+ * behind a scatter, work on the shard, too. */
 static void find_neighbours(const struct maker *m)
 {
     const struct items *items = m->items;
@@ -209,6 +222,7 @@ static struct kernel_work kernel_of(const struct maker *m, const struct trace_ac
     return work;
 }
 
+/* took has the dispatch time, which the stream needs before the kernel. */
 static struct kernel_work work_of(const struct maker *m, int i)
 {
     const struct trace_activity *activity = m->items->list.at[i].activity;
@@ -254,7 +268,8 @@ static int queue_behind(struct maker *m, int queue, const char *name)
     return own;
 }
 
-/* The message of a kernel; of several each has a queue. */
+/* The message of a kernel; of several each has a queue. Several messages of one kernel go at the
+ * same time, so each has a queue. */
 static void make_messages(struct maker *m, const struct item *item, int queue, const char *name)
 {
     const struct trace_message *messages = &m->trace->messages.at[item->activity->message];
@@ -382,7 +397,8 @@ static enum status make_queues(struct maker *m, struct traced *traced)
 }
 
 /* Collectives that are not on NCCL's own stream, and those of a group that is on several: a communicator does one after
- * the other, whatever the stream. */
+ * the other, whatever the stream. Two passes: whether a group is on several streams is known at
+ * the end of the first. */
 static void find_apart(struct maker *m, struct traced *traced)
 {
     struct items *items = &traced->items;
@@ -578,6 +594,8 @@ static void divide(double *ratio, double *variance, struct quantity from, struct
     *variance += error_of(from) * error_of(from) + error_of(to) * error_of(to);
 }
 
+/* Matrix products by peak, efficiency and sustained clock; attention by its efficiency, too; all
+ * else by memory bandwidth. */
 double trace_gpu_ratio(int class, const struct hw_gpu *from, const struct hw_gpu *to, double *error)
 {
     bool both = kernel_supported(from, DTYPE_BF16) && kernel_supported(to, DTYPE_BF16);

@@ -1,3 +1,15 @@
+/* Which ranks a traced job has, how they form a pipeline, whom the others do as, and which groups
+ * grow.
+ *
+ * The world is the largest number that any trace says. Messages give the pipeline: their distances'
+ * greatest common divisor is how far stages are apart, and the sets that they join, how far a
+ * pipeline reaches. Traced ranks are sorted by stage and place; each stage needs equally many of
+ * them, at even distances, and every other rank does as the traced one at its place.
+ *
+ * What is subtle: growth multiplies data parallelism, so a group grows if it reaches over the whole
+ * job, or over a stage where stages are outermost, and is neither tensor parallelism by its name
+ * nor over stages. All groups have to be regular (size, stride) before and after, and must lie
+ * evenly on nodes, or the collective is refused with its place in the trace. */
 #include "exchange/trace_ranks.h"
 
 #include <stdlib.h>
@@ -43,6 +55,7 @@ static const struct trace_group_of_ranks *group_of(const struct traced *traced, 
 
 enum { MOST_RANKS = 1 << 20 };
 
+/* New GPUs must be a multiple of the traced ones. */
 static enum status find_world(struct traced_job *job)
 {
     int64_t ranks = job->n;
@@ -170,7 +183,8 @@ static int root(const int *of, int rank)
     return rank;
 }
 
-/* How many ranks apart messages are, and over how many ranks the largest of the sets reaches that they join. */
+/* How many ranks apart messages are, and over how many ranks the largest of the sets reaches
+ * that they join. Sets are joined by their lowest rank (a union of sets). */
 static enum status find_messages(const struct traced_job *job, int *apart, int *reach)
 {
     int *of = ARENA_ARRAY(job->arena, int, job->ranks);
@@ -208,6 +222,7 @@ static bool some_group_steps(const struct traced_job *job, int ranks)
     return false;
 }
 
+/* Stages are outermost, unless data parallelism steps over whole pipelines. */
 static enum status find_stages(struct traced_job *job)
 {
     int apart = 0, reach = 0;
@@ -273,7 +288,8 @@ static enum status check_stages(const struct traced_job *job)
     return STATUS_OK;
 }
 
-/* Of each stage the i-th traced rank is in the i-th of `inner` places of that width. */
+/* Of each stage the i-th traced rank is in the i-th of `inner` places of that width. Ranks of
+ * one stage that were traced must be the first ones of equal parts of the stage. */
 static enum status find_inner(struct traced_job *job)
 {
     job->inner = job->n / job->stages;
@@ -373,6 +389,7 @@ static bool is_across(const struct traced_job *job, const struct mesh_group *ran
     return job->outermost ? reach > stage : ranks->stride < job->apart && reach > job->apart;
 }
 
+/* Groups over stages, within a stage, and over all of it have different periods. */
 enum status ranks_of_group(struct mesh_group *out, const struct traced_job *job, const struct traced *traced,
     const struct trace_activity *activity)
 {
@@ -432,6 +449,8 @@ struct plan_channel ranks_channel(
 
 /* ---- the plan ---- */
 
+/* With one traced rank all ranks do the same; else there is a program for each stage, and for
+ * each inner place. */
 void ranks_begin_plan(const struct traced_job *job, struct plan_builder *builder, struct plan *plan)
 {
     int all = job->ranks * job->growth, apart = job->apart * (job->outermost ? job->growth : 1);

@@ -1,3 +1,15 @@
+/* A trace, as Kineto writes it, of operators that a step calls on one rank (JSON lines of
+ * scenarios/fake_step.py), without a GPU.
+ *
+ * Each line is an operator with shapes and dtype, a collective with its group, or a wait for a
+ * collective. Kernels take what the GPU's tables say (kernel_duration_s()), one after the other
+ * on a compute stream; collectives take no time, and each group has a stream. The host issues in
+ * order, a fixed time each. Events have the correlations and cuda_sync waits that the reader of
+ * traces uses (trace_kineto.c), so the result can be scaled like a recorded trace.
+ *
+ * What is subtle: three correlations a line tie launch, the record before a collective and the
+ * one behind it; they are made of the number of the line. Ranks of a group must be evenly apart,
+ * as groups of a plan are. A collective of one rank launches nothing, and a wait for it is none. */
 #include "foreign/ops.h"
 
 #include "base/arena.h"
@@ -117,6 +129,7 @@ static void write_shapes(struct writer *w, const struct kernel_work *work, int l
         attends ? work->n : work->k, attends ? work->k : work->n, types[work->math], types[work->math]);
 }
 
+/* The kernel starts when the host has launched it and the stream is free. */
 static enum status take_kernel(struct writer *w, const struct kernel_work *work, int line)
 {
     const struct hw_gpu *gpu = w->options->gpu;
@@ -180,6 +193,7 @@ static enum status check_collective(const struct writer *w, int line)
     return STATUS_OK;
 }
 
+/* It begins after what compute had been given, and after the collective before it in its group. */
 static enum status take_collective(struct writer *w, int64_t element_bytes, int line)
 {
     const struct op_line *at = &w->at;
@@ -214,6 +228,7 @@ static enum status take_collective(struct writer *w, int64_t element_bytes, int 
     return STATUS_OK;
 }
 
+/* Lines of collectives are in order, so the one waited for is found by halves. */
 static enum status take_wait(struct writer *w, int line)
 {
     int low = 0, high = w->sent.n;

@@ -1,4 +1,11 @@
-/* The kernel of an operator of ATen, by its name and shapes. */
+/* The kernel of an operator of ATen, by its name and shapes.
+ *
+ * families[] is read from the top, and the last row fits everything: an operator that nobody
+ * knows is an elementwise kernel over its inputs and outputs. A trailing * is a prefix; other
+ * names must match whole. What is subtle: views launch nothing; convolutions are refused, as
+ * their FLOP do not follow from the shapes of inputs and outputs alone; the result's size gives
+ * m and n of a product and the matrix its k; attention with as many queries as keys counts as
+ * causal. */
 #include "foreign/ops.h"
 
 #include <string.h>
@@ -81,6 +88,7 @@ static bool is_size(double value)
     return value >= 1 && value <= 0x1p31;
 }
 
+/* m gathers all leading dimensions of the result. */
 static enum ops_found product(struct kernel_work *out, const struct op_shapes *shapes, const struct family *family,
     enum dtype math, int64_t bytes)
 {

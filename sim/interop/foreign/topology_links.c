@@ -1,4 +1,10 @@
-/* GPUs that NVLinks do not join all together: bridges between pairs of PCIe cards, or what no node describes. */
+/* GPUs that NVLinks do not join all together: bridges between pairs of PCIe cards, or what no
+ * node describes.
+ *
+ * Each GPU must have links both ways to exactly one other, all pairs with equally many; then the
+ * node has bridges, and a remark says in which order GPUs must be numbered so that pairs are
+ * neighbours. Links that join some GPUs otherwise are refused, as the node's model has no such
+ * shape. */
 #include "foreign/topology_file.h"
 
 #include <stdlib.h>

@@ -1,4 +1,10 @@
-/* The matrix of `nvidia-smi topo -m`, from between whatever a person pasted around it. */
+/* The matrix of `nvidia-smi topo -m`, from between whatever a person pasted around it.
+ *
+ * The header is the first line that begins with GPU0 and has no cells; rows are lines of GPUn
+ * and cells; quote marks, table bars and colours of a terminal count as blanks. What is subtle:
+ * a GPU behind NVSwitch has all its links in every cell, in a mesh the cells add up; which of
+ * both it is shows where the sum is more than a GPU can have. NICs count that are behind the PCI
+ * switch of a GPU (PIX, PXB), if any is. */
 #include "foreign/topology_file.h"
 
 #include <ctype.h>
@@ -76,7 +82,8 @@ static void refuse(struct matrix *m, int line, const char *sentence)
     m->status = diag_input(m->diag, (struct source_pos){input_name(m->input), line, 1}, "%s", sentence);
 }
 
-/* The first line whose words begin with GPU0 and are no cells: GPUs in order, NICs, then "CPU Affinity" and so on. */
+/* The first line whose words begin with GPU0 and are no cells: GPUs in order, NICs, then "CPU
+ * Affinity" and so on. Columns end where "CPU Affinity" or "NUMA" begins. */
 static void take_header(struct matrix *m, const struct words *words, int line)
 {
     if (words->n == 0 || gpu_number(words->at[0]) != 0 || (words->n > 1 && cell(words->at[1]) != CELL_NONE))
@@ -107,6 +114,7 @@ static bool crosses_itself(const struct words *words, int gpu, int columns)
     return true;
 }
 
+/* Both halves of the matrix are read and must agree (check()). */
 static void take_row(struct matrix *m, const struct words *words, int line)
 {
     int gpu = words->n > 1 ? gpu_number(words->at[0]) : -1;

@@ -1,4 +1,14 @@
-/* A dump as a node: NCCL's rules for what it says, assumptions with their reason for what it does not. */
+/* A dump as a node: NCCL's rules for what it says, assumptions with their reason for what it
+ * does not.
+ *
+ * Links, GPUs and NICs of an XML file are judged first (fabric, fewest links, slowest PCI path);
+ * the matrix has done that itself. Then each number of a node gets its value, kind and source:
+ * bandwidths by NCCL's own constants, so they are what NCCL counts on and not what a datasheet
+ * says; latencies by NCCL's tuner; what a dump leaves open by the generation of the GPU.
+ *
+ * What is subtle: the GPU's model is certain only by its PCI device; by number of links or
+ * compute capability it is a guess, which the file then says. A node of several kinds of GPUs or
+ * NICs becomes one of the first kind, or of the fastest NICs, with a remark. */
 #include "coll/nccl.h"
 #include "foreign/topology_file.h"
 
@@ -69,6 +79,7 @@ static enum status judge_links(struct topology_dump *out, const struct topology_
     return out->fabric == HW_PCIE ? topology_judge_bridges(out, links, at, arena, diag) : STATUS_OK;
 }
 
+/* The slowest PCI path stands for all, as a ring goes through every GPU. */
 static void judge_gpus(struct topology_dump *out, const struct topology_devices *d)
 {
     const struct topology_gpu *first = &d->gpus.at[0];
@@ -218,6 +229,7 @@ static struct quantity assumed(double value, const char *source)
     return quantity(value, QUANTITY_ASSUMED, source);
 }
 
+/* Without NVLink the GPUs' bandwidth is that of PCI. */
 static void set_links(
     struct hw_node *out, const struct topology_dump *dump, const struct family *family, struct arena *arena)
 {

@@ -1,3 +1,11 @@
+/* NCCL's topology file (NCCL_TOPO_DUMP_FILE), an XML tree of cpu, pci, gpu, nvlink, nic and net
+ * elements, as lists of devices.
+ *
+ * expat calls on_open() and on_close(); the stack of open pci elements carries the narrowest
+ * link so far, which is what a device below can reach. What is subtle: the file comes from
+ * elsewhere, so its size, depth and the length of attributes are bounded, and a document type
+ * (entities) is refused; a mistake does not stop the parser at once, so several are reported;
+ * RCCL's files look alike but have gcn in place of sm and are refused with what to do. */
 #include "foreign/topology_file.h"
 
 #include <expat.h>
@@ -91,6 +99,7 @@ static double pci_Bps(const char *speed, int width, bool *unknown)
     return (width > 0 ? width : full_width) * (rate > 0 ? rate : generation_3) / 80.0 * 1e9;
 }
 
+/* A link is no faster than those above it. */
 static void open_pci(struct reader *r, const char **attributes)
 {
     const char *busid = filled(attributes, "busid"), *device = filled(attributes, "device");
@@ -216,6 +225,7 @@ static void XMLCALL on_open(void *self, const char *name, const char **attribute
     }
 }
 
+/* The pci element that ends is the one opened at this depth. */
 static void XMLCALL on_close(void *self, const char *name)
 {
     struct reader *r = self;

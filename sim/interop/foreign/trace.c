@@ -1,3 +1,12 @@
+/* A struct trace: kernels, copies and collectives of one GPU with their steps, and its sums over
+ * a mean step.
+ *
+ * trace_of_run() makes one of a simulated rank, so that measured and simulated steps go through
+ * the same sums. trace_sum() counts time by class of kernels, by collective (kind, ranks, bytes)
+ * and by kernel name, and divides all by the number of steps; what overlaps counts in each,
+ * whereas the parts of the step (trace_idle.c) do not overlap. What is subtle: activities
+ * outside of steps are left out of sums; names are numbered once by a hash, since a trace has
+ * few names for very many kernels. */
 #include "foreign/trace.h"
 
 #include "base/digest.h"
@@ -78,7 +87,8 @@ static int last_op(const struct exec_result *exec)
     return last;
 }
 
-/* Loading images is the host's, not the GPU's. */
+/* Loading images is the host's, not the GPU's. Launch times come from the host's spans by the
+ * number of the op. */
 void trace_of_run(struct trace *out, const struct exec_result *exec, int rank, struct arena *arena)
 {
     *out = (struct trace){.rank = rank, .devices = 1, .found = TRACE_ANNOTATED};

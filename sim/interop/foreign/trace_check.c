@@ -1,3 +1,15 @@
+/* A measured step beside the simulated one of its scenario: how far apart they are, in which
+ * parts, and the verdict in a sentence.
+ *
+ * Both sides are struct trace_sum. Parts of the step (kernels, exposed communication, host,
+ * copies, idle) do not overlap, so their differences add up to that of the step; classes and
+ * collectives do overlap and are listed behind them. Collectives are paired by kind, ranks and
+ * nearest size, the longest first. A difference below 0.1 % of the step counts as none.
+ *
+ * What is subtle: flat parameters are padded to the number of ranks, so sizes within 2 % are the
+ * same collective. A measured collective's time includes waiting for ranks, so a low bandwidth
+ * may be the network or the ranks, and the sentence says both. The simulated rank is the traced
+ * one, as ranks differ in a pipeline. */
 #include "foreign/trace_check.h"
 
 #include "store/fit.h"
@@ -88,7 +100,8 @@ static const char *in_count(struct arena *arena, double n)
     return arena_printf(arena, "%.*f", n >= 100 || n == floor(n) ? 0 : 2, n);
 }
 
-/* what: "gemm kernels take". */
+/* what: "gemm kernels take". Texts carry both values, so a reader can judge a percentage of
+ * little. */
 static void differ(
     struct trace_check *check, bool part, const char *what, double measured_s, double simulated_s, const char *why)
 {
@@ -238,7 +251,8 @@ const char *trace_check_loss(const struct trace_sum *sum, struct arena *arena)
     return text;
 }
 
-/* What makes up most of the difference, of the parts that go its way. */
+/* What makes up most of the difference, of the parts that go its way. Parts that go the other
+ * way do not explain anything; they lessen what others explain. */
 static void find_verdict(struct trace_check *check)
 {
     static const double all = 0.9;
@@ -273,6 +287,7 @@ static void warn_of_scenario(const struct trace_check *check, const char *file, 
             (long long)trace->world_size, (long long)point->options.cluster.gpus, (long long)trace->world_size);
 }
 
+/* A wrong scenario is the commonest mistake: GPU and world size are compared first. */
 enum status trace_check_simulate(struct trace_check *check, const char *file, struct diag *diag)
 {
     struct scenario_point *point = &check->set.points[0];
@@ -384,6 +399,7 @@ static int median_step(const struct trace *trace)
     return median;
 }
 
+/* Of the step with the median length, as a figure shows one step. */
 static enum status put_spans(struct store_fit *into, const struct trace *trace, struct diag *diag)
 {
     int step = median_step(trace), span = 0;

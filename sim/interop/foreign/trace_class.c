@@ -1,4 +1,11 @@
-/* What a GPU kernel is, by its name. */
+/* What a GPU kernel is, by its name.
+ *
+ * rules[] is searched from the top, and the first text in the name decides, so the order is part
+ * of the rule: copies by the driver and fused kernels of torch.compile first, tables of
+ * embeddings before optimizers, attention before softmax, norms and copies before products, and
+ * general words ("elementwise", "bias") last. A name that no text is in is TRACE_OTHER. NCCL's
+ * kernels are found by the beginning of the name and give the kind of collective, where it says
+ * one. */
 #include "foreign/trace.h"
 
 #include <string.h>

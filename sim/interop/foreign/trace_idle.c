@@ -1,4 +1,15 @@
-/* Where no kernel runs: why not (trace_sum.h). */
+/* Where no kernel runs: why not (trace_sum.h).
+ *
+ * A sweep over time: every activity, wait, loading of data and unlaunched gap is a layer with
+ * edges, sorted by time, and between two edges the running layers decide to which part the time
+ * belongs (account()). The first of these that holds takes it: a kernel runs; a collective does
+ * and the next kernel is launched, or the host is blocked; nothing is launched; a copy runs;
+ * nothing is known. So the parts add up to the steps exactly.
+ *
+ * What is subtle: "nothing is launched" is the time from the end of what the compute stream had
+ * to the launch of its next kernel. It counts as blocked by the GPU if the host was in a
+ * synchronizing call until shortly before (`soon`), or copied in a way that returns only when it
+ * is done. */
 #include "foreign/trace_sum.h"
 
 #include <stdlib.h>
@@ -93,6 +104,7 @@ struct blocking {
     ps_t until;
 };
 
+/* Both lists are sorted by their begin, so each is walked once in all. */
 static ps_t blocked_until(struct blocking *b, ps_t at)
 {
     const struct trace *trace = b->trace;
@@ -106,7 +118,8 @@ static ps_t blocked_until(struct blocking *b, ps_t at)
     return b->until;
 }
 
-/* From the end of what the compute stream had to the launch of its next; of no next one up to the end. */
+/* From the end of what the compute stream had to the launch of its next; of no next one up to
+ * the end. A launch time that is not known counts as early enough. */
 static void add_unissued(struct sweep *sweep)
 {
     const struct trace *trace = sweep->trace;

@@ -1,12 +1,22 @@
-/* A trace of PyTorch's profiler as a struct trace. Where a collective's kernel does not say what it does (before
- * PyTorch 2.2), the call that launched it does: it lies inside the annotation "nccl:all_reduce" and, newer, in
- * record_param_comms. NCCL's kernels are generic, so what the annotation says goes before the kernel's name. */
+/* A trace of PyTorch's profiler as a struct trace.
+ *
+ * All events are read once (take_event) into lists: activities of GPUs, CUDA calls, intents (what
+ * the host says of a collective that it launches meanwhile), steps, optimizer ranges, waits. Then
+ * finish() keeps one device, turns times into picoseconds since its first kernel, finds for each
+ * activity the call that launched it by correlation, describes collectives by the intents around
+ * that call, assigns phases and steps.
+ *
+ * What is subtle: several kernels inside one intent do not share its size; a batch of sends and
+ * receives (batch_isend_irecv) is one kernel for many intents, those since the thread's kernel
+ * before; bytes below 0 are of the input alone until the number of ranks is known. A correlation
+ * may repeat, then the first call counts. */
 #include "reader/kineto.h"
 #include "foreign/trace_file.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* Cut at the horizon, beyond which differences of picoseconds would overflow. */
 ps_t trace_ps(int64_t ns, int64_t origin_ns)
 {
     enum { PS_PER_NS = 1000 };
@@ -42,6 +52,7 @@ enum status trace_no_device(const struct trace *trace, int64_t device, const cha
         (long long)device, trace->devices, plural(trace->devices));
 }
 
+/* The first character of the file chooses: SQLite, JSON, or a message. */
 enum status trace_load(
     struct trace *out, const char *path, int64_t device, const char *steps, struct arena *arena, struct diag *diag)
 {
@@ -183,6 +194,7 @@ static void take_message(struct reader *r, const struct kineto_event *event, str
     add_message(r->trace, activity, message);
 }
 
+/* Times stay nanoseconds of the file until set_origin(). */
 static enum status take_activity(struct reader *r, const struct kineto_event *event, struct diag *diag)
 {
     enum status status = kineto_check_kernel(event, r->file, diag);
@@ -331,7 +343,9 @@ static int by_thread(const void *a, const void *b)
     return x->end_ns > y->end_ns ? -1 : x->end_ns < y->end_ns; /* the outer one first */
 }
 
-/* Around the call: record_param_comms, and the annotation in it. What one does not know the other may. */
+/* Around the call: record_param_comms, and the annotation in it. What one does not know the
+ * other may. Intents of a thread nest, so one around the call began among the last few before
+ * it. */
 static void find_intents(struct reader *r, const struct call *call, struct intent *found[2])
 {
     enum { NESTED = 8 }; /* as many begin before the call at most, and one of them is around it */
@@ -437,6 +451,10 @@ static void describe_batches(struct reader *r)
     vec_free(&batches);
 }
 
+/* Two passes: how many kernels an intent launched must be known before it describes any. Where a
+ * kernel does not say what it does (before PyTorch 2.2), the call that launched it does: it lies
+ * inside the annotation "nccl:all_reduce" and, newer, in record_param_comms. NCCL's kernels are
+ * generic, so what the annotation says goes before the kernel's name. */
 static void describe_collectives(struct reader *r)
 {
     struct trace *trace = r->trace;
@@ -525,7 +543,8 @@ static int by_start(const void *a, const void *b)
     return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
 }
 
-/* The host's steps: those of the GPU's own process, where the trace has several with one number each. */
+/* The host's steps: those of the GPU's own process, where the trace has several with one number
+ * each. Steps that begin within the one before are another thread's copy of it. */
 static void take_steps(struct reader *r, struct trace_marks *marks, int64_t process, int64_t origin_ns)
 {
     bool own = false;
@@ -585,6 +604,7 @@ static void find_phase(const struct reader *r, struct trace_activity *activity, 
             activity->phase = PHASE_OPTIMIZER;
 }
 
+/* Launches count as known where half of the activities have one. */
 static enum status finish(struct reader *r, int64_t device, struct diag *diag)
 {
     struct trace *trace = r->trace;

@@ -1,5 +1,13 @@
-/* A profile of Nsight Systems as a struct trace: by way of an import into a database in memory, as store/ alone sees
- * SQLite. It has no sizes of collectives. Steps are those NVTX ranges that the user names, else found by repetition. */
+/* A profile of Nsight Systems as a struct trace: by way of an import into a database in memory,
+ * as store/ alone sees SQLite. It has no sizes of collectives. Steps are those NVTX ranges that
+ * the user names, else found by repetition.
+ *
+ * Queries give rows as texts, the first call the names (head). First the devices are counted, so
+ * that the lowest one is taken where none was asked for; then its kernels are read with their
+ * launches, times from the first launch, kernel or range on. What is subtle: ranges of steps
+ * must not overlap; one that begins inside the last step is passed over, and the longer of two
+ * that begin together comes first. Kernels of several processes on one GPU are refused, as they
+ * are no single rank. */
 #include "foreign/trace_file.h"
 
 #include <regex.h>

@@ -1,4 +1,15 @@
-/* Where the steps of a trace begin, and which activity belongs to which. */
+/* Where the steps of a trace begin, and which activity belongs to which.
+ *
+ * Activities are sorted by their begin. With marks (ProfilerStep#N) an activity belongs to the
+ * step in which the host launched it, and a step lasts on the GPU from the end of the last
+ * kernel of the step before to that of its last one. Without marks the kernels of the busiest
+ * stream are a sequence of names, and its period is searched: the distance between the last two
+ * occurrences of a rare name is tried, and taken where 90 % of the kernels equal those one
+ * period before. If there is no period, the trace is one step.
+ *
+ * What is subtle: a kernel of every tenth step alone would give a period of ten steps, so a
+ * whole part of the period that fits as well replaces it. Kernels launched before the first step
+ * end when the GPU comes to it, which is where the first step begins. */
 #include "foreign/trace.h"
 
 #include <stdlib.h>
@@ -78,7 +89,8 @@ static void kernel_ends(ps_t *ends, const struct trace *trace)
     vec_free(&begun);
 }
 
-/* False: no activity is in any of them. */
+/* False: no activity is in any of them. Collectives and copies do not end a step, since they may
+ * run into the next one. */
 static bool annotated(struct trace *trace, const struct trace_marks *marks)
 {
     int n = marks->steps.n, inside = 0;
@@ -159,7 +171,8 @@ static int rarest_first(const void *a, const void *b)
     return x->count != y->count ? x->count - y->count : x->first - y->first;
 }
 
-/* How many kernels a step has; 0: none is found. */
+/* How many kernels a step has; 0: none is found. First and last occurrence of each name come
+ * from one pass; each trial is one more pass. */
 static int find_period(const struct sequence *sequence, int n_names, int *first)
 {
     struct anchor *anchors = xcalloc((size_t)n_names + 1, sizeof *anchors);

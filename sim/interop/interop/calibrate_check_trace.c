@@ -1,3 +1,11 @@
+/* `flopcast calibrate check trace`: a trace summed up, or beside the simulation of its scenario
+ * (foreign/trace_check.h).
+ *
+ * Here are options and tables: the step and its parts, classes of kernels, collectives one by
+ * one, the longest kernels, and differences in order. Every table has a second column where
+ * there is a simulation. What is subtle: people read the verdict first, so it stands above the
+ * tables; programs get rows of one shape for parts, classes and collectives, with a column that
+ * says which. */
 #include "options/arguments.h"
 #include "interop/interop.h"
 #include "rows/records.h"
@@ -160,6 +168,8 @@ static double share(double seconds, double step_s)
     return step_s > 0 ? 100 * seconds / step_s : TABLE_UNKNOWN;
 }
 
+/* Two of the parts of the host's time are details of it, and are left out where both sides have
+ * none. */
 static void print_parts(FILE *out, const struct trace_check *check)
 {
     struct part parts[PARTS];
@@ -390,6 +400,7 @@ static enum status store_check(const struct check_command *command, const struct
     return status;
 }
 
+/* With --db both sides are stored even when they were printed for programs. */
 int calibrate_check_trace(int argc, char **argv)
 {
     const struct command_line line = {

@@ -1,5 +1,11 @@
-/* What `flopcast run` and `tune` leave to this program. A scenario has been loaded and simulated there, so only what
- * goes wrong here is said here. */
+/* What `flopcast run` and `tune` leave to this program: chakra export, scenario emit, compress.
+ * A scenario has been loaded and simulated there, so only what goes wrong here is said here.
+ *
+ * Settings come as words KEY=VALUE. `emit` gets several candidates, each a title and its
+ * settings, parted by SCENARIO_EMIT_OR, and writes the first that the trainer has options for;
+ * if it has none, the reason of the first candidate is reported. `compress` is a filter: its
+ * exit status is an errno, as its parent sees nothing else of it, and it reads to the end even
+ * after a failure, so that the parent does not block. */
 #include "base/file_write.h"
 #include "exchange/chakra.h"
 #include "exchange/emit.h"

@@ -1,3 +1,8 @@
+/* `flopcast replay`: a folder of Chakra traces simulated on a cluster (exchange/replay.h), and
+ * the tables of its step and collectives, which `trace scale` prints, too.
+ *
+ * What is subtle: in CSV and JSON the step is a row of kind "step" before those of collectives;
+ * people get it as a table above. */
 #include "options/arguments.h"
 #include "interop/interop.h"
 #include "options/given.h"

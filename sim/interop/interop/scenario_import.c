@@ -1,3 +1,13 @@
+/* `flopcast scenario import`: configurations of other frameworks as a scenario file, with lists
+ * of what became of each setting.
+ *
+ * Files are read by their formats into one struct configuration (exchange/configuration.h),
+ * which decides the fate of every setting: taken, left aside, open, not understood. The scenario
+ * is written, with the model beside it where the files describe one, and then loaded back, so
+ * that what does not go together is reported where it stands. What is subtle: paths of the
+ * command line are named from the folder of the new file; the exit status is 1 where something
+ * is missing or was not understood and may change speed or memory, as a scenario that leaves it
+ * out would answer another question. */
 #include "options/arguments.h"
 #include "interop/interop.h"
 #include "rows/words.h"
@@ -163,7 +173,9 @@ static void load_back(const char *path, struct arena *arena, struct diag *diag)
     scenario_load(&set, path, NULL, 0, arena, diag);
 }
 
-/* A scenario that is not whole, or leaves out what may matter, is not taken for one that says what the files say. */
+/* A scenario that is not whole, or leaves out what may matter, is not taken for one that says
+ * what the files say. --force takes responsibility for what was not understood, not for what is
+ * missing. */
 static void judge(const struct import *import, const struct configuration *config, struct diag *diag)
 {
     const char *names = "";
@@ -188,6 +200,7 @@ static void judge(const struct import *import, const struct configuration *confi
             n, names, n > MOST_SHOWN ? " ..." : "");
 }
 
+/* On standard output there is the scenario alone; the lists then go to standard error. */
 static void write_scenario(struct import *import, struct configuration *config, struct diag *diag)
 {
     const char *model = NULL;

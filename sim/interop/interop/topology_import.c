@@ -1,3 +1,10 @@
+/* `flopcast topology import`: a node file of what a machine says about itself
+ * (foreign/topology_node.h).
+ *
+ * The GPU's file is the one given, else the one that the dump tells by PCI device, links or
+ * compute capability; a guess is written into the file as a comment, and so is every remark of
+ * the reader. What is subtle: texts of the dump go into comments, so control characters are
+ * replaced; NVLS is never in a dump, so switches that could reduce are mentioned. */
 #include "interop/interop.h"
 #include "options/arguments.h"
 

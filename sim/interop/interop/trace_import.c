@@ -1,3 +1,6 @@
+/* `flopcast trace import`: a trace of a step that ran without a GPU (foreign/ops.h). A file that
+ * could not be written whole, or that holds mistakes, is removed. Collectives take no time in
+ * it; `trace scale` gives them theirs. */
 #include "options/arguments.h"
 #include "interop/interop.h"
 #include "report/trace.h"

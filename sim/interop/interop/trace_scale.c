@@ -1,3 +1,15 @@
+/* `flopcast trace scale`: a real step, from traces of one or several ranks, on any number of
+ * GPUs of a cluster.
+ *
+ * Traces are loaded, each GPU in a file being a rank, and one run as traced finds how long
+ * kernels take alone (exchange/trace_alone.h). Each line is then a plan for that number of GPUs
+ * (exchange/trace_plan.h), executed with the cluster's noise, and with --samples again on
+ * clusters drawn from the standard errors of its numbers.
+ *
+ * What is subtle: recorded kernels and host times already hold what the traced GPU did, so
+ * another GPU scales them by class, and --traced-gpu must be the trace's; PCI bandwidth is the
+ * node's and no GPU file's, so copies stay as traced. Only rank 0 is traced in the result, and
+ * only the slowest ranks are simulated, unless ranks within stages were traced. */
 #include "options/arguments.h"
 #include "interop/interop.h"
 #include "options/given.h"
@@ -162,6 +174,7 @@ static struct noise_options noise_of(const struct hw_cluster *cluster)
         .host_jitter = cluster->host_jitter.value};
 }
 
+/* Memory is not simulated: a trace does not say what is allocated. */
 static enum status scale(struct scaled *out, const struct command *command, const struct traces *traces,
     const struct trace_plan_options *plan, const struct hw *hw, struct arena *arena, struct diag *diag)
 {
@@ -197,7 +210,9 @@ static void count_run(struct command *command)
     words_progress("trace scale", "runs", command->done++, 1 + command->gpus.n * (1 + command->samples));
 }
 
-/* The same on clusters as this one may be (hw/draw.h); kernels and host stay as they were traced. */
+/* The same on clusters as this one may be (hw/draw.h); kernels and host stay as they were
+ * traced. Each sample plans anew, as kernels of the plan depend on the hardware: floors, and
+ * ratios between GPUs. */
 static enum status sample(struct scaled *out, struct command *command, const struct traces *traces,
     const struct trace_plan_options *plan, const struct hw *hw, const struct hw_fits *fits, struct diag *diag)
 {
@@ -279,6 +294,8 @@ static void print_ratios(const struct hw_gpu *from, const struct hw_gpu *to)
     words_gathered(stdout, &lines);
 }
 
+/* idle_s is idle time that was recorded as part of a stream and counts as compute there; it is
+ * moved to other idle. */
 static void fill(struct rows *rows, const struct command *command, const struct scaled *row, double first_step_s)
 {
     bool stages = row->planned.stages > 1;
@@ -368,7 +385,8 @@ static enum status load_hardware(struct command *command, struct hw *hw, struct 
     return status;
 }
 
-/* Each file, and each GPU in a file, is a rank; which GPUs there are is known when one has been read. */
+/* Each file, and each GPU in a file, is a rank; which GPUs there are is known when one has been
+ * read. The first read says which other GPUs the file has; each is then read by itself. */
 static enum status load_file(
     struct traces *traces, const char *file, int64_t device, struct arena *arena, struct diag *diag)
 {
@@ -411,6 +429,7 @@ static void free_traces(struct traces *traces)
     vec_free(&traces->ranks);
 }
 
+/* The runs of all lines and samples are counted together for who waits. */
 static enum status scale_all(struct command *command, struct scaled *rows, const struct traces *traces,
     const struct hw *hw, const struct hw_gpu *traced, struct arena *arena, struct diag *diag)
 {

@@ -1,3 +1,15 @@
+/* Noise parameters of cluster files by the scaling curves of a table of runs, in one linear step.
+ * The marked rows are simulated once as filed and once with each parameter of noise times
+ * CLUSTER_STEP: the differences of log(predicted / measured ratio) are the columns of a linear
+ * problem, scaled to a doubling. The column of CLUSTER_RANK needs no simulation: it counts the
+ * collectives over all ranks in the first compiled program and divides by the predicted step.
+ * settle() solves by least squares, takes out the least determined parameter and solves again,
+ * until every remaining one is determined.
+ *
+ * What is subtle: a ratio counts where it is not the curve's smallest cluster itself; rows alone on
+ * a curve are set to not simulated before the first run. All runs share their seeds, so a
+ * difference is the parameter's and not luck's. The vectors have as many entries as there were
+ * ratios at first: noise must not change which rows run out of memory. */
 #include "calibrate/cluster_fit.h"
 
 #include "calibrate/training_fit.h"
@@ -216,6 +228,7 @@ static void set_filed(struct cluster_fit *out, struct validate_table *table)
                     value_of(&table->rows.at[i].set.points[0].options.exec.noise, p) / out->rows;
 }
 
+/* The table is simulated five times: to count ratios, for the residuals, and for three columns. */
 enum status cluster_fit_solve(struct cluster_fit *out, const char *table, const char *base, struct diag *diag)
 {
     struct validate_table runs = {0};

@@ -1,3 +1,15 @@
+/* GPU numbers by kernels that were measured alone by shape (direct.csv), class after class.
+ *
+ * The order is casts, products by format (BF16, FP8, FP4), attention, experts, since later ones
+ * predict with earlier numbers: an FP8 product's row holds the pass for its largest value and
+ * the cast of its input, which input_s() takes off by the fitted casts. Products go to
+ * gemm_fit.h from several starts; gemm_floor is BF16's, other formats keep it. What a row says
+ * beyond the GPU's file (floors of casts, shares, what settles) lies in struct direct_fit.
+ *
+ * What is subtle: cast_s() and experts_s() predict with a copy of the GPU in which one number is
+ * replaced (kernel_floor, gemm_sustained), so that the fitted one stays. Held-out and
+ * out-of-range rows are read and priced, but never fitted; errors are those of held-out rows.
+ * Experts count the rows of one rank: tokens x topk over batch ranks. */
 #include "calibrate/direct_fit.h"
 
 #include "base/digest.h"

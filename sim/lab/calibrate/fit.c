@@ -1,3 +1,15 @@
+/* The driver of all fits: robust nonlinear least squares on logarithms. Parameters are varied as
+ * log, logit or as they are (fit_scale), so steps stay within what a value may be. Residuals are
+ * log(model / measured) of each row times its factor, then one residual a prior: its weight times
+ * the distance as varied. A search alternates: weights 1 / (1 + (off / scale)^2) from the
+ * residuals, then GSL's trust region with these weights, at most REWEIGHTINGS rounds, until the
+ * parameters stand still.
+ *
+ * What is subtle: a model that is a simulation is rough at small steps, which `step` > 0 says:
+ * finite differences are that wide, a round takes FEW_STEPS, and standing still is judged by the
+ * step. `range` > 0 holds values within that factor of the start; GSL may propose NaN where rows
+ * say nothing, which then is the start. A parameter that no row depends on gets a standard error of
+ * 0, which callers read as not determined. */
 #include "calibrate/fit.h"
 
 #include "base/arena.h"
@@ -92,6 +104,7 @@ double fit_residual(const struct fit *fit, int row)
     return log(fit->predict(fit->self, r->row) / r->measured);
 }
 
+/* A left-out row keeps its place with a residual of 0, so that the problem keeps its size. */
 static int residuals(const gsl_vector *at, void *context, gsl_vector *out)
 {
     const struct search *s = context;
@@ -197,6 +210,7 @@ static gsl_multifit_nlinear_workspace *allocate(const struct search *s)
     return gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &how, s->n_residuals, s->fit->n_free);
 }
 
+/* That of the last Jacobian, scaled by the weighted sum of squares over the degrees of freedom. */
 static void set_covariance(struct search *s, gsl_multifit_nlinear_workspace *work)
 {
     double sum = 0;
@@ -206,7 +220,9 @@ static void set_covariance(struct search *s, gsl_multifit_nlinear_workspace *wor
     gsl_matrix_scale(s->covariance, sum / (double)(s->n_residuals - s->fit->n_free));
 }
 
-/* From s->at to the solution, at most `rounds` weightings away; 0: the covariance where it stands. */
+/* From s->at to the solution, at most `rounds` weightings away; 0: the covariance where it
+ * stands. starts_near: the first round is weighted by where the search begins, otherwise all
+ * rows count alike in it. */
 static bool search_from(struct search *s, int rounds)
 {
     const struct fit *fit = s->fit;
@@ -239,6 +255,8 @@ static bool search_from(struct search *s, int rounds)
     return moved < 1e-3; /* a tenth of a percent: below what is asked of the numbers */
 }
 
+/* Also after a search that did not come to rest the parameters and their errors are those of its
+ * last position. */
 bool fit_solve(struct fit *fit)
 {
     struct search search;
@@ -345,6 +363,8 @@ void fit_print_number(FILE *out, const char *group, const char *key, struct quan
     fprintf(out, "%s%s\n", *remark ? "  " : "", remark);
 }
 
+/* Without a list of keys, what a fit has put there: another source than the file's, measured or
+ * fitted. */
 static bool is_printed(
     const struct config_field *field, struct quantity was, struct quantity is, const char *const *keys)
 {

@@ -1,3 +1,14 @@
+/* The numbers of the GEMM model of a GPU, by measured products. A case has one or two formats.
+ * add_numbers() makes the parameters: gemm_floor, then three a format, and two more where the
+ * second format runs on other kernels; fit.h varies them in the GPU `out` itself, from which
+ * predict() reads. row_gap is fitted afterwards, alone, to narrow products that have rows along k.
+ *
+ * What is subtle: with GEMM_LOADS_ALIKE the second format's load_bandwidth is a second place of the
+ * first's parameter (at[1]), found as the third from the end: the order in add_format() matters.
+ * row_gap and, of two formats, tile_share and single_efficiency are unset first, as the file's
+ * values would bend the rest. A parameter with a standard error beyond UNDETERMINED makes the whole
+ * fit fail. Held-out shapes are chosen from the sorted list of shapes, so the order of rows does
+ * not matter. */
 #include "calibrate/gemm_fit.h"
 
 #include "config/csv.h"

@@ -1,3 +1,15 @@
+/* Every computed number of topologies/gpus, by recipes of which rows stand for which GPU.
+ * basis_load() fits the two GEMM cases (H100, V100) that other GPUs take numbers from; basis_gpu()
+ * then makes one GPU: hbm_efficiency from hbm.csv, kernel_floor from launch.csv, attention, then
+ * products, in the order case fit, kernels.csv, direct.csv, so that a later source overwrites an
+ * earlier one. TF32 of A100 and Blackwell follows from BF16, FP16 from BF16 or the reverse, FP32
+ * from V100's.
+ *
+ * What is subtle: a number that comes from another GPU's rows is of kind assumed, which taken()
+ * sees to for direct.csv; load_bandwidth goes over as a share of what balances the peak, not as
+ * bytes a second. Fits of direct.csv are made once a GPU and kept in the basis, as several recipes
+ * ask for the same. All files are read with the rates of training cleared
+ * (hw_clear_training_rates()), since rows are of kernels alone. */
 #include "calibrate/gpu_fit.h"
 
 #include "base/units.h"
@@ -237,7 +249,8 @@ static void take_number(struct quantity *to, const struct kernels_fit *fit, cons
                 *to = fit->groups[i].parameters.at[j].fitted;
 }
 
-/* What the operators of a GPT layer say: products of fp16, which are bf16's, and attention. */
+/* What the operators of a GPT layer say: products of fp16, which are bf16's, and attention.
+ * take_number() finds parameters by key over all groups of the fit. */
 static void take_kernels(struct hw_gpu *gpu, const struct kernels_fit *fit)
 {
     static const enum dtype formats[] = {DTYPE_FP16, DTYPE_BF16};
@@ -272,6 +285,7 @@ static enum status solve_kernels(
     return status;
 }
 
+/* The order matters: each source overwrites what the one before it gave. */
 static enum status compute_gemm(struct hw_gpu *gpu, const struct recipe *recipe, struct basis *basis, struct diag *diag)
 {
     enum status status = STATUS_OK;

@@ -1,3 +1,15 @@
+/* Numbers that are read off one table of results/measured, by matching cells: medians and linear
+ * fits.
+ *
+ * select_numbers() loads the table, keeps the rows whose cells equal all matches and reads one
+ * column of them; each function here names the columns that it wants, so a table is read once a
+ * column. Those reads give equal numbers of values in the same order, since a row that matches
+ * gives a number in each.
+ *
+ * Attention is linear least squares without a search: with a = 1 / rate of very many keys, and b
+ * = overhead x a, every row says 1 = rate x (a x (keys + extra keys) + b x overheads) / keys, as
+ * attention_walk() counts both. Settled rates and accumulation are medians over products of at
+ * least SETTLED_LONG_US; their errors are of the spread over rows. */
 #include "calibrate/gpu_tables.h"
 
 #include "base/vec.h"
@@ -192,6 +204,9 @@ enum status settled_rates_load(struct settled_rates *out, const char *settled_cs
     return status;
 }
 
+/* The share of the added traffic's streaming time by which products get longer: 0 is wholly
+ * hidden, 1 not at all. The error of the median is that of a normal distribution of the rows'
+ * spread. */
 enum status accumulate_fit_load(struct accumulate_fit *out, const char *accumulate_csv, const char *gpu,
     enum dtype result, bool grouped, struct diag *diag)
 {

@@ -1,3 +1,14 @@
+/* The kernel model of a GPU by operators of a GPT layer that were measured one by one
+ * (kernels.csv). A line of the table becomes up to two rows, forward and backward, each with the
+ * one or two kernels of that pass: backward of a linear layer is two products, masked_fill a copy
+ * and a pass in place. Three problems of fit.h are solved in this order, each with the numbers of
+ * those before it in fit->gpu: memory-bound kernels, products, attention. residual_add has the
+ * share 1, so hbm_efficiency is its rate; each other operator and pass has a share of that.
+ * Products begin at several load_bandwidths, and the solution of least cost is kept.
+ *
+ * What is subtle: a shape is held out by the digest of its sorted sides, so transposes go together.
+ * Rows that would need more than HBM's peak are left out (is_impossible()). In backward the second
+ * product starts no sooner than launch_gap after the first. */
 #include "calibrate/kernels_fit.h"
 
 #include "base/digest.h"

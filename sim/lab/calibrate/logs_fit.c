@@ -1,3 +1,15 @@
+/* A cluster's own numbers of NCCL by its own logs of nccl-tests.
+ *
+ * Order: logs become cases of nccl_fit.h, one a collective, group and forced algorithm of a log;
+ * explain_case() says of each whether it agrees as another algorithm than NCCL's choice, and forces
+ * that where the choice needs switches that may be off; errors by the filed numbers are kept; then
+ * it is decided what stays as filed, and the rest is fitted. Which numbers are varied is written
+ * into the system itself: set_system() copies the filed one and makes the varied numbers kind
+ * fitted, with a source that ends in "node" or "cluster" and is the id of the parameter; whatever
+ * else was fitted becomes assumed. So nccl_each_fitted() visits the varied numbers only.
+ *
+ * What is subtle: sizes of one run share what that run had, so errors are widened by sizes a table.
+ * What is stored and printed are predictions by the rounded, clamped numbers of the files. */
 #include "calibrate/logs_fit.h"
 
 #include "base/files.h"
@@ -295,6 +307,10 @@ static void keep_the_nodes(struct logs_fit *fit, const char *node, const char *c
             keep(fit, fit->nccl.fit.parameters.at[i].key, node, arena);
 }
 
+/* Ends: every round keeps one more number as filed, and without any the input is refused. The
+ * list `kept` grows: the node's numbers without a log of one node, then the lightest while it
+ * moves nothing or there are fewer than SIZES_A_NUMBER sizes a number, then, after each
+ * solution, the one of largest error. */
 static enum status solve(
     struct logs_fit *fit, const char *node, const char *cluster, struct arena *arena, struct diag *diag)
 {
@@ -496,6 +512,8 @@ void logs_fit_print(FILE *out, const struct logs_fit *fit)
         fputc('\n', out);
 }
 
+/* Paths inside the copies are rewritten relative to where these lie. Without a number of the
+ * node the copy of the cluster goes on naming the filed node. */
 enum status logs_fit_write(const struct logs_fit *fit, const struct logs_request *request, const char *path,
     struct arena *arena, struct diag *diag)
 {

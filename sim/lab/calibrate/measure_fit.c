@@ -1,3 +1,15 @@
+/* A GPU's numbers from the CSV of flopcast_measure on it. Most numbers are a median of rows of one
+ * category (keep_median(), which leaves a number as filed where there are no rows); only products
+ * are fitted, format after format. Of a product measured with a cold and a warm L2 the cold row
+ * counts: load_products() goes over the table twice, cold first, and skips products seen.
+ * memory_sms comes from copies by few SMs that reach less than LIMITED_BY_SMS of the whole GPU's
+ * rate, where the rate grows with the SMs.
+ *
+ * What is subtle: the order of steps. pointwise_efficiency is a share of the streaming rate and
+ * takes kernel_floor off, so both come before it; products are fitted with rates of training
+ * cleared, which are put back at the end where nothing here measured them. gemm_floor is fitted
+ * with the first format only, later ones keep it. Row names are those that flopcast_measure prints
+ * (FLOOR_ROW, POINTWISE): a change there must come here. */
 #include "calibrate/measure_fit.h"
 
 #include "base/files.h"

@@ -1,3 +1,15 @@
+/* A log of nccl-tests row by row beside what is predicted, and the same with each algorithm
+ * forced.
+ *
+ * The log's group is laid on the cluster once (isolated_new()), and every size is priced with
+ * what the row or the command line forces, otherwise as NCCL chooses. Where nothing is forced,
+ * each algorithm is tried for all sizes of 1 MiB and more; its median error is what
+ * nccl_explaining() compares. An algorithm that cannot do one of these sizes gets -1.
+ *
+ * What is subtle: "nodes" of a log are what its launcher calls so. On racks that NVLink joins, a
+ * tray is a host, and the ranks fill racks: nccl_nodes() gives the fewest of the cluster's nodes
+ * that hold them where the log's number fits hosts. One table at a time: rows of another
+ * collective or number of ranks are an error. */
 #include "calibrate/nccl_check.h"
 
 #include "calibrate/nccl_fit.h"

@@ -1,3 +1,15 @@
+/* All tables of nccl_tables.csv fitted together, with one parameter for all quantities of the same
+ * key and id.
+ *
+ * Reading: each line is a case, its sizes are the rows of collectives.csv that agree in six
+ * columns, its system is loaded once a cluster file. Parameters are collected from the systems:
+ * what is of kind fitted there. Solving: set_systems() writes the values of the moment into all
+ * systems before a round of predictions, so the model reads hardware as it always does; parameters
+ * of systems without a case to fit are fixed. Residuals of sizes from PLATEAU_BYTES on are
+ * multiplied by PLATEAU_FACTOR. Behind it: errors of tables by use, tables of one machine that
+ * contradict each other, by interpolation of one in the sizes of the other, and the fit as rows of
+ * a database, with the covariance and which table each parameter rests on. Logs of a user's cluster
+ * go through the same code (logs_fit.c), with a start that is not near. */
 #include "calibrate/nccl_fit.h"
 
 #include "config/config.h"
@@ -229,6 +241,8 @@ static double factor(const struct nccl_case *a, const struct nccl_case *b, doubl
     return median;
 }
 
+/* Both ways, by the sizes of each. Groups of one node are compared with such only, as the
+ * network is no part of them. */
 struct nccl_contradiction nccl_case_contradiction(
     const struct nccl_fit *fit, const struct nccl_case *which, double min_bytes, double max_bytes)
 {
@@ -327,6 +341,8 @@ static enum status read_points(struct nccl_case *out, const struct reader *r, in
     return STATUS_OK;
 }
 
+/* All columns are read before the first mistake is returned, so that every one of the line is
+ * reported. */
 static enum status read_case(struct nccl_case *out, struct reader *r, int row)
 {
     const char *source = csv_cell(r->cases, row, csv_column(r->cases, "source"));
@@ -452,8 +468,8 @@ static double sum_s(const struct nccl_fit *fit, const struct nccl_case *which)
     return sum;
 }
 
-/* A parameter rests on the fitted tables whose prediction it moves: one of the network does not on those of one node.
- */
+/* A parameter rests on the fitted tables whose prediction it moves: one of the network does not
+ * on those of one node. 1 % more of it is tried and undone. */
 static void put_rest(void *self, const char *key, enum dimension dimension, struct quantity *q)
 {
     (void)dimension;

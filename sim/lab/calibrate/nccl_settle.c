@@ -1,4 +1,13 @@
-/* NCCL's own settings, as it says them, in the place of the cluster file's. */
+/* NCCL's own settings, as it says them, in the place of the cluster file's.
+ *
+ * Version, NVLS and channels are put into the hardware in this order, each with words for the
+ * report where it changes something. Channels go into the cluster's number across nodes, into
+ * the node's inside one. Bounds (NCCL_MIN_CTAS, NCCL_MAX_CTAS) cut the filed number; a number
+ * that NCCL states replaces it, unless communicators differ in it. A version beyond the known
+ * ones counts as the nearest of them.
+ *
+ * What cannot be put in is warned of: sockets, no GPUDirect RDMA, fewer NICs, P2P off. Channels
+ * that are put in have kind measured. */
 #include "calibrate/nccl_check.h"
 
 #include <stdio.h>

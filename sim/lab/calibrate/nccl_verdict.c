@@ -1,4 +1,15 @@
-/* What a log of nccl-tests says of its cluster, in words. */
+/* What a log of nccl-tests says of its cluster, in words.
+ *
+ * The sizes are cut into those below 1 MiB, and of the others middle and large, at
+ * NCCL_FULL_BYTES or an eighth of the largest size, whichever is more. of_links() asks in a
+ * fixed order, and the first that fits is said: sockets, agreement, above the prediction, only
+ * the largest sizes met, another algorithm that explains it, more ranks than any fit rests on,
+ * and at last a slow network or NVLink with where to look. of_small() adds a sentence about
+ * latency, or a constant that one process launching on all GPUs would add.
+ *
+ * What is subtle: an error below 0 means that time is predicted too short; `share` is 1 + the
+ * median error, which is the measured busbw over the predicted one. Each threshold below stands
+ * with its source. */
 #include "calibrate/nccl_check.h"
 
 #include "calibrate/nccl_fit.h"

@@ -1,3 +1,9 @@
+/* How well one share of the streaming rate describes measured RMS norms, by library and pass.
+ *
+ * The norms beyond L2 are sorted by bytes, then rows, and every third is held out, so the choice
+ * does not depend on the order of the table. The share is the median over the others of bytes
+ * over the time less the kernel's floor; the error is that of kernel_duration_s() with this
+ * share on the ones held out. Nothing is written: the result is a check of the model's form. */
 #include "calibrate/norm_rates.h"
 
 #include "base/vec.h"

@@ -1,3 +1,14 @@
+/* What a kernel loses beside a collective: its start, the SMs that memory-bound kernels need, and
+ * the traffic. Two problems of fit.h, one after the other. Kernels of traces that ran alone and
+ * beside NCCL (overlap_groups.csv) give overlap_start and the share of SMs: a GEMM takes the waves
+ * that the SMs left to it ask for, another kernel gets longer only where fewer SMs are left than
+ * its share. Published slowdowns (overlap_published.csv) give overlap_traffic, with these two
+ * numbers in the kernel model; the collective beside them is priced on the cluster's node for its
+ * SMs and its bytes of HBM.
+ *
+ * What is subtle: rows of one source are alike, so errors are not those of the fit but a jackknife:
+ * each source is left out once, and the spread of the solutions counts. Rows are held out by a
+ * digest of kernel and grid. */
 #include "calibrate/overlap_fit.h"
 
 #include "base/digest.h"

@@ -1,3 +1,15 @@
+/* Rates of GPUs and costs of hosts by training runs, where every prediction is a simulation.
+ * collect() makes a parameter of each quantity of the rows' GPUs and stacks that is asked for;
+ * equal key and id are one. Before the search each row is simulated with noise, which gives its
+ * error; then noise is switched off, and the target of a row is its speed without noise over (1 +
+ * error). So the search runs noiseless simulations, in parallel over rows, and stays near what
+ * noisy ones would say. settle() writes values into all rows' points and simulates. Most parameters
+ * concern few rows, and a step along one leaves the others where they were: each row remembers the
+ * two points at which it was simulated last, so a column of finite differences costs only the rows
+ * that it moves.
+ *
+ * What is subtle: STEP is wide, as simulated time is in whole picoseconds and jumps where kernels
+ * change places. Rows without an error are left out but keep their place. */
 #include "calibrate/training_fit.h"
 
 #include "base/arena.h"
@@ -409,6 +421,8 @@ static bool same_family(const struct validate_row *a, const struct validate_row 
     return strcmp(a->source, b->source) == 0 && strcmp(a->model, b->model) == 0;
 }
 
+/* left_out of every row is set anew for each family; the parameters begin at the filed values
+ * each time. */
 enum status training_fit_cross_validate(FILE *out, struct training_fit *fit, struct diag *diag)
 {
     const struct validate_row *rows = fit->table.rows.at;
@@ -547,7 +561,8 @@ static void rename_extended(struct writing *w, const char *extends, const char *
     vec_push(&w->changes, (struct config_change){"extends", arena_printf(&w->arena, "\"%s\"", text)});
 }
 
-/* Once a file, whichever rows have it. */
+/* Once a file, whichever rows have it. Depth first: an extended file is written before those
+ * that extend it, so that their copies know whether it has one. */
 static enum status write_file(struct writing *w, const char *file, const char *folder, struct diag *diag)
 {
     for (int i = 0; i < w->seen.n; i++)

@@ -1,4 +1,10 @@
-/* Priors of the fit to training runs, from their file. */
+/* Priors of the fit to training runs, from their file.
+ *
+ * The table of a prior is made here: `fit`, and those fields of a GPU file that the fit varies,
+ * read into struct prior. A prior becomes the expected value of every parameter with its key and
+ * id. Its weight is ROW_ERROR over the prior's relative error as varied, so it counts as one row
+ * that is off by ROW_ERROR when the parameter is one standard error away. A prior without a
+ * standard error is refused; one that no parameter has is no mistake. */
 #include "calibrate/training_fit.h"
 #include "hw/override.h"
 

@@ -1,3 +1,14 @@
+/* Which rows of published kernel tables go into results/measured/direct.csv, and how their
+ * columns are named there.
+ *
+ * A table is recognised by a column that only it has (tables[]); direct_picks[] says which GPU,
+ * program, kernel and number format is taken from it, and one of how many shapes. A shape is
+ * kept by its digest, so the choice depends neither on order nor on other rows; what a fit holds
+ * out is chosen by the same digest shifted less, which does not follow from this choice.
+ *
+ * What is subtle: the head that is printed states the same rule in words, and must change with
+ * it. Cells go out as the text that came in, but masks, which become yes and no. A cell that a
+ * table lacks is empty. A row that fits no pick is passed over silently. */
 #include "import/direct.h"
 
 #include "base/digest.h"

@@ -1,3 +1,12 @@
+/* Files of measurements into a database, or as CSV, by their format.
+ *
+ * import_store() opens one transaction for all files: every file is read, so that all mistakes
+ * are reported, and the worst status decides whether anything is kept; only an I/O error ends
+ * the loop. A file whose content is in the database, by digest, is left out and said so. The
+ * readers fill struct nccl_log or call a sink a row; a line of report follows each file.
+ *
+ * What is subtle: "PARTIAL" in a log's name counts as its comment. measure and direct have no
+ * table in the database, and reach it by a mistake of the program only. */
 #include "import/import.h"
 
 #include "import/kineto_collectives.h"

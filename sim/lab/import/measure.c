@@ -1,3 +1,12 @@
+/* The CSV of flopcast_measure: every row checked, then a line a category and format.
+ *
+ * Columns are found by name; those up to `kind` must be there, the others are of newer versions.
+ * All rows must be of one run: GPU, driver, CUDA, date and version as in the first row, kind
+ * measured. A time needs least <= median <= most, except of category memory, whose result is
+ * bytes. All mistakes of a file are reported.
+ *
+ * sustained: the first window is named burst, the later ones follow in time. The settled rate is
+ * the median over the second half of these, when clocks have settled. */
 #include "import/measure.h"
 
 #include "base/units.h"
@@ -97,6 +106,7 @@ static enum status check_time(const struct csv_table *table, int row, const stru
     return STATUS_OK;
 }
 
+/* The row is kept also with a mistake, since its status goes up and the caller drops the file. */
 static enum status take_row(struct measured_file *file, const int columns[COLUMNS], int row, struct diag *diag)
 {
     const struct csv_table *table = file->table;

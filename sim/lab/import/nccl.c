@@ -1,3 +1,15 @@
+/* Tables of nccl-tests to measurements: which collective, how many ranks, and whether the
+ * figures agree with each other.
+ *
+ * The readers (nccl_text.c, nccl_json.c) give rows and tables; a table is the rows up to the
+ * next one's first, cut where the column nodes changes. The number of ranks is what the user
+ * says, then the file's comments, then the list of devices, and at last what the bandwidths
+ * allow: busbw / algbw is 2 (n - 1) / n or (n - 1) / n, and each row narrows the range of n by
+ * the rounding of the two printed figures. Where the range has one whole number, that is it.
+ *
+ * What is subtle: the same range contradicts a wrong number of ranks or a wrong collective,
+ * which is then refused. A row whose time does not fit its algbw was cut or joined by a
+ * terminal, and is refused too. Rows of 0 bytes are counted and left out. */
 #include "import/nccl_table.h"
 
 #include <ctype.h>
@@ -64,6 +76,7 @@ const char *nccl_protocol(const char *text)
     return first_word(text, names);
 }
 
+/* Also called by the readers for rows that they have parsed; NaN is a figure that is not there. */
 void nccl_add_row(struct nccl_tables *t, const struct nccl_row *row)
 {
     bool timed = false;

@@ -1,3 +1,14 @@
+/* What NCCL itself says of its settings: environment variables and lines of NCCL_DEBUG=INFO.
+ *
+ * Every line of a log goes through nccl_settings_line(); lines without "NCCL" are left at once.
+ * Settings are found by the words around them, as NCCL has no other form: "16 coll channels",
+ * "Channel 00/16", "via NET/IB/0/GDRDMA", "Using network". Names of variables are read as
+ * NAME=value and as NCCL reports them. Each later statement overwrites an earlier one.
+ *
+ * What is subtle: different numbers of channels in one log are marked (channels_differ), as then
+ * no single number holds. "Channel 00/0 : 7[7] -> 8[0]" is a connection, not a count. One
+ * connection without GDRDMA says that it is off only while none has said that it is on.
+ * NCCL_NVLS_ENABLE other than 0 states nothing, as NVLS may still not be possible. */
 #include "import/nccl_debug.h"
 
 #include "reader/input.h"

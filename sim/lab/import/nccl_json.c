@@ -1,3 +1,13 @@
+/* nccl-tests' JSON (-J) as rows and one table, read as a stream.
+ *
+ * containers[] names the objects that are looked at; scalars arrive in the file's order, and the
+ * close of a result or device ends it. The program's name in args gives the collective, env the
+ * NCCL settings, devices of group 0 the ranks and hosts. A result needs size and type; one with
+ * wrong results is counted and left out.
+ *
+ * What is subtle: a file has one table, which is pushed at the end, when ranks and hosts are
+ * counted. A missing end_time means that the run did not finish. NCCL's version is one number,
+ * of major x 10000 from 2.9 on, of major x 1000 before. */
 #include "import/nccl_table.h"
 
 #include "reader/json.h"

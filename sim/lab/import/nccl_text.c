@@ -1,3 +1,15 @@
+/* nccl-tests' text output, with whatever stands around it in a log.
+ *
+ * Line by line: comments "# key: value" of ours hold for the whole file; a banner (program,
+ * ranks with hosts, settings) belongs to a run; the line of column names begins a table and says
+ * what stands behind the type; rows are found by their type, as a launcher may put words before
+ * them, even without a blank. A banner after rows begins a new run and forgets the last one's.
+ *
+ * What is subtle: a row that is cut must not pass for a shorter one. So the number of values
+ * behind the type has to match the columns, a line that begins like a row without a type is an
+ * error, and so is one before any column names. Ranks are counted only when the list is
+ * complete: as many lines as the highest rank + 1. mpirun's tags are blanked also within lines.
+ * Texts that are no UTF-8 get '?', as they go into the database. */
 #include "import/nccl_table.h"
 
 #include <ctype.h>

@@ -1,3 +1,11 @@
+/* flopcast calibrate check LOG: a log of nccl-tests beside the prediction for its cluster, and a
+ * verdict.
+ *
+ * Order: the cluster's file, the log, then what NCCL says of its settings (the log itself or
+ * --nccl-debug) goes into the hardware, then --set over that, so the user has the last word.
+ * What a file of NCCL_DEBUG says overwrites what the log says, and its algorithm and protocol
+ * are forced unless an option forces others. The verdict is left out where the log's GPUs are
+ * not the cluster's. --format gives the rows alone. */
 #include "lab/log_options.h"
 #include "lab/lab.h"
 #include "options/given.h"

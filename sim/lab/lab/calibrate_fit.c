@@ -1,3 +1,15 @@
+/* flopcast calibrate fit: one command for all fits; the first word says which, none means the
+ * GPUs.
+ *
+ * take_argument() reads the word, then files, which only nccl and measure take; check() refuses
+ * options that belong to another fit, as every fit shares one table of options. The functions
+ * fit_... load, solve, print and, where asked, write or store. Messages go to one diag, so a fit
+ * that fails is reported at the end.
+ *
+ * What is subtle: "nccl" alone fits flopcast's own tables, with logs and --topology the user's
+ * cluster: both words are one entry of fit_names. training reads FOLDER/training.yaml as base
+ * where the folder has one. The fit of the tables is printed also when it is refused, as long as
+ * there is a solution, to show why. */
 #include "lab/log_options.h"
 #include "lab/lab.h"
 #include "rows/words.h"

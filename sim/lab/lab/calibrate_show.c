@@ -1,3 +1,10 @@
+/* flopcast calibrate show: the newest fit of a database by SQL scripts, then how filed numbers
+ * go together.
+ *
+ * The correlations are no part of the database: they are read from
+ * topologies/fitted/correlations.yaml, whose loader gives a Cholesky factor a fit, multiplied
+ * out to pairs, and put into a database in memory, where scripts print and choose them. Pairs
+ * that are nearly one are warnings, one each: a query gives the texts. */
 #include "base/files.h"
 #include "base/vec.h"
 #include "calibrate/tables.h"

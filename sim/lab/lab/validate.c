@@ -1,3 +1,15 @@
+/* flopcast validate: tables of published runs simulated and compared. Steps: check_arguments(),
+ * check_base(), then rows are loaded (load(): --where and --source choose them) or taken from a
+ * file of results (--from), then simulated by the crew (threads, under MPI of all ranks), and
+ * answer() works out first sights, intervals and the evidence, prints it or writes pages, results
+ * and intervals. With --db what was simulated before is found there, and an interrupted command
+ * goes on.
+ *
+ * What is subtle: only the owner of a crew opens the database and gives the answer. After a shard,
+ * or a stop, some runs are left, and no answer is given, since medians of a part would pass for
+ * those of the whole. A row that makes no scenario is a reported mistake, but the others are
+ * simulated. The default base scenario has one token and a micro-batch of one: tables must say
+ * their own, or errors would be nonsense. */
 #include "lab/lab.h"
 
 #include "base/files.h"
@@ -412,7 +424,8 @@ static void report_left(const struct validate_command *command, const struct val
             command->shard.shard, command->shard.shards, table->n_runs - table->left, table->n_runs, command->db);
 }
 
-/* All rows have what is predicted: what it says of them, and where it goes. */
+/* All rows have what is predicted: what it says of them, and where it goes. The intervals come
+ * before the evidence, which has them as columns. */
 static void answer(const struct validate_command *command, struct validate_table *table, struct store *store,
     struct arena *arena, struct diag *diag)
 {
@@ -434,6 +447,8 @@ static void answer(const struct validate_command *command, struct validate_table
     store_close(evidence);
 }
 
+/* Conditions in one expression, in their order: each is only tried when those before it were
+ * good. */
 static void validate(const struct validate_command *command, struct arena *arena, struct diag *diag)
 {
     struct validate_table table = {0};

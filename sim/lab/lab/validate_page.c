@@ -1,5 +1,9 @@
-/* The page of evidence: tables in Markdown between the markers of a file. A marker names its table; the one without a
- * name stands for several and what sure_fit.h says. */
+/* The page of evidence: tables in Markdown between the markers of a file. A marker names its
+ * table; the one without a name stands for several and what sure_fit.h says.
+ *
+ * The file is read whole, rewritten into memory, and written only if every marker was understood
+ * and has an end, so a mistake leaves it as it was. What stands outside the markers is copied
+ * byte for byte. A marker NAME is the script page_name.sql, with '_' for what is no letter. */
 #include "base/file_write.h"
 #include "rows/sheet.h"
 #include "lab/validate_parts.h"

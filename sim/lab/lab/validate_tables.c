@@ -1,4 +1,9 @@
-/* What `flopcast validate` says of its rows: validate/tables/NAME.sql on a database in memory. */
+/* What `flopcast validate` says of its rows: validate/tables/NAME.sql on a database in memory.
+ *
+ * evidence_open() puts one row a run into table `row`, the cells of validation_record() and then
+ * those that only printing needs, and makes the views that other scripts share. An empty table
+ * gets the columns of a row of nothing, so the scripts run. Whatever is counted or summed is
+ * said in SQL, not here; a script by_N_NAME is a breakdown that --by offers, in the order of N. */
 #include "base/vec.h"
 #include "rows/sheet.h"
 #include "lab/validate_parts.h"

@@ -1,3 +1,13 @@
+/* Predictions that were written before the measurement was known, and their errors once it is.
+ *
+ * validate_predict() writes a file that must not exist ("wx"), with the commit, the digest of
+ * the program and that of each row's inputs. A program of uncommitted changes or unknown commit
+ * is refused, as nobody could build it again; --uncommitted writes the file with words that mark
+ * it, and validate_first_sight() refuses such a file. A measured row names its file in column
+ * first_sight; the error is that of the first speed that was measured.
+ *
+ * What is subtle: rows of a table mostly name one file, so the last one that was read is kept
+ * open. A row that ran but was predicted out of memory has no error and is counted as missed. */
 #include "validate/first_sight.h"
 
 #include "base/build.h"

@@ -1,4 +1,15 @@
-/* Rows to predictions, errors and ratios. */
+/* Rows to predictions, errors and ratios. Rows of the same identity are one run, simulated once:
+ * distinct_runs() finds them by a hash index, the first row stands for the others (row->same), and
+ * its result is copied to them. The runs go to the crew, the heaviest first; what a database knows
+ * and what belongs to another shard is skipped. Results and reasons of failures go between ranks
+ * packed.
+ *
+ * validate_set_errors() needs no simulation and runs also on stored results. It is quadratic in
+ * rows, as each row looks for the smallest cluster of its curve. What is subtle: speeds are
+ * compared in the unit that was published, and the measured tokens a second are set from that, so
+ * ratios within a curve have one unit even where its rows were published in several. A row set
+ * apart as a slow rerun is one measured more than VALIDATE_SLOW_RERUN times as fast elsewhere with
+ * the same settings. */
 #include "validate/validate.h"
 
 #include "base/index.h"
@@ -205,6 +216,7 @@ static void keep_row(struct validated *all, int i)
     keep_figures(&all->table->rows.at[all->runs[i].row], &all->results[i]);
 }
 
+/* false ends the loop: keep() wants no more. */
 static bool end_run(void *self, int i, enum status status)
 {
     struct validated *all = self;
@@ -225,7 +237,8 @@ static bool end_run(void *self, int i, enum status status)
     return goes_on;
 }
 
-/* What somebody has kept, and what is left to other shards. */
+/* What somebody has kept, and what is left to other shards. What is known counts as done, also
+ * where it belongs to another shard. */
 static void look_around(struct validated *all, double *cost)
 {
     const struct scenario_share *share = all->share;

@@ -1,3 +1,15 @@
+/* What was predicted of all tables, in one CSV: written by --results, read by --from. A line is a
+ * run: its table and id, a digest of the settings that the table gives it, a digest of all that
+ * went into the simulation, who made it, and the predicted figures. Reading joins it to what the
+ * tables say today: validate_add_unread() loads the table without scenarios, and a row takes its
+ * figures if the digest of its settings is the same; errors are worked out anew, so corrected
+ * measurements count. validate_stored_check() loads the scenarios as well and warns of rows that
+ * would be predicted from other inputs.
+ *
+ * What is subtle: rows of a table stand together and mostly in the same order, so a search begins
+ * behind the last row found. Columns that came later may be missing (came_later()). Names of tables
+ * are relative to the file. Rows of the same inputs are one run, as if they had been simulated;
+ * keep_source() renumbers that. */
 #include "validate/stored.h"
 
 #include "base/build.h"

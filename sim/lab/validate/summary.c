@@ -1,4 +1,11 @@
-/* What curves lose, a number of the file of intervals. Counts, medians and percentiles of rows are SQL (tables.h). */
+/* What curves lose, a number of the file of intervals. Counts, medians and percentiles of rows
+ * are SQL (tables.h).
+ *
+ * Only data parallelism alone counts (DDP, FSDP), each ratio to its curve's smallest cluster.
+ * The losses, measured and predicted, are means over rows. The standard error of their
+ * difference is that of one mean a maker, not of rows: one maker's runs are off together. Rows
+ * off by more than 100 % are left out. A maker is what stands before the first comma of a
+ * source. */
 #include "validate/validate.h"
 
 #include <math.h>

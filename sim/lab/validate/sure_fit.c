@@ -1,5 +1,15 @@
-/* A row is its logarithm and its terms; a fit gets a list of weights, 0 for rows that are left out. What is subtle: the
- * same row counts once however many tables have it, and what is left out is a maker, never a row. */
+/* The intervals of predictions, by published runs: how far measurements lie from predictions, a
+ * side at a time. A row is its logarithm and its terms; a fit gets a list of weights, 0 for rows
+ * that are left out, and every maker weighs the same. Each side has a scale exp(b0 + sum of b x
+ * terms), found by minimising the smoothed loss of a quantile (pinball) with BFGS: beyond it lies
+ * half of what an interval leaves out. Errors are clipped at CLIP, and a small ridge keeps terms
+ * finite. Then both sides are widened to cover the wanted share of the weight. Ratios and peaks are
+ * plain weighted quantiles.
+ *
+ * sure_leave_out() repeats the fit without each maker and scores the intervals on that one:
+ * coverage, width, Winkler's score. What is subtle: the same row counts once however many tables
+ * have it, and what is left out is a maker, never a row. For a generation of GPUs without runs the
+ * factors new_slower and new_faster are the worst of what leaving out a known generation needs. */
 #include "validate/sure_fit.h"
 
 #include "base/file_write.h"
@@ -164,6 +174,8 @@ static double logit_of(const struct side *side, const struct sure_row *row, cons
     return sum;
 }
 
+/* The smooth maximum of 0 and the excess, SMOOTH log(1 + exp(excess / SMOOTH)), is written so
+ * that exp() cannot overflow. */
 static void loss_of(const gsl_vector *at, void *self, double *loss, gsl_vector *slope)
 {
     const struct side *side = self;

@@ -1,6 +1,15 @@
-/* Slopes are by least absolute values: the weighted median of one error over another, weights the other's size. What is
- * subtle: of makers with two rows each weighs as much as one with hundreds, and pairs grow with the square of a maker's
- * rows, so of those that share no curve every k-th is taken. */
+/* How far one measurement of a user's own says what another run will do, by how alike the two are.
+ *
+ * Runs of one maker are pairs of a kin: the same job at another size, the same layout, model, or
+ * only the maker. Slopes are by least absolute values: the weighted median of one error over
+ * another, weights the other's size; a closer kin has at least the slope of a farther one. Then
+ * intervals of runs with the smallest size of their curve given are widened until they hold what is
+ * wanted.
+ *
+ * What is subtle: a maker with two rows weighs as much as one with hundreds, and pairs grow with
+ * the square of a maker's rows, so of those that share no curve every k-th is taken, about
+ * MOST_PAIRS of a maker and kin; a first pass counts them. Pairs of a curve are about a doubling
+ * apart. */
 #include "validate/sure_kin.h"
 
 #include <gsl/gsl_sort.h>

@@ -1,4 +1,15 @@
-/* A table of runs: columns to settings, cells to overrides of the base scenario. */
+/* A table of runs: columns to settings, cells to overrides of the base scenario. A column is a
+ * short name of settings[], a dotted path of a scenario, or one of other_columns[]; an unknown one
+ * that looks like a known name is an error, any other a warning.
+ *
+ * Each row loads the base with its cells as overrides, whose origins are the cell's line and
+ * column, so a message of the loader points into the table. A row that makes no scenario keeps its
+ * reason and is not simulated; the others go on. Curves are rows that agree in all settings but
+ * gpus and in their source. The digest of a row sums digests of cells, so the order of columns does
+ * not matter and curves span files.
+ *
+ * What is subtle: single_device counts as DDP in it, so that a script's run on one GPU is the
+ * smallest size of its DDP curve. Numbering curves is quadratic in rows. */
 #include "base/digest.h"
 #include "validate/validate.h"
 
@@ -378,6 +389,8 @@ bool validate_add_unread(struct validate_table *table, const char *path, struct 
     return added;
 }
 
+/* In the order of the columns, unlike the digest of curves: a results file says what this row of
+ * this table was. */
 uint64_t validate_settings_digest(const struct csv_table *csv, int row)
 {
     uint64_t digest = DIGEST_INIT;
@@ -427,6 +440,7 @@ static bool is_smallest_of_open(const struct validate_table *table, int at)
     return any_open;
 }
 
+/* The smallest row of an open curve stays too, since the ratios of the others need it. */
 void validate_keep_open(struct validate_table *table)
 {
     bool *keep = xcalloc((size_t)table->rows.n + 1, sizeof *keep);
@@ -490,6 +504,7 @@ struct validate_files validate_files_in(const char *folder, struct arena *arena)
     return files;
 }
 
+/* A pattern without '*' and '?' may stand anywhere in the source or the file's name. */
 bool validate_is_of(const struct csv_table *csv, int row, const char *path, const char *pattern)
 {
     char whole[512];
@@ -519,6 +534,8 @@ static const struct {
     {"peak_reserved_bytes", "bytes of one GPU", offsetof(struct validate_figures, peak_reserved_bytes), BYTES},
 };
 
+/* A speed FAR times too low, or above MOST_MFU times the peak, or more bytes than the GPU has,
+ * is a column in another unit. */
 static void check_row(const struct csv_table *csv, const struct validate_row *row, struct diag *diag)
 {
     double hbm_bytes = row->set.points[0].hw.gpu.hbm_capacity.value;

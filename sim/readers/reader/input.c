@@ -1,3 +1,11 @@
+/* Files, standard input and texts in memory, read by chunks or by lines, gzipped or not.
+ *
+ * zlib reads plain files as they are, so one path serves both. Lines are gathered from chunks of
+ * 64 KiB into a buffer of fixed size; what is read and not yet taken is at `at`, `left` bytes of
+ * it, and both ways of reading share that. What is subtle: a line longer than the buffer and a
+ * NUL byte are mistakes of the file, which keeps a log of another kind from filling the memory;
+ * a NULL text of a line is the end of the file, an empty one an empty line; input_peek() takes
+ * nothing, so a format can be chosen by the first character of a pipe. */
 #include "reader/input.h"
 
 #include "base/arena.h"
@@ -94,6 +102,7 @@ enum status input_chunk(struct input *input, const char **bytes, size_t *n, stru
     return status;
 }
 
+/* The last line may lack its line end, which is said, as a log that is being written ends so. */
 enum status input_line(struct input *input, struct input_line *line, struct diag *diag)
 {
     size_t used = 0;

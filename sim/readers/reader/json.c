@@ -1,3 +1,12 @@
+/* JSON as a stream of scalars, each with the container that it lies in.
+ *
+ * A handler lists the paths of containers that it wants ("traceEvents[].args"); yajl parses
+ * chunk by chunk, and frames hold the path of each open container and whether it is wanted, so
+ * memory does not grow with the file. Nothing is built: the handler sees scalars in their order,
+ * and the close of each wanted container. What is subtle: yajl knows bytes only, so lines are
+ * counted up to what it has consumed, for messages; a value without a token for JSON_MAX_VALUE
+ * bytes is refused, as yajl would gather all of it; texts and keys beyond their room are cut,
+ * not refused. With `lines` the file is a sequence of values (JSON lines). */
 #include "reader/json.h"
 
 #include "base/arena.h"
@@ -54,6 +63,7 @@ static int go_on(struct reader *r, enum status status)
     return status == STATUS_OK;
 }
 
+/* A scalar at the top of the file, or in a container that is not wanted, is passed over. */
 static int scalar(struct reader *r, enum json_kind kind, const char *text, size_t n)
 {
     r->silent = 0;
@@ -107,6 +117,7 @@ static int find_container(const struct reader *r)
     return -1;
 }
 
+/* The path of an element of an array is that of the array with "[]", the same for all elements. */
 static int open_container(struct reader *r, bool is_array)
 {
     r->silent = 0;

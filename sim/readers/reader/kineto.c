@@ -1,3 +1,15 @@
+/* Events of a trace of PyTorch's profiler (Kineto), one after the other, each with all that its
+ * arguments say. Only complete events (ph X) are handed on, at the close of their object, since the
+ * order of keys is free. Names differ between versions of PyTorch, between CUDA and ROCm, and
+ * between runtime and driver calls, so categories, collectives, dtypes and calls are tables of all
+ * known names. With record_shapes an operator has "Input Dims" and "Input type": from them come the
+ * bytes of its inputs and, where two tensors side by side can be multiplied or are queries and
+ * keys, the size of the product.
+ *
+ * What is subtle: times are microseconds with three decimals; whole part and fraction are converted
+ * to nanoseconds separately, so that nothing is lost behind what a double holds. Arguments of any
+ * kind of event may have the same keys with other kinds of values, so a value that is no integer
+ * counts as absent. */
 #include "reader/kineto.h"
 
 #include "reader/json.h"
@@ -78,6 +90,8 @@ static int kineto_element_bytes(const char *dtype)
     return 0;
 }
 
+/* The larger side of a collective is the whole message: of gathers the output, of reductions the
+ * input. */
 int64_t kineto_message_bytes(const struct kineto_event *event)
 {
     enum { LARGEST = 1 << 30 }; /* elements x bytes stays far from overflow */
@@ -148,6 +162,7 @@ static const struct {
 } syncs[] = {{"Stream Wait Event", CALL_STREAM_WAIT}, {"Event Sync", CALL_EVENT_SYNC},
     {"Stream Sync", CALL_STREAM_SYNC}, {"Context Sync", CALL_DEVICE_SYNC}};
 
+/* cuda_sync events go by CUPTI's names, calls by theirs without prefix and suffix. */
 static enum kineto_call call_of(const struct kineto_event *event)
 {
     static const char *const prefixes[] = {"cuda", "cu", "hip"};
@@ -319,6 +334,7 @@ static void find_product(struct reader *r)
     }
 }
 
+/* What is left in `r` belongs to the next event. */
 static enum status take_close(void *self, int container, int line)
 {
     struct reader *r = self;
