@@ -364,10 +364,14 @@ static bool has_given(struct store_run *run, struct diag *diag)
 enum status store_run_given(struct store_run *run, const struct store_given *given, struct diag *diag)
 {
     char sql[128];
-    if (!given && !has_given(run, diag))
-        return diag->worst;
+    struct diag own = DIAG_INIT;
+    bool had_given = given || has_given(run, &own);
+    enum status status = own.worst;
+    diag_merge(diag, &own);
+    if (!had_given)
+        return status;
     int64_t had = run->id;
-    enum status status = begin(run, diag);
+    status = begin(run, diag);
     snprintf(sql, sizeof sql, "DELETE FROM given WHERE point_id IN (SELECT id FROM point WHERE run_id = %lld)",
         (long long)run->id);
     if (status == STATUS_OK)

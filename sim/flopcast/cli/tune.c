@@ -74,12 +74,17 @@ static bool is_all(const struct tune_command *command)
     return command->strategy && strcmp(command->strategy, "all") == 0;
 }
 
+static bool is_wanted(const struct tune_command *command, int v)
+{
+    return !command->strategy || is_all(command) || is_called(&variants[v], command->strategy);
+}
+
 /* What is not said twice: of one stack that is given, a strategy is tried once. */
 static bool is_tried(const struct tune_command *command, int v)
 {
-    bool wanted = !command->strategy || is_all(command) || is_called(&variants[v], command->strategy);
-    bool again = v > 0 && strcmp(variants[v - 1].strategy, variants[v].strategy) == 0 && given(command, "stack");
-    return wanted && !again;
+    bool again = v > 0 && strcmp(variants[v - 1].strategy, variants[v].strategy) == 0 && is_wanted(command, v - 1) &&
+                 given(command, "stack");
+    return is_wanted(command, v) && !again;
 }
 
 /* What the command line gives of a degree; 0: nothing, or no whole number. */

@@ -1,7 +1,7 @@
 /* flopcast in a browser: the commands that the page asks, by their arguments as a shell gives them.
- * sim/flopcast/page/worker.js calls main() for each command, many times in one instance: there are no mutable globals.
- * It leaves by exit() as the program does.
- */
+ * sim/flopcast/page/worker.js calls main() for each command, many times in one instance, so what
+ * little state the program keeps (that an interrupt was seen, that completion was asked for) must
+ * be as it was at its start. It leaves by exit() as the program does. */
 #include "cli/cli.h"
 
 #include <argp.h>

@@ -14,7 +14,7 @@
  *   what permutation, activation and what brings rows back reach of the streaming rate; layer_floor, of the kernels
  *   that count and sort.
  *
- * A shape whose digest / 8 is a multiple of DIRECT_FOLDS fits nothing; errors are of these. Out of range, as no
+ * A shape whose digest / 256 is a multiple of DIRECT_FOLDS fits nothing; errors are of these. Out of range, as no
  * training has them: casts whose bytes fit L2 (repeated, they never come from HBM), attention of fewer than
  * DIRECT_QUERIES queries and fp4 products of fewer rows, experts with fewer than DIRECT_ROWS rows each.
  *

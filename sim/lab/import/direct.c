@@ -115,7 +115,7 @@ static const char head[] =
     "multiple of 12 (products; forward\n"
     "# attention of Blackwell), 6 (other forward attention), 3 (casts, experts) or 1; products with all sides from 128 "
     "on; balanced experts on tensor ranks of 1;\n"
-    "# attention without a window or cached keys, backward not deterministic. A shape whose digest / 8 is a multiple "
+    "# attention without a window or cached keys, backward not deterministic. A shape whose digest / 256 is a multiple "
     "of "
     "3 is held out of every fit.\n"
     "# regime short: 3 + 6 runs, clocks not settled; settled: repeated for a second, large ones at 0.95 of the power "
