@@ -18,9 +18,6 @@ static const struct {
     {"flopcast whatif", "flopcast whatif llama2_7b_h100_fsdp --base cluster.gpus=64 \\\n    --set train.micro_batch=1"},
     {"flopcast tune", "flopcast tune llama2_7b_h100_fsdp --set cluster.gpus=64"},
     {"flopcast goodput", "flopcast goodput llama2_7b_h100_fsdp --set cluster.gpus=512"},
-    {"flopcast together", "flopcast together llama2_7b_h100_fsdp llama2_7b_h100_fsdp \\\n"
-                          "    --set cluster.topology=h100-8x400g-rail --set cluster.gpus=32 \\\n"
-                          "    --set fsdp.sharding_strategy=FULL_SHARD"},
     {"flopcast memory", "flopcast memory llama2-7b --strategy zero3 --gpus 64"},
     {"flopcast capacity", "flopcast capacity llama2-7b --gpu h100 --seq-len 2048"},
     {"flopcast model", "flopcast model llama3.1-8b"},

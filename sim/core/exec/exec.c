@@ -39,11 +39,9 @@ static bool alike(const struct sim *sim)
 
 static void setup_links(struct sim *sim)
 {
-    int gpus = sim->place ? sim->place->cluster_nodes * hw_gpus_per_node(sim->costs.hw) : sim->plan->mesh.ranks;
-    fabric_build(&sim->fabric, sim->costs.hw, gpus, &sim->options->link_events, sim->arena);
-    sim->fabric.node_at = sim->place ? sim->place->nodes : NULL;
-    for (int l = sim->machine->net.links.n; l < sim->fabric.n_links; l++)
-        net_add_link(&sim->machine->net, sim->fabric.capacity_Bps[l]); /* the first job's are those of all */
+    fabric_build(&sim->fabric, sim->costs.hw, sim->plan->mesh.ranks, &sim->options->link_events, sim->arena);
+    for (int l = 0; l < sim->fabric.n_links; l++)
+        net_add_link(&sim->machine->net, sim->fabric.capacity_Bps[l]);
     sim->fold.uneven = degrade_uneven(&sim->options->gpu_events, sim->plan->mesh.ranks);
     sim->meetings.uses = ARENA_ARRAY(sim->arena, struct link_weight, sim->fabric.n_links);
     sim->measure.carried = ARENA_ARRAY(sim->arena, double, sim->fabric.n_links);
@@ -279,12 +277,13 @@ static bool takes_slowest(const struct sim *sim)
 /* Other ranks would meet links as theirs, and are never waited for. */
 static bool by_slowest(const struct sim *sim, const struct gpu_speeds *speeds)
 {
-    return (sim->options->fold == FOLD_SLOWEST || takes_slowest(sim)) && !sim->fold.on && !sim->place && speeds &&
-           !sim->fold.uneven && !documents_vary(sim) && sim->costs.n_kinds == 1 && fabric_is_uniform(&sim->fabric) &&
+    return (sim->options->fold == FOLD_SLOWEST || takes_slowest(sim)) && !sim->fold.on && speeds && !sim->fold.uneven &&
+           !documents_vary(sim) && sim->costs.n_kinds == 1 && fabric_is_uniform(&sim->fabric) &&
            sim->fabric.leaves == 0;
 }
 
-void sim_begin(struct sim *sim, bool keeps_ledgers)
+/* From here on the engine can run, unless the job is out of memory before its first step. */
+static void sim_begin(struct sim *sim, bool keeps_ledgers)
 {
     struct gpu_speeds *speeds = speeds_draw(sim);
     sim->n_ranks = sim->fold.on ? sim->plan->n_programs : sim->plan->mesh.ranks;
@@ -316,15 +315,14 @@ static int *first_ranks(const struct sim *sim)
     return stands_for;
 }
 
-void sim_end(struct sim *sim)
+static void sim_end(struct sim *sim)
 {
     sim->result->overlong = sim->machine->engine.overlong;
     if (sim->machine->engine.overlong)
         return;
     if (!sim->memory.out_of_memory) {
         check_ended(sim);
-        if (!sim->place)
-            timing_result(sim);
+        timing_result(sim);
         trace_result(sim);
     }
     if (sim->memory.ledgers)
@@ -346,14 +344,14 @@ static void simulate(struct sim *sim, bool keeps_ledgers)
     sim_end(sim);
 }
 
-void machine_open(struct machine *machine)
+static void machine_open(struct machine *machine)
 {
     *machine = (struct machine){0};
     engine_init(&machine->engine);
     net_init(&machine->net, &machine->engine);
 }
 
-void machine_close(struct machine *machine)
+static void machine_close(struct machine *machine)
 {
     net_release(&machine->net);
     engine_release(&machine->engine);
@@ -376,8 +374,8 @@ static void set_kinds(struct sim *sim, const struct hw *hw)
     sim->costs.n_kinds = KIND_COUNT;
 }
 
-struct sim *sim_open(struct exec_result *out, const struct plan *plan, const struct hw *hw,
-    const struct exec_options *options, const struct exec_place *place, struct machine *machine, struct arena *arena)
+static struct sim *sim_open(struct exec_result *out, const struct plan *plan, const struct hw *hw,
+    const struct exec_options *options, struct machine *machine, struct arena *arena)
 {
     *out = (struct exec_result){.status = EXEC_OK,
         .n_programs = plan->n_programs,
@@ -393,7 +391,6 @@ struct sim *sim_open(struct exec_result *out, const struct plan *plan, const str
     sim->fold.simulated_share = 1;
     BUG_IF(sim->n_queues > EXEC_MAX_QUEUES, "%d queues", sim->n_queues);
     sim->total_steps = (int32_t)(options->steps + options->warmup_steps);
-    sim->place = place;
     sim->machine = machine;
     sim->events.queue = engine_register(&sim->machine->engine, queue_on_event, sim);
     engine_prepare(&sim->machine->engine, sim->events.queue, queue_prepare);
@@ -406,7 +403,7 @@ struct sim *sim_open(struct exec_result *out, const struct plan *plan, const str
     return sim;
 }
 
-void sim_close(struct sim *sim)
+static void sim_close(struct sim *sim)
 {
     ledger_release(sim);
     vec_free(&sim->costs.sm_states);
@@ -457,7 +454,7 @@ static struct sim *simulate_folded(struct exec_result *out, const struct plan *p
     for (;;) {
         struct machine machine;
         machine_open(&machine);
-        struct sim *sim = sim_open(out, plan, hw, options, NULL, &machine, arena);
+        struct sim *sim = sim_open(out, plan, hw, options, &machine, arena);
         sim->fold.on = true;
         sim->fold.siblings = can_fold(sim);
         simulate(sim, !options->no_memory);
@@ -470,8 +467,9 @@ static struct sim *simulate_folded(struct exec_result *out, const struct plan *p
     }
 }
 
-/* Where links differ, the rank sees only the links that its collectives use. */
-struct sim *sim_reference(const struct sim *all, struct exec_options *quiet, struct exec_result *out)
+/* The same job alone without noise and GPUs slower than others, folded: for its ledgers, which are those of the run
+ * itself unless they drained the GPU. Where links differ, the rank sees only the links that its collectives use. */
+static struct sim *sim_reference(const struct sim *all, struct exec_options *quiet, struct exec_result *out)
 {
     *quiet = *all->options;
     quiet->noise = (struct noise_options){0};
@@ -481,7 +479,9 @@ struct sim *sim_reference(const struct sim *all, struct exec_options *quiet, str
     return simulate_folded(out, all->plan, all->costs.hw, quiet, all->arena);
 }
 
-void sim_follow(struct sim *sim, const struct sim *reference)
+/* The allocator stops the hosts of all ranks where it stopped those of the reference, its measured steps being theirs.
+ */
+static void sim_follow(struct sim *sim, const struct sim *reference)
 {
     sim->memory.before = reference->memory.ledgers;
     sim->memory.before_steps = (int32_t)(reference->options->warmup_steps - sim->options->warmup_steps);
@@ -561,7 +561,7 @@ void exec_run(struct exec_result *out, const struct plan *plan, const struct hw 
     struct machine machine;
     machine_open(&machine);
     struct exec_options one = *options;
-    struct sim *sim = sim_open(out, plan, hw, options, NULL, &machine, arena);
+    struct sim *sim = sim_open(out, plan, hw, options, &machine, arena);
     if (folds(sim))
         sim_close(simulate_folded(out, plan, hw, &one, arena));
     else

@@ -249,7 +249,7 @@ static void timeline_result(const struct sim *sim, const struct ledger *ledger, 
 {
     double began = sim->total_steps > 1 ? s_from_ps(sim->measure.step_end[sim->total_steps - 2]) : 0;
     program->timeline = ledger->timeline;
-    program->n_timeline = ledger->samples > 0 ? ledger->row + 1 : 0; /* beside other jobs the end may not have come */
+    program->n_timeline = ledger->samples > 0 ? ledger->row + 1 : 0;
     for (int row = 0; row < program->n_timeline; row++)
         program->timeline[row].time_s -= began;
 }

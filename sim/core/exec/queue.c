@@ -107,7 +107,7 @@ static void try_start(struct sim *sim, int rank_index, int queue_index)
 {
     struct rank *rank = &sim->ranks[rank_index];
     struct queue *queue = &rank->queues[queue_index];
-    if (queue->state != QUEUE_WAITING || sim_is_over(sim, queue->step))
+    if (queue->state != QUEUE_WAITING || queue->step == sim->total_steps)
         return;
     int32_t op_index = queue->op;
     const struct plan_op *op = queue_op(queue);
@@ -148,14 +148,6 @@ void queue_try_all(struct sim *sim, int rank_index)
     try_start(sim, rank_index, (int)q);
 }
 
-/* Beside other jobs this one goes on, so its times are taken now; the last one ends the run. */
-static void end_measuring(struct sim *sim)
-{
-    timing_result(sim);
-    if (--sim->machine->unfinished == 0)
-        engine_stop(&sim->machine->engine);
-}
-
 /* What links carry outside the measured time counts neither at its beginning nor at its end. */
 static void count_carried(struct sim *sim, double sign)
 {
@@ -178,8 +170,6 @@ static void end_step(struct sim *sim, int32_t step)
     if (step + 1 < sim->total_steps)
         return;
     count_carried(sim, 1);
-    if (sim->place)
-        end_measuring(sim);
 }
 
 void queue_finish(struct sim *sim, int rank_index, int queue_index)

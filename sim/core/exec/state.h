@@ -10,7 +10,6 @@
 #include "base/rng.h"
 #include "engine/engine.h"
 #include "exec/exec.h"
-#include "exec/together.h"
 #include "fabric/fabric.h"
 #include "net/net.h"
 #include "plan/fold.h"
@@ -224,11 +223,10 @@ struct ledger {
     int64_t measured_retries;
 };
 
-/* What the jobs on a cluster have in common: time, and the links between GPUs. */
+/* Time, and the links between GPUs. */
 struct machine {
     struct engine engine;
     struct net net;
-    int unfinished; /* of several jobs: those that have measured steps before them */
 };
 
 /* Whose hardware kernels and collectives are timed by in a job on two kinds of node: the first's, the second's, or, for
@@ -294,8 +292,7 @@ struct memory {
 struct sim {
     const struct plan *plan;
     const struct exec_options *options;
-    const struct exec_place *place; /* beside other jobs; NULL: the job is alone */
-    int32_t total_steps;            /* beside other jobs the rank goes on after them, and nothing of that is measured */
+    int32_t total_steps;
     struct arena *arena;
     struct machine *machine;
     struct {
@@ -414,27 +411,6 @@ static inline plan_wait unsatisfied_wait(const struct rank *rank, const struct p
             return wait;
     }
     return PLAN_NO_OP;
-}
-
-/* exec.c: the life of a run; several jobs go through it side by side (together.c) */
-void machine_open(struct machine *machine);
-void machine_close(struct machine *machine);
-struct sim *sim_open(struct exec_result *out, const struct plan *plan, const struct hw *hw,
-    const struct exec_options *options, const struct exec_place *place, struct machine *machine, struct arena *arena);
-/* The same job alone without noise and GPUs slower than others, folded: for its ledgers, which are those of the run
- * itself unless they drained the GPU. */
-struct sim *sim_reference(const struct sim *all, struct exec_options *quiet, struct exec_result *out);
-/* The allocator stops the hosts of all ranks where it stopped those of the reference, its measured steps being theirs.
- */
-void sim_follow(struct sim *sim, const struct sim *reference);
-/* From here on the engine can run, unless the job is out of memory before its first step. */
-void sim_begin(struct sim *sim, bool keeps_ledgers);
-void sim_end(struct sim *sim);
-void sim_close(struct sim *sim);
-/* No rank begins a step of this number. */
-static inline bool sim_is_over(const struct sim *sim, int32_t step)
-{
-    return step == sim->total_steps && !sim->place;
 }
 
 /* timing.c */

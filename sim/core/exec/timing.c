@@ -23,21 +23,12 @@ static void add_breakdown(struct exec_breakdown *sum, const struct exec_breakdow
     }
 }
 
-/* The nodes of a job that is beside others; of a folded one those that are simulated; NULL: all. */
-static const bool *our_nodes(const struct sim *sim)
+/* Of links that each node has as many of, one node after the other; where few ranks are simulated, those of their
+ * nodes.
+ */
+static double utilisation(struct sim *sim, int first, int end, double span_s)
 {
-    int in_node = sim->fabric.gpus, nodes = (sim->plan->mesh.ranks + in_node - 1) / in_node;
-    if (!sim->place)
-        return sim->fold.watched;
-    bool *ours = ARENA_ARRAY(sim->arena, bool, sim->fabric.nodes);
-    for (int n = 0; n < nodes; n++)
-        ours[sim->place->nodes[n]] = true;
-    return ours;
-}
-
-/* Of links that each node has as many of, one node after the other. */
-static double utilisation(struct sim *sim, const bool *nodes, int first, int end, double span_s)
-{
+    const bool *nodes = sim->fold.watched;
     double carried = 0, capacity = 0;
     int of_node = (end - first) / sim->fabric.nodes;
     for (int l = first; l < end; l++) {
@@ -105,7 +96,6 @@ void timing_result(struct sim *sim)
     result->step_time_p95_s = gsl_stats_quantile_from_sorted_data(steps, 1, (size_t)n, 0.95);
     breakdown_result(sim);
     double span_s = s_from_ps(sim->measure.step_end[sim->total_steps - 1] - sim->measure.from);
-    const bool *ours = our_nodes(sim);
-    result->nvlink_utilisation = utilisation(sim, ours, 0, sim->fabric.first_nic, span_s);
-    result->nic_utilisation = utilisation(sim, ours, sim->fabric.first_nic, sim->fabric.first_leaf, span_s);
+    result->nvlink_utilisation = utilisation(sim, 0, sim->fabric.first_nic, span_s);
+    result->nic_utilisation = utilisation(sim, sim->fabric.first_nic, sim->fabric.first_leaf, span_s);
 }

@@ -17,9 +17,6 @@
  * once (no time for routes to settle). A NVLink or NIC that fails is an error whenever it does, because NCCL ends the
  * job, and so is a failure that leaves two leaves without a way.
  *
- * Several jobs on one cluster: each has a fabric with all links of the cluster, which are the same in all, and says on
- * which nodes its own ranks are (node_at). Groups, ranks and messages are the job's, links the cluster's.
- *
  * Ignored: traffic from one NIC of a node to another (no algorithm here makes any). */
 #ifndef FLOPCAST_FABRIC_FABRIC_H
 #define FLOPCAST_FABRIC_FABRIC_H
@@ -44,7 +41,6 @@ struct fabric {
     bool degraded;        /* some capacity is, at some time, not what the cluster file gives */
     double *weight;       /* scratch: of each link, 0 between calls */
     uint64_t *loaded;     /* scratch: a bit for each link that has one */
-    const int *node_at;   /* the cluster's node for each of the job's; NULL: the same. Borrowed */
 };
 
 /* With the capacities of the start. events (NULL: none) are of degrade_links() for this hardware and number of ranks.
@@ -108,20 +104,10 @@ static inline int fabric_leaf_of(const struct fabric *fabric, int node, int nic)
     return hw_network_leaf(&fabric->hw->cluster.network, node, nic, fabric->nodes, fabric->nics);
 }
 
-static inline int fabric_node(const struct fabric *fabric, int node)
-{
-    return fabric->node_at ? fabric->node_at[node] : node;
-}
-
-static inline int fabric_gpu_link(const struct fabric *fabric, int rank)
-{
-    return fabric_node(fabric, rank / fabric->gpus) * fabric->gpus + rank % fabric->gpus;
-}
-
 /* Of two ranks of one node with separate links. */
 static inline int fabric_pair_link(const struct fabric *fabric, int from, int to)
 {
-    return fabric->first_pair + fabric_gpu_link(fabric, from) * fabric->gpus + to % fabric->gpus;
+    return fabric->first_pair + from * fabric->gpus + to % fabric->gpus;
 }
 
 static inline int fabric_nic_link(const struct fabric *fabric, int node, int nic, int in)

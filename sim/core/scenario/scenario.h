@@ -213,8 +213,6 @@ enum status scenario_compile(
     struct plan *out, const struct scenario_point *point, struct arena *arena, struct diag *diag);
 enum status scenario_simulate(
     struct scenario_result *out, const struct scenario_point *point, struct arena *arena, struct diag *diag);
-/* From out->exec, of the point's plan, what follows of speeds; they stay 0 where the point does not fit. */
-void scenario_rates(struct scenario_result *out, const struct plan *plan, const struct scenario_point *point);
 /* Of the step, exposed communication and bubble; 0 where there is no step. */
 double scenario_waiting_share(const struct scenario_result *result);
 

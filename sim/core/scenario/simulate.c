@@ -71,7 +71,8 @@ static double at_peaks_s(const struct plan *plan, const struct scenario_point *p
     return sum;
 }
 
-void scenario_rates(struct scenario_result *out, const struct plan *plan, const struct scenario_point *point)
+/* From out->exec what follows of speeds; they stay 0 where the point does not fit. */
+static void set_rates(struct scenario_result *out, const struct plan *plan, const struct scenario_point *point)
 {
     double step_s = out->exec.step_time_s;
     if (out->exec.status != EXEC_OK || step_s <= 0)
@@ -112,7 +113,7 @@ enum status scenario_simulate(
                 "cluster.degraded_links: a link that is gone is 0), or a time of 'host' that is far too long",
                 s_from_ps(PS_HORIZON) / S_PER_DAY);
         lottery_mean(out, &plan, &point->hw, &options);
-        scenario_rates(out, &plan, point);
+        set_rates(out, &plan, point);
     }
     exec_reference_release(&reference);
     plan_release(&plan);

@@ -150,7 +150,6 @@ static const struct command {
     {"validate", "simulate published runs; compare with what was measured", cmd_elsewhere, true},
     {"whatif", "compare a scenario with changed ones, side by side", cmd_whatif, false},
     {"tune", "search the fastest and the cheapest way to train a model", cmd_tune, true},
-    {"together", "several jobs on one network: what each is slowed by the others", cmd_together, false},
     {"goodput", "months of training: what failures and checkpoints cost", cmd_goodput, false},
     {"memory", "estimate the memory that training a model takes", cmd_memory, false},
     {"capacity", "find the largest micro-batch and the fewest GPUs that fit", cmd_capacity, false},
