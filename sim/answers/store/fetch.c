@@ -66,7 +66,6 @@ static void take_point(sqlite3_stmt *statement, struct scenario_result *out, str
         if (!record_columns[i].get) /* one that is not known (NULL) is 0, as it was */
             record_set(out, &record_columns[i], sqlite3_column_double(statement, next++));
     out->exec.status = (enum exec_status)name_of(statement, STATUS, exec_status_names, EXEC_OOM + 1);
-    out->exec.kinds = out->micro_batch[0] > 0;
     out->exec.ranks_simulated = sqlite3_column_int(statement, RANKS);
     out->exec.digest = digest ? strtoull(digest, NULL, 16) : 0;
     out->exec.memory.oom_category = name_of(statement, OOM_CATEGORY, hbm_category_names, HBM_CATEGORY_COUNT);

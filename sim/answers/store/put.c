@@ -53,12 +53,6 @@ static void write_hardware(FILE *out, const struct hw *hw)
     config_write_json(out, &hw_node_table, &hw->node, NULL);
     fputs(", \"gpu\": ", out);
     config_write_json(out, &hw_gpu_table, &hw->gpu, NULL);
-    if (hw->second_from > 0) {
-        fputs(", \"second_node\": ", out);
-        config_write_json(out, &hw_node_table, &hw->second_node, NULL);
-        fputs(", \"second_gpu\": ", out);
-        config_write_json(out, &hw_gpu_table, &hw->second_gpu, NULL);
-    }
     fputs("}", out);
 }
 
@@ -71,10 +65,6 @@ static enum status put_document(
         digest = config_digest(digest, &hw_cluster_table, &hw->cluster);
         digest = config_digest(digest, &hw_node_table, &hw->node);
         digest = config_digest(digest, &hw_gpu_table, &hw->gpu);
-        if (hw->second_from > 0) {
-            digest = config_digest(digest, &hw_node_table, &hw->second_node);
-            digest = config_digest(digest, &hw_gpu_table, &hw->second_gpu);
-        }
     } else {
         digest = config_digest(digest, &model_shape_table, shape);
     }

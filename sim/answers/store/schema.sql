@@ -46,7 +46,7 @@ CREATE TABLE point (
 ) STRICT;
 CREATE INDEX point_by_identity ON point(identity) WHERE identity IS NOT NULL;
 
--- Jobs whose ranks run several programs (pipeline stages, nodes of two kinds): time and memory of each of them. A job of one
+-- Jobs whose ranks run several programs (pipeline stages): time and memory of each of them. A job of one
 -- program has no row here: its numbers are the point's. Means over a program's ranks and measured steps.
 CREATE TABLE program (
   point_id INTEGER NOT NULL REFERENCES point ON DELETE CASCADE,

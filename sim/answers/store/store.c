@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SCHEMA_VERSION = 3 }; /* another one is another database: nothing is brought over */
+enum { SCHEMA_VERSION = 4 }; /* another one is another database: nothing is brought over */
 
 static struct source_pos whole_file(const struct store *store)
 {

@@ -115,18 +115,11 @@ static void set_parties(struct sim *sim, struct communicator *comm)
     }
 }
 
-/* Of a communicator with these ranks, the lowest and the highest. */
-static uint8_t kind_of(const struct sim *sim, int lowest, int highest)
-{
-    int first = plan_program_of(sim->plan, lowest), last = plan_program_of(sim->plan, highest);
-    return (uint8_t)(sim->costs.n_kinds == 1 ? KIND_FIRST : first == last ? first : KIND_BOTH);
-}
-
 static void setup_group(struct sim *sim, int g)
 {
     const struct mesh_group *ranks = &sim->plan->groups.at[g].ranks;
     int first = mesh_group_first(ranks, 0);
-    for (int i = 1; i < ranks->size && sim->costs.n_kinds == 1; i++)
+    for (int i = 1; i < ranks->size; i++)
         sim->meetings.group_meets_stages[g] |=
             plan_stage_of(sim->plan, first + i * ranks->stride) != plan_stage_of(sim->plan, first);
     for (int i = sim->meetings.group_first[g]; i < sim->meetings.group_first[g + 1]; i++) {
@@ -135,7 +128,6 @@ static void setup_group(struct sim *sim, int g)
             .channel = -1,
             .members = {mesh_group_first(ranks, i - sim->meetings.group_first[g]), ranks->stride, ranks->size},
             .n_parties = sim->fold.on ? 0 : ranks->size};
-        comm->kind = kind_of(sim, comm->members.first, comm->members.first + (ranks->size - 1) * ranks->stride);
         if (sim->fold.index_of)
             set_parties(sim, comm);
     }
@@ -155,12 +147,8 @@ static void setup_channel(struct sim *sim, int c)
     const struct plan_channel *channel = &sim->plan->channels.at[c];
     for (int r = 0; r < sim->plan->mesh.ranks; r++) {
         int to = mesh_neighbour(&sim->plan->mesh, r, channel->axis, channel->delta);
-        sim->meetings.all[sim->meetings.channel_first[c] + r] = (struct communicator){.group = -1,
-            .channel = c,
-            .from = r,
-            .to = to,
-            .kind = kind_of(sim, r, to),
-            .n_parties = is_simulated(sim, r) ? 2 : 0};
+        sim->meetings.all[sim->meetings.channel_first[c] + r] = (struct communicator){
+            .group = -1, .channel = c, .from = r, .to = to, .n_parties = is_simulated(sim, r) ? 2 : 0};
     }
 }
 
@@ -189,10 +177,16 @@ static struct coll_cost cost_of(const struct sim *sim, const struct machine_pair
     return cost;
 }
 
-static void setup_costs_on(struct sim *sim, const struct machine_pair *on, struct coll_cost *of_collectives,
-    struct coll_cost (*of_messages)[FABRIC_WAY_COUNT])
+static void setup_costs(struct sim *sim)
 {
     const struct plan *plan = sim->plan;
+    const struct hw *chosen_on = sim->options->chosen_on;
+    const struct machine_pair pair = {sim->costs.hw, chosen_on ? chosen_on : sim->costs.hw}, *on = &pair;
+    struct coll_cost *of_collectives = ARENA_ARRAY(sim->arena, struct coll_cost, plan->collectives.n);
+    struct coll_cost(*of_messages)[FABRIC_WAY_COUNT] =
+        arena_alloc(sim->arena, sizeof *of_messages * (size_t)(plan->messages.n + 1));
+    sim->costs.collectives = of_collectives;
+    sim->costs.messages = of_messages;
     struct hw room[2];
     int *first = plan_first_collectives(plan);
     for (int c = 0; c < plan->collectives.n; c++) {
@@ -215,24 +209,6 @@ static void setup_costs_on(struct sim *sim, const struct machine_pair *on, struc
                 NULL, (struct coll_shape){.ranks = 2, .nodes = nodes, .per_node = 3 - nodes});
             cost->hbm_bytes /= 2; /* half at each end; in nccl-tests' send_recv a GPU is both */
         }
-}
-
-static void setup_costs(struct sim *sim)
-{
-    const struct plan *plan = sim->plan;
-    const struct hw *chosen_on = sim->options->chosen_on;
-    int collectives = plan->collectives.n, messages = plan->messages.n;
-    sim->costs.collectives = ARENA_ARRAY(sim->arena, struct coll_cost, sim->costs.n_kinds * collectives);
-    sim->costs.messages =
-        arena_alloc(sim->arena, sizeof *sim->costs.messages * (size_t)(sim->costs.n_kinds * messages + 1));
-    for (int k = 0; k < sim->costs.n_kinds; k++) {
-        struct hw chosen;
-        if (chosen_on)
-            chosen = k == KIND_SECOND ? hw_of_second(chosen_on) : k == KIND_BOTH ? hw_of_both(chosen_on) : *chosen_on;
-        const struct machine_pair on = {sim->costs.kinds[k], chosen_on ? &chosen : sim->costs.kinds[k]};
-        setup_costs_on(sim, &on, sim->costs.collectives + (ptrdiff_t)k * collectives,
-            sim->costs.messages + (ptrdiff_t)k * messages);
-    }
 }
 
 /* Siblings are communicators of one program: of a message its sender's, else that of the first member. */
@@ -366,8 +342,7 @@ static void begin(struct sim *sim, struct communicator *comm)
     comm->start = sim->machine->engine.now;
     comm->busy = true;
     double sigma = sim->options->noise.network_jitter;
-    double links =
-        is_message(comm) ? 1 : coll_links(coll_shape(comm->members, sim->fabric.gpus), sim->costs.kinds[comm->kind]);
+    double links = is_message(comm) ? 1 : coll_links(coll_shape(comm->members, sim->fabric.gpus), sim->costs.hw);
     double jitter = sigma > 0 ? rng_lognormal_max(&comm->noise, sigma, links) : 1;
     comm->cost.latency_s *= jitter;
     comm->cost.max_rate_Bps /= jitter;
@@ -418,10 +393,9 @@ static struct communicator *find(const struct sim *sim, const struct rank *rank,
 /* What a member's op costs in this communicator. */
 static const struct coll_cost *cost_here(const struct sim *sim, const struct communicator *comm, int32_t index)
 {
-    const struct plan *plan = sim->plan;
     if (!is_message(comm))
-        return &sim->costs.collectives[comm->kind * plan->collectives.n + index];
-    return &sim->costs.messages[comm->kind * plan->messages.n + index][fabric_way(&sim->fabric, comm->from, comm->to)];
+        return &sim->costs.collectives[index];
+    return &sim->costs.messages[index][fabric_way(&sim->fabric, comm->from, comm->to)];
 }
 
 void communicator_arrive(struct sim *sim, int rank_index, int32_t op_index)

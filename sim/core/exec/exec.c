@@ -47,20 +47,6 @@ static void setup_links(struct sim *sim)
     sim->measure.carried = ARENA_ARRAY(sim->arena, double, sim->fabric.n_links);
 }
 
-/* Of each process group all instances have ranks of both kinds of node, or none has: one rank of each does for all. */
-static bool kinds_fold(const struct sim *sim)
-{
-    const struct plan *plan = sim->plan;
-    for (int g = 0; g < plan->groups.n && sim->costs.n_kinds > 1; g++) {
-        const struct mesh_group *ranks = &plan->groups.at[g].ranks;
-        bool all, both = plan_group_meets_kinds(plan, g, &all);
-        bool meet = mesh_group_instance(ranks, 0) == mesh_group_instance(ranks, plan->second_from);
-        if (both && !(all && meet))
-            return false;
-    }
-    return true;
-}
-
 /* The messages of all ranks of a program go the same way. */
 static bool messages_fold(const struct sim *sim)
 {
@@ -81,7 +67,7 @@ static bool messages_fold(const struct sim *sim)
 /* Whether one rank can stand for all of its program: every communicator must meet links like those of its siblings. */
 static bool can_fold(const struct sim *sim)
 {
-    if (!kinds_fold(sim) || !messages_fold(sim))
+    if (!messages_fold(sim))
         return false;
     if (fabric_is_uniform(&sim->fabric))
         return true;
@@ -100,9 +86,9 @@ static void setup_kernels(struct sim *sim)
 {
     const struct plan *plan = sim->plan;
     struct sm_state free = {0, ARENA_ARRAY(sim->arena, double, plan->kernels.n)};
+    const struct hw_gpu *gpu = &sim->costs.hw->gpu;
     sim->costs.kernels = ARENA_ARRAY(sim->arena, struct kernel_cost, plan->kernels.n);
     for (int k = 0; k < plan->kernels.n; k++) {
-        const struct hw_gpu *gpu = kernel_gpu(sim, k);
         struct kernel_time time = kernel_time(&plan->kernels.at[k], gpu, kernel_whole_gpu(gpu));
         free.compute_s[k] = time.compute_s;
         bool limited = kernel_power_limited(&plan->kernels.at[k], gpu);
@@ -264,7 +250,7 @@ static bool is_large(const struct plan *plan)
 {
     int64_t ops = 0;
     for (int p = 0; p < plan->n_programs; p++)
-        ops += (int64_t)plan_program_ops(&plan->programs[p]) * plan_program_ranks(plan, p);
+        ops += (int64_t)plan_program_ops(&plan->programs[p]) * plan_program_ranks(plan);
     return ops > (plan->n_programs > 1 ? MOST_OPS_OF_STAGES : MOST_OPS_OF_ALL);
 }
 
@@ -278,8 +264,7 @@ static bool takes_slowest(const struct sim *sim)
 static bool by_slowest(const struct sim *sim, const struct gpu_speeds *speeds)
 {
     return (sim->options->fold == FOLD_SLOWEST || takes_slowest(sim)) && !sim->fold.on && speeds && !sim->fold.uneven &&
-           !documents_vary(sim) && sim->costs.n_kinds == 1 && fabric_is_uniform(&sim->fabric) &&
-           sim->fabric.leaves == 0;
+           !documents_vary(sim) && fabric_is_uniform(&sim->fabric) && sim->fabric.leaves == 0;
 }
 
 /* From here on the engine can run, unless the job is out of memory before its first step. */
@@ -332,7 +317,7 @@ static void sim_end(struct sim *sim)
     sim->result->ranks_simulated = sim->n_ranks;
     sim->result->folded = sim->fold.on;
     sim->result->program_stride = sim->plan->mesh.stride[sim->plan->program_axis];
-    if ((sim->costs.n_kinds > 1 || sim->plan->inner > 1) && sim->fold.on)
+    if (sim->plan->inner > 1 && sim->fold.on)
         sim->result->stands_for = first_ranks(sim);
 }
 
@@ -357,35 +342,17 @@ static void machine_close(struct machine *machine)
     engine_release(&machine->engine);
 }
 
-/* What runs on which hardware. */
-static void set_kinds(struct sim *sim, const struct hw *hw)
-{
-    BUG_IF(hw->second_from != sim->plan->second_from, "the second kind from rank %d and %d on", hw->second_from,
-        sim->plan->second_from);
-    sim->costs.hw = sim->costs.kinds[KIND_FIRST] = hw;
-    sim->costs.n_kinds = 1;
-    if (hw->second_from == 0)
-        return;
-    struct hw *others = arena_alloc(sim->arena, 2 * sizeof *others);
-    others[0] = hw_of_second(hw);
-    others[1] = hw_of_both(hw);
-    sim->costs.kinds[KIND_SECOND] = &others[0];
-    sim->costs.kinds[KIND_BOTH] = &others[1];
-    sim->costs.n_kinds = KIND_COUNT;
-}
-
 static struct sim *sim_open(struct exec_result *out, const struct plan *plan, const struct hw *hw,
     const struct exec_options *options, struct machine *machine, struct arena *arena)
 {
     *out = (struct exec_result){.status = EXEC_OK,
         .n_programs = plan->n_programs,
-        .kinds = plan->second_from > 0,
         .programs = ARENA_ARRAY(arena, struct exec_program, plan->n_programs)};
     struct sim *sim = xcalloc(1, sizeof *sim);
     sim->plan = plan;
     sim->options = options;
     sim->arena = arena;
-    set_kinds(sim, hw);
+    sim->costs.hw = hw;
     sim->result = out;
     sim->n_queues = plan->queues.n;
     sim->fold.simulated_share = 1;

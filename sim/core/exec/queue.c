@@ -245,15 +245,15 @@ static double memory_slowdown(struct sim *sim, const struct rank *rank, double h
     uint64_t bits;
     memcpy(&bits, &hbm_Bps, sizeof bits);
     struct slowdown *last = &sim->costs.slowdowns[digest_word(bits, (uint64_t)rank->sm_state) % SLOWDOWNS];
-    const struct hw_gpu *gpu = &program_hw(sim, rank->program)->gpu;
-    if (last->gpu == gpu && last->sm_state == rank->sm_state && last->hbm_Bps == hbm_Bps)
+    const struct hw_gpu *gpu = &sim->costs.hw->gpu;
+    if (last->sm_state == rank->sm_state && last->hbm_Bps == hbm_Bps)
         return last->factor;
     struct kernel_share share = kernel_whole_gpu(gpu);
     struct kernel_work byte = kernel_stream(KERNEL_COPY, 1e9, 0, 0); /* any size: only the ratio counts */
     double alone_s = kernel_time(&byte, gpu, share).memory_s;
     share.sms = fmax(1, share.sms - sim->costs.sm_states.at[rank->sm_state].sms);
     share.hbm_Bps = hbm_Bps;
-    *last = (struct slowdown){gpu, rank->sm_state, hbm_Bps, kernel_time(&byte, gpu, share).memory_s / alone_s};
+    *last = (struct slowdown){rank->sm_state, hbm_Bps, kernel_time(&byte, gpu, share).memory_s / alone_s};
     return last->factor;
 }
 
@@ -263,9 +263,9 @@ static int find_state(struct sim *sim, double sms)
     for (int s = 1; s < sim->costs.sm_states.n; s++)
         if (sim->costs.sm_states.at[s].sms == sms)
             return s;
+    const struct hw_gpu *gpu = &sim->costs.hw->gpu;
     struct sm_state state = {sms, ARENA_ARRAY(sim->arena, double, sim->plan->kernels.n)};
     for (int k = 0; k < sim->plan->kernels.n; k++) {
-        const struct hw_gpu *gpu = kernel_gpu(sim, k);
         struct kernel_share share = kernel_whole_gpu(gpu);
         share.sms = fmax(1, share.sms - sms);
         state.compute_s[k] = kernel_time(&sim->plan->kernels.at[k], gpu, share).compute_s;
@@ -288,7 +288,7 @@ static void set_sm_state(struct sim *sim, struct rank *rank)
     bool slowed = rank->sm_state && !sim->options->no_contention;
     rank->compute_s = sim->costs.sm_states.at[slowed ? rank->sm_state : 0].compute_s;
     rank->memory_slowdown = slowed ? memory_slowdown(sim, rank, hbm_Bps) : 1;
-    rank->traffic = slowed ? kernel_traffic(&program_hw(sim, rank->program)->gpu, hbm_Bps) : 1;
+    rank->traffic = slowed ? kernel_traffic(&sim->costs.hw->gpu, hbm_Bps) : 1;
     rank->slows_starts = slowed;
     rank->held_since = sim->machine->engine.now;
 }

@@ -37,7 +37,6 @@ struct sm_state {
 
 /* What memory_slowdown() of queue.c has found; state 0 needs none. */
 struct slowdown {
-    const struct hw_gpu *gpu;
     int sm_state;
     double hbm_Bps, factor;
 };
@@ -163,7 +162,6 @@ struct communicator {
     int channel;  /* of the plan */
     int from, to; /* ranks; a channel's */
     struct coll_group members;
-    uint8_t kind;  /* KIND_FIRST, ... */
     int flow;      /* in net */
     int n_parties; /* members that are simulated: all, or one of each program when folded, which are: */
     int *programs;
@@ -229,10 +227,6 @@ struct machine {
     struct net net;
 };
 
-/* Whose hardware kernels and collectives are timed by in a job on two kinds of node: the first's, the second's, or, for
- * process groups with ranks on both, hw_of_both(). A program's kind is its number. */
-enum { KIND_FIRST, KIND_SECOND, KIND_BOTH, KIND_COUNT };
-
 /* Whether all ranks are simulated, and which stand for the others. */
 struct representatives {
     bool on;       /* one rank for each program, the first */
@@ -259,14 +253,12 @@ struct meetings {
 
 /* What a kernel, a collective or a message takes alone. */
 struct costs {
-    const struct hw *hw;                /* of the cluster; its first kind of node */
-    const struct hw *kinds[KIND_COUNT]; /* n_kinds of them, the first is hw */
-    int n_kinds;                        /* KIND_FIRST only: 1; else KIND_COUNT */
+    const struct hw *hw;
     struct kernel_cost *kernels;
     VEC(struct sm_state) sm_states;
     struct slowdown slowdowns[SLOWDOWNS];           /* each in the place that its digest says */
-    struct coll_cost *collectives;                  /* of each kind, of each collective */
-    struct coll_cost (*messages)[FABRIC_WAY_COUNT]; /* of each kind, of each message */
+    struct coll_cost *collectives;                  /* of each of the plan */
+    struct coll_cost (*messages)[FABRIC_WAY_COUNT]; /* of each of the plan */
 };
 
 /* What a run is asked for. */
@@ -324,16 +316,6 @@ static inline plan_wait wait_of(const struct rank *rank, int32_t op, int w)
 static inline const struct plan_op *queue_op(const struct queue *queue)
 {
     return plan_cursor_op(&queue->cursor);
-}
-
-static inline const struct hw *program_hw(const struct sim *sim, int program)
-{
-    return sim->costs.kinds[sim->costs.n_kinds > 1 ? program : KIND_FIRST];
-}
-/* Programs do not share kernels in a job of two kinds. */
-static inline const struct hw_gpu *kernel_gpu(const struct sim *sim, int kernel)
-{
-    return &program_hw(sim, kernel >= sim->plan->second_kernels)->gpu;
 }
 
 /* The place among the simulated ranks of the one that stands for a rank of the job; -1: none does. */

@@ -47,20 +47,6 @@ static void set_idle(struct exec_breakdown *breakdown, double step_s)
         0, step_s - breakdown->compute_s - breakdown->exposed_comm_s - breakdown->bubble_s - breakdown->host_bound_s);
 }
 
-/* Of what a rank spent in all steps, in the mean over steps and the job, and over its program. As many ranks run one
- * stage as any other. */
-struct shares {
-    double job, program;
-};
-static struct shares shares_of(const struct sim *sim, int program, double steps)
-{
-    if (sim->costs.n_kinds == 1)
-        return (struct shares){1.0 / steps / sim->n_ranks, sim->plan->n_programs / steps / sim->n_ranks};
-    int ranks = plan_program_ranks(sim->plan, program);
-    double stands_for = sim->fold.on ? ranks : 1;
-    return (struct shares){stands_for / steps / sim->plan->mesh.ranks, stands_for / steps / ranks};
-}
-
 static void breakdown_result(struct sim *sim)
 {
     struct exec_result *result = sim->result;
@@ -71,9 +57,9 @@ static void breakdown_result(struct sim *sim)
     for (int r = 0; r < sim->n_ranks; r++) {
         const struct rank *rank = &sim->ranks[r];
         struct exec_program *program = &result->programs[rank->program];
-        struct shares shares = shares_of(sim, rank->program, n);
-        add_breakdown(&program->breakdown, &rank->spent, shares.program);
-        add_breakdown(&result->breakdown, &rank->spent, shares.job);
+        /* as many ranks run one program as any other */
+        add_breakdown(&program->breakdown, &rank->spent, sim->plan->n_programs / n / sim->n_ranks);
+        add_breakdown(&result->breakdown, &rank->spent, 1.0 / n / sim->n_ranks);
     }
     for (int p = 0; p < result->n_programs; p++)
         set_idle(&result->programs[p].breakdown, result->step_time_s);

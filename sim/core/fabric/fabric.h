@@ -31,11 +31,11 @@
 #define FABRIC_WORDS(n_links) (((n_links) + 63) / 64)
 
 struct fabric {
-    const struct hw *hw, *second; /* second: of the nodes of the second kind; NULL: there are none */
-    int ranks, nodes, gpus;       /* gpus: a node */
-    int nics;                     /* links out (and as many in) of a node */
-    int leaves, leaf_links;       /* leaf_links: up (and as many down) of a leaf */
-    int pods, pod_links;          /* the same of a pod; 0 when there is no level above */
+    const struct hw *hw;
+    int ranks, nodes, gpus; /* gpus: a node */
+    int nics;               /* links out (and as many in) of a node */
+    int leaves, leaf_links; /* leaf_links: up (and as many down) of a leaf */
+    int pods, pod_links;    /* the same of a pod; 0 when there is no level above */
     int first_nic, first_leaf, first_pod, first_pair, n_links;
     double *capacity_Bps; /* of each link, 0: failed */
     bool degraded;        /* some capacity is, at some time, not what the cluster file gives */
@@ -71,9 +71,6 @@ enum fabric_way fabric_way(const struct fabric *fabric, int from, int to);
  * each way. Returns how many. */
 int fabric_message(
     struct link_weight *weights, struct fabric *fabric, struct coll_group group, int from, int to, uint64_t key);
-
-/* The hardware that a link belongs to; switches are the same for both kinds. */
-const struct hw *fabric_hw_of(const struct fabric *fabric, int link);
 
 /* The node that a link belongs to, which is none of a switch. */
 int fabric_node_of(const struct fabric *fabric, int link);

@@ -210,8 +210,7 @@ enum fabric_way fabric_way(const struct fabric *fabric, int from, int to)
 {
     if (from / fabric->gpus != to / fabric->gpus)
         return FABRIC_WAY_NETWORK;
-    const struct hw *hw = fabric_hw_of(fabric, from);
-    return hw_bridged(&hw->node, from % fabric->gpus, to % fabric->gpus) ? FABRIC_WAY_BRIDGE : FABRIC_WAY_NODE;
+    return hw_bridged(&fabric->hw->node, from % fabric->gpus, to % fabric->gpus) ? FABRIC_WAY_BRIDGE : FABRIC_WAY_NODE;
 }
 
 /* weight bytes over the links that two ranks of a node have for themselves, if they have any. */

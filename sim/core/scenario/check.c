@@ -1,5 +1,4 @@
 #include "scenario/file.h"
-#include "scenario/kinds.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -160,7 +159,6 @@ void scenario_check(const struct scenario_point *point, struct diag *diag)
     check_steps(point, diag);
     check_pauses(point, diag);
     check_allocator(point, diag);
-    kinds_check(point, diag);
 }
 
 /* Only for a number of GPUs that there is: the links and GPUs of a job are laid out to be looked at. */

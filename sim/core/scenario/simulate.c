@@ -1,7 +1,6 @@
 #include "scenario/scenario.h"
 
 #include "scenario/jobs.h"
-#include "scenario/kinds.h"
 #include "scenario/lottery.h"
 
 #include <stdlib.h>
@@ -22,11 +21,9 @@ static struct job job_of_point(const struct scenario_point *point)
     return strategy_job(&point->options.strategy, &point->model, &point->hw, (int)point->options.cluster.gpus);
 }
 
-static enum status compile(struct plan *out, double micro_batch[SCENARIO_KINDS], const struct scenario_point *point,
-    bool folds, struct arena *arena, struct diag *diag)
+static enum status compile(
+    struct plan *out, const struct scenario_point *point, bool folds, struct arena *arena, struct diag *diag)
 {
-    if (point->hw.second_from > 0)
-        return kinds_compile(out, micro_batch, point, arena, diag);
     struct job job = job_of_point(point);
     job.folds = folds;
     return strategy_compile(out, &job, point->gpus_at, arena, diag);
@@ -35,8 +32,7 @@ static enum status compile(struct plan *out, double micro_batch[SCENARIO_KINDS],
 enum status scenario_compile(
     struct plan *out, const struct scenario_point *point, struct arena *arena, struct diag *diag)
 {
-    double micro_batch[SCENARIO_KINDS];
-    return compile(out, micro_batch, point, false, arena, diag);
+    return compile(out, point, false, arena, diag);
 }
 
 static double formula_flop(const struct plan *plan, const struct scenario_point *point)
@@ -57,7 +53,7 @@ static double formula_flop(const struct plan *plan, const struct scenario_point 
 
 static double peak_of(const struct scenario_point *point, enum dtype math)
 {
-    return kinds_mean(point, point->hw.gpu.gemm[math].peak.value, point->hw.second_gpu.gemm[math].peak.value);
+    return point->hw.gpu.gemm[math].peak.value;
 }
 
 /* How long a GPU would need at the peaks of what it multiplies in, in the mean over the job. */
@@ -103,7 +99,7 @@ enum status scenario_simulate(
     struct exec_options options = point->options.exec;
     options.reference = &reference;
     *out = (struct scenario_result){0};
-    enum status status = compile(&plan, out->micro_batch, point, true, arena, diag);
+    enum status status = compile(&plan, point, true, arena, diag);
     if (status == STATUS_OK) {
         out->plan_ops = plan_ops(&plan);
         exec_run(&out->exec, &plan, &point->hw, &options, arena);

@@ -6,7 +6,6 @@
 #include "options/stop.h"
 #include "rows/words.h"
 #include "crew/crew.h"
-#include "scenario/kinds.h"
 #include "store/outcome.h"
 
 #include <ctype.h>
@@ -542,8 +541,6 @@ static void load(struct tune *tune, struct tune_command *command, struct scenari
 {
     command->file = files_find(&command->arena, FILES_SCENARIOS, command->file);
     tune_load(set, command, diag);
-    if (diag->worst == STATUS_OK)
-        kinds_refuse(set->points, set->n_points, "flopcast tune", diag);
     if (diag->worst != STATUS_OK || prices_set(&command->prices, set, &command->arena, diag) != STATUS_OK)
         return;
     tune_candidates(tune, set, &command->options, &command->arena);
