@@ -34,9 +34,6 @@ static const struct {
     "flopcast trace scale r0.json.gz --topology dgx-1v-ib --gpus 8,64"
     {"flopcast trace", TRACE_SCALE},
     {"flopcast trace scale", TRACE_SCALE},
-    {"flopcast trace import", "echo '{\"op\": \"aten.mm.default\", \"dtype\": \"bfloat16\",' \\\n"
-                              "    '\"in\": [[64, 32], [32, 16]], \"out\": [[64, 16]]}' >ops.jsonl &&\n"
-                              "flopcast trace import ops.jsonl --gpu h100 --out step.json.gz"},
     {"flopcast scenario", "flopcast scenario import llama3_8b.toml \\\n"
                           "    --topology h100-8x400g --gpus 64 --out mine.yaml"},
     {"flopcast scenario import", "flopcast scenario import llama3_8b.toml \\\n"

@@ -28,7 +28,6 @@ static const struct {
     {"scenario import", PROGRAM_INTEROP},
     {"topology import", PROGRAM_INTEROP},
     {"trace scale", PROGRAM_INTEROP},
-    {"trace import", PROGRAM_INTEROP},
     {"replay", PROGRAM_INTEROP},
 };
 
@@ -126,13 +125,11 @@ int cmd_scenario(int argc, char **argv)
 
 int cmd_trace(int argc, char **argv)
 {
-    struct actions actions = {
-        .command = "trace", .names = "scale, import", .list = {{"scale", cmd_elsewhere}, {"import", cmd_elsewhere}}};
-    return act(&actions, argc, argv, "scale|import [ARGUMENT...]",
+    struct actions actions = {.command = "trace", .names = "scale", .list = {{"scale", cmd_elsewhere}}};
+    return act(&actions, argc, argv, "scale [ARGUMENT...]",
         "Work with a trace of a real step.\v"
-        "  scale       run it on any number of GPUs of a cluster\n"
-        "  import      make one of the operators of a run without a GPU\n\n"
-        "'flopcast trace scale --help' and so on explain each.");
+        "  scale       run it on any number of GPUs of a cluster\n\n"
+        "'flopcast trace scale --help' explains it.");
 }
 
 static int cmd_help(int argc, char **argv);
@@ -384,7 +381,6 @@ static const struct action {
     {"calibrate", "show", "print a fit that is in a database"},
     {"scenario", "import", "make a scenario of another framework's configuration"},
     {"trace", "scale", "run a traced step on any number of GPUs of a cluster"},
-    {"trace", "import", "make a trace of the operators of a run without a GPU"},
     {"topology", "import", "describe a node from what a machine says about itself"},
 };
 enum { N_ACTIONS = sizeof actions / sizeof *actions };
