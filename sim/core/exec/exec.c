@@ -144,7 +144,7 @@ static struct rng_stream queue_noise(const struct sim *sim, int rank, int queue)
 static void setup_rank(struct sim *sim, int r, struct gpu_speeds speeds)
 {
     struct rank *rank = &sim->ranks[r];
-    rank->number = number_of(sim, r);
+    rank->number = sim->fold.numbers[r];
     rank->program = plan_program_of(sim->plan, rank->number);
     rank->tables = &sim->tables[rank->program];
     for (int s = 0; s < SPEED_COUNT; s++)
@@ -180,7 +180,7 @@ static void setup_rank(struct sim *sim, int r, struct gpu_speeds speeds)
 /* The rank of this number; NULL: another stands for it, or none. */
 static struct rank *simulated(const struct sim *sim, int number)
 {
-    return is_simulated(sim, number) ? &sim->ranks[representative(sim, number)] : NULL;
+    return is_simulated(sim, number) ? &sim->ranks[sim->fold.index_of[number]] : NULL;
 }
 
 static void setup_ranks(struct sim *sim, const struct gpu_speeds *speeds)
@@ -189,7 +189,7 @@ static void setup_ranks(struct sim *sim, const struct gpu_speeds *speeds)
     sim->ranks = ARENA_ARRAY(sim->arena, struct rank, sim->n_ranks);
     sim->queues = ARENA_ARRAY(sim->arena, struct queue, sim->n_ranks * sim->n_queues);
     for (int r = 0; r < sim->n_ranks; r++)
-        setup_rank(sim, r, speeds ? speeds[number_of(sim, r)] : nominal);
+        setup_rank(sim, r, speeds ? speeds[sim->fold.numbers[r]] : nominal);
     for (int i = 0; i < sim->options->gpu_events.n; i++) {
         const struct degrade_event *event = &sim->options->gpu_events.list[i];
         struct rank *rank = simulated(sim, event->target);
@@ -267,11 +267,24 @@ static bool by_slowest(const struct sim *sim, const struct gpu_speeds *speeds)
            !documents_vary(sim) && fabric_is_uniform(&sim->fabric) && sim->fabric.leaves == 0;
 }
 
+/* The first rank of each program, or all. */
+static void choose_ranks(struct sim *sim)
+{
+    const struct plan *plan = sim->plan;
+    sim->n_ranks = sim->fold.on ? plan->n_programs : plan->mesh.ranks;
+    sim->fold.numbers = ARENA_ARRAY(sim->arena, int, sim->n_ranks);
+    sim->fold.index_of = ARENA_ARRAY(sim->arena, int, plan->mesh.ranks);
+    for (int i = 0; i < sim->n_ranks; i++)
+        sim->fold.numbers[i] = sim->fold.on ? plan_first_rank(plan, i) : i;
+    for (int r = 0; r < plan->mesh.ranks; r++)
+        sim->fold.index_of[r] = sim->fold.on ? plan_program_of(plan, r) : r;
+}
+
 /* From here on the engine can run, unless the job is out of memory before its first step. */
 static void sim_begin(struct sim *sim, bool keeps_ledgers)
 {
     struct gpu_speeds *speeds = speeds_draw(sim);
-    sim->n_ranks = sim->fold.on ? sim->plan->n_programs : sim->plan->mesh.ranks;
+    choose_ranks(sim);
     if (by_slowest(sim, speeds))
         slowest_choose(sim, speeds);
     setup_programs(sim);
@@ -291,12 +304,12 @@ static void sim_begin(struct sim *sim, bool keeps_ledgers)
     schedule(sim, &sim->options->gpu_events, sim->events.slow);
 }
 
-/* By rank the first of its program. */
-static int *first_ranks(const struct sim *sim)
+/* By rank the one whose timeline it has. */
+static int *stand_ins(const struct sim *sim)
 {
     int *stands_for = ARENA_ARRAY(sim->arena, int, sim->plan->mesh.ranks);
     for (int r = 0; r < sim->plan->mesh.ranks; r++)
-        stands_for[r] = plan_first_rank(sim->plan, plan_program_of(sim->plan, r));
+        stands_for[r] = sim->fold.numbers[stand_in(sim, r)];
     return stands_for;
 }
 
@@ -316,9 +329,7 @@ static void sim_end(struct sim *sim)
     sim->result->events = (double)sim->machine->engine.events;
     sim->result->ranks_simulated = sim->n_ranks;
     sim->result->folded = sim->fold.on;
-    sim->result->program_stride = sim->plan->mesh.stride[sim->plan->program_axis];
-    if (sim->plan->inner > 1 && sim->fold.on)
-        sim->result->stands_for = first_ranks(sim);
+    sim->result->stands_for = sim->n_ranks < sim->plan->mesh.ranks ? stand_ins(sim) : NULL;
 }
 
 static void simulate(struct sim *sim, bool keeps_ledgers)

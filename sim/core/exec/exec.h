@@ -278,9 +278,7 @@ struct exec_result {
     uint64_t digest; /* of all events */
     double events;
     bool folded;
-    int program_stride;                  /* between the first ranks of programs */
-    const int *stands_for;               /* FOLD_SLOWEST, and folded by more than stages: by rank, the one whose
-                                            timeline it has; else NULL */
+    const int *stands_for;               /* by rank, the one whose timeline it has; NULL: its own */
     int ranks_simulated;                 /* one for each program when folded */
     struct exec_memory_sample *timeline; /* of the fullest program, in the arena */
     int n_timeline;
@@ -299,9 +297,7 @@ static inline bool exec_has_stages(const struct exec_result *result)
 /* The rank whose spans stand for a rank's. */
 static inline int exec_simulated_rank(const struct exec_result *result, int rank)
 {
-    if (result->stands_for)
-        return result->stands_for[rank];
-    return result->folded ? rank / result->program_stride % result->n_programs * result->program_stride : rank;
+    return result->stands_for ? result->stands_for[rank] : rank;
 }
 
 /* BUG on a plan that plan_check refuses. The result's arrays live in the arena. */

@@ -163,11 +163,9 @@ struct communicator {
     int from, to; /* ranks; a channel's */
     struct coll_group members;
     int flow;      /* in net */
-    int n_parties; /* members that are simulated: all, or one of each program when folded, which are: */
-    int *programs;
-    int *parties; /* FOLD_SLOWEST: the simulated ranks among the members */
-    int sibling;  /* folded: the next communicator of the group or channel whose first member runs the same program, and
-                   * that is simulated for the links it shares; -1: none */
+    int n_parties; /* members that are simulated, which are, of a group: */
+    int *parties;  /* in ascending order */
+    int sibling;   /* the next of those without a party that do as the same one and load links that matter; -1: none */
     int arrived;
     bool busy;    /* it has begun and not ended */
     bool follows; /* without a party: when it ends it begins what its siblings have begun, at this cost: */
@@ -227,19 +225,20 @@ struct machine {
     struct net net;
 };
 
-/* Whether all ranks are simulated, and which stand for the others. */
+/* Which ranks are simulated, and for whom each stands: all for themselves, the first of each program (on), or those of
+ * the slowest nodes (slowest.c). */
 struct representatives {
-    bool on;       /* one rank for each program, the first */
-    bool siblings; /* on: the communicators of other ranks of a program do as those of its first rank */
+    int *numbers;  /* in the job, of the n_ranks that are simulated, in ascending order of programs or ranks */
+    int *index_of; /* of each rank of the job: of the one that stands for it; -1: none */
+    bool on;       /* the first rank of each program */
+    bool siblings; /* communicators without a simulated rank do as those of the ranks that stand for theirs */
     bool uneven;   /* at some time some GPU is slower than another */
-    /* FOLD_SLOWEST: */
-    int *numbers, *index_of; /* those that are simulated; place there of each rank, -1: none. NULL: all */
-    double hosts_behind;     /* standard deviations of host bursts, as hosts of others may be slower; else 0 */
-    double simulated_share;  /* of the ranks; else 1 */
-    bool hosts_matter;       /* a step waits for hosts, so every rank of a set in lockstep is simulated */
-    bool *watched; /* on: nodes of the programs' first ranks, by whose links the rates are decided; FOLD_SLOWEST: of
-                    * the simulated ones; NULL: all nodes */
-    int *first_sibling; /* on: by group or channel, then program; -1: none */
+    /* of the slowest: */
+    double hosts_behind;    /* standard deviations of host bursts, as hosts of others may be slower; else 0 */
+    double simulated_share; /* of the ranks; else 1 */
+    bool hosts_matter;      /* a step waits for hosts, so every rank of a set in lockstep is simulated */
+    bool watched_alone;     /* links of other nodes are left out */
+    bool *watched;          /* nodes of ranks that are simulated, by whose links the rates are decided; NULL: all */
 };
 
 /* Where ranks meet. */
@@ -318,24 +317,10 @@ static inline const struct plan_op *queue_op(const struct queue *queue)
     return plan_cursor_op(&queue->cursor);
 }
 
-/* The place among the simulated ranks of the one that stands for a rank of the job; -1: none does. */
-static inline int representative(const struct sim *sim, int number)
-{
-    if (sim->fold.index_of)
-        return sim->fold.index_of[number];
-    return sim->fold.on ? plan_program_of(sim->plan, number) : number;
-}
-static inline int number_of(const struct sim *sim, int index)
-{
-    if (sim->fold.numbers)
-        return sim->fold.numbers[index];
-    return sim->fold.on ? plan_first_rank(sim->plan, index) : index;
-}
-/* Whether it is simulated itself, and no other one for it. */
 static inline bool is_simulated(const struct sim *sim, int number)
 {
-    int index = representative(sim, number);
-    return index >= 0 && number_of(sim, index) == number;
+    int index = sim->fold.index_of[number];
+    return index >= 0 && sim->fold.numbers[index] == number;
 }
 
 /* The queues of a set, the first to the last. */
