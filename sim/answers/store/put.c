@@ -234,11 +234,14 @@ static enum status put_row(struct put *put, const struct put_place *place, const
     fclose(out);
     struct record record;
     record_fill_kept(&record, point, result);
-    enum { MORE = 7 };
+    enum { MORE = 10 };
+    bool slow = result->slow.share > 0;
     struct record_cell cells[MORE + RECORD_MAX_CELLS] = {cell_int("run_id", place->run_id),
         cell_int("position", place->position), cell_text("config", config), cell_int("hardware_id", hardware_id),
         cell_int("model_id", model_id), cell_text("identity", place->identity),
-        place->simulated_id > 0 ? cell_int("simulated_id", place->simulated_id) : cell_text("simulated_id", NULL)};
+        place->simulated_id > 0 ? cell_int("simulated_id", place->simulated_id) : cell_text("simulated_id", NULL),
+        cell_real("slow_share", slow, result->slow.share), cell_real("slow_none_s", slow, result->slow.none_s),
+        cell_real("slow_some_s", slow, result->slow.some_s)};
     for (int i = 0; i < record.n; i++)
         cells[MORE + i] = record.cells[i];
     enum status status = insert_row(put->store, &put->point, cells, MORE + record.n, put_what, diag);

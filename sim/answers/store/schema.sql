@@ -41,6 +41,8 @@ CREATE TABLE point (
   model_id INTEGER NOT NULL REFERENCES document,
   identity TEXT,                     -- what the result depends on (sim/core/scenario/identity.h), 32 hexadecimal digits
   simulated_id INTEGER,              -- the point that these results were taken from; NULL: simulated for this run
+  slow_share REAL,                   -- of clusters like this one: those with a slow host (sim/core/scenario/lottery.h); NULL: none has one
+  slow_none_s REAL, slow_some_s REAL, -- step times on the others, and on these in the mean
   @point
   UNIQUE (run_id, position)
 ) STRICT;
