@@ -31,7 +31,7 @@ FROM (
 -- name: heading
 SELECT
   printf('%s: %s %s, batch %d%s, %d GPU%s', scenario, model, strategy, micro_batch, coalesce(', ' || varied, ''), gpus, iif(gpus = 1, '', 's'))
-    || coalesce((SELECT printf(iif(second_gpu IS NULL, '; stage %d of %d (from 0), the fullest', '; nodes of kind %d of %d, the fullest'), program + (second_gpu IS NOT NULL),
+    || coalesce((SELECT printf('; stage %d of %d (from 0), the fullest', program,
       (SELECT count(*) FROM program WHERE program.point_id = shown.point_id)) FROM program WHERE program.point_id = shown.point_id AND fullest), '') AS setting,
   hbm_capacity_bytes / 0x40000000 AS capacity
 FROM shown JOIN point ON point.id = point_id JOIN run ON run.id = point.run_id

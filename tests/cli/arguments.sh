@@ -10,9 +10,9 @@ options() {
 }
 
 # Lists. Of KEY=VALUE each key may stand once; another key is another item.
-lists=" run.set run.measured tune.measured goodput.measured whatif.measured memory.set capacity.set collective.set run.trace-ranks tune.set tune.price goodput.set goodput.price together.set together.nodes waterfall.set whatif.set whatif.base whatif.or plot.scenario plot.run validate.measurements validate.by calibrate-fit.measurements sensitivity.set replay.set trace-scale.set trace-scale.sharded trace-scale.fixed scenario-import.set calibrate-check.set calibrate-check-trace.set "
+lists=" run.set run.measured tune.measured goodput.measured whatif.measured memory.set capacity.set collective.set run.trace-ranks tune.set tune.price goodput.set goodput.price waterfall.set whatif.set whatif.base whatif.or plot.scenario plot.run validate.measurements validate.by calibrate-fit.measurements sensitivity.set replay.set trace-scale.set trace-scale.sharded trace-scale.fixed scenario-import.set calibrate-check.set calibrate-check-trace.set "
 checked=0
-for command in run plot waterfall sensitivity validate whatif tune goodput together memory capacity collective merge replay "trace scale" "scenario import" "topology import" "calibrate fit" "calibrate import" \
+for command in run plot waterfall sensitivity validate whatif tune goodput memory capacity collective merge replay "trace scale" "scenario import" "topology import" "calibrate fit" "calibrate import" \
     "calibrate check" "calibrate check trace" "calibrate show"; do
     read -ra words <<<"$command"
     while read -r name argument; do

@@ -24,7 +24,7 @@ example() { # COMMAND...: its example, which follows the usage and ends with an 
 }
 names=("")
 for command in $(flopcast --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do names+=("$command"); done
-names+=("topology import" "scenario import" "trace scale" "trace import" "calibrate fit" "calibrate import" "calibrate check" "calibrate check trace" "calibrate show")
+names+=("topology import" "scenario import" "trace scale" "calibrate fit" "calibrate import" "calibrate check" "calibrate check trace" "calibrate show")
 ((${#names[@]} > 20)) || fail "only these commands: ${names[*]}"
 for name in "${names[@]}"; do
     read -ra words <<<"$name"

@@ -195,4 +195,4 @@ refused "a trace is missing"
 expect 2 "$FLOPCAST" trace scale r0.json
 says err "--topology NAME is needed"
 expect 2 "$FLOPCAST" trace shrink r0.json
-says err "'shrink' is nothing to do; there are: scale, import"
+says err "'shrink' is nothing to do; there is: scale"

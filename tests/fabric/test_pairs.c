@@ -60,7 +60,7 @@ static void messages_of_a_mesh_take_the_links_of_their_pair(void **state)
     build(&f, &hw, 8, NULL);
     assert_near(send(&f, 5, 6), 30e9, 1);
     assert_int_equal(f.n_weights, 2);
-    assert_near(weight_of(&f, fabric_gpu_link(&f.fabric, 5)), 1, 0);
+    assert_near(weight_of(&f, 5), 1, 0);
     assert_near(weight_of(&f, fabric_pair_link(&f.fabric, 5, 6)), 1, 0);
     assert_int_equal(fabric_node_of(&f.fabric, fabric_pair_link(&f.fabric, 5, 6)), 1);
     assert_int_equal(fabric_link_bound(&f.fabric, fabric_pair_link(&f.fabric, 5, 6)), COLL_BOUND_NVLINK);

@@ -91,13 +91,6 @@ static void nanotron_with_noise(void **state)
     check(SCENARIOS "nanotron_8b_layouts.yaml", OVERRIDES(set), UINT64_C(0x876d36e4be35715a));
 }
 
-static void nodes_of_two_kinds_with_noise(void **state)
-{
-    (void)state;
-    const struct scenario_override set[] = {{"cluster.batch_split", "by_speed"}, {"run.steps", "1"}};
-    check(SCENARIOS "mixed_h100_a100.yaml", OVERRIDES(set), UINT64_C(0x148e4cba31844ff1));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,7 +102,6 @@ int main(void)
         cmocka_unit_test(deepep),
         cmocka_unit_test(megatron_deepspeed_pipeline),
         cmocka_unit_test(nanotron_with_noise),
-        cmocka_unit_test(nodes_of_two_kinds_with_noise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

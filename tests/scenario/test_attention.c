@@ -92,16 +92,6 @@ static void flash_is_for_sixteen_bits(void **state)
         ATTENTION_FLASH);
 }
 
-/* One GPU that cannot keeps all from it: they run one program. */
-static void the_older_of_two_kinds_decides(void **state)
-{
-    (void)state;
-    write_text("volta.yaml", "extends: dgx-1v-like\nname: V100 with 8 NICs\n"
-                             "nics: {value: 8, kind: assumed, source: test}\n");
-    static const char job[] = JOB("h100, second_node: volta.yaml, second_gpus: 8", "16", ", precision: fp16_mixed");
-    assert_int_equal(attention_of(job, "run.steps", "1"), ATTENTION_NAIVE);
-}
-
 static bool stack_says(const char *name)
 {
     struct arena arena = ARENA_INIT;
@@ -179,7 +169,6 @@ int main(void)
         cmocka_unit_test(what_is_said_holds),
         cmocka_unit_test(what_a_gpu_lacks_falls_back_or_is_refused),
         cmocka_unit_test(flash_is_for_sixteen_bits),
-        cmocka_unit_test(the_older_of_two_kinds_decides),
         cmocka_unit_test(published_runs_state_theirs),
         cmocka_unit_test(scenarios_state_theirs),
     };

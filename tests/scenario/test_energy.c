@@ -33,29 +33,6 @@ static void by_hand(void **state)
     assert_true(scenario_energy(&point, &result).per_token_j == 0);
 }
 
-/* Half of 16 GPUs on nodes as above, half on some with twice the watts of each GPU and no host: they draw, busy all the
- * time, 720 W; 310 and 637.5 W beside 720 and 900. */
-static void each_kind_has_its_power(void **state)
-{
-    (void)state;
-    struct exec_program programs[2] = {{.breakdown.compute_s = 1.5}, {.breakdown.compute_s = 2}};
-    struct hw_gpu gpu = {.tdp = NUMBER(400), .power = {NUMBER(50), NUMBER(0.9), NUMBER(0.4)}}, second = gpu;
-    second.tdp = NUMBER(800);
-    struct scenario_point point = {.options.cluster = {.gpus = 16, .second_gpus = 8},
-        .hw = {.gpu = gpu,
-            .second_gpu = second,
-            .node = {.gpus = NUMBER(8), .host_power = NUMBER(1600)},
-            .second_node = {.gpus = NUMBER(8), .host_power = NUMBER(0)},
-            .second_from = 8,
-            .cluster = {.pue = NUMBER(1.25)}}};
-    struct scenario_result result = {
-        .exec = {.step_time_s = 2, .kinds = true, .programs = programs, .n_programs = 2}, .tokens_per_s_per_gpu = 5000};
-    struct scenario_energy energy = scenario_energy(&point, &result);
-    assert_near(energy.gpu_power_w, (310 + 720) / 2., 1e-9);
-    assert_near(energy.power_w, (637.5 + 900) / 2, 1e-9);
-    assert_near(energy.waiting_power_w, (450 + 400) / 2., 1e-9);
-}
-
 /* On one node, on two that wait for each other, and with a host that the GPU waits for: between idle and the limit, of
  * a step that waits more less power; PUE and all watts change no time. */
 static void laws(void **state)
@@ -91,7 +68,6 @@ static void laws(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_hand), cmocka_unit_test(each_kind_has_its_power), cmocka_unit_test(laws)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(by_hand), cmocka_unit_test(laws)};
     return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);
 }

@@ -411,56 +411,6 @@ static void every_mistake_is_reported(void **state)
     unload(loaded);
 }
 
-/* What two kinds of node in a job must have in common, and what is not simulated on them. The warning that stands
- * before the error of a GPU of another maker is the GPU's. */
-static void two_kinds_of_node(void **state)
-{
-    (void)state;
-    write_text("volta.yaml", "extends: dgx-1v-like\nname: other V100\n");
-    write_text("more.yaml", "extends: dgx-1v-like\nname: more NICs\nnics: {value: 8, kind: assumed, source: test}\n");
-    write_text("trays.yaml", "extends: dgx-1v-like\nname: trays\nhosts: {value: 4, kind: assumed, source: test}\n");
-    write_text("amd.yaml", "extends: 8x-mi300x\nname: AMD\nnics: {value: 4, kind: assumed, source: test}\n");
-#define KINDS(gpus, second)                                                                                            \
-    "name: base\nmodel: tiny.json\ncluster: {topology: cluster.yaml, gpus: " gpus ", " second "}\n"                    \
-    "train: {micro_batch: 2, seq_len: 128, precision: fp16_mixed}\nstrategy: megatron\nrun: {steps: 1}\n"
-#define VOLTA KINDS("32", "second_node: volta.yaml, second_gpus: 8")
-    static const struct wrong cases[] = {
-        {BASE, {"cluster.second_gpus", "8"},
-            "--set cluster.second_gpus:1:1: error: 'cluster.second_gpus' is about nodes of a second kind; give "
-            "cluster.second_node too\n"},
-        {BASE, {"cluster.batch_split", "by_speed"},
-            "--set cluster.batch_split:1:1: error: 'cluster.batch_split' is about nodes of a second kind; give "
-            "cluster.second_node too\n"},
-        {KINDS("16", "second_node: volta.yaml"), {0},
-            "x.yaml:3:58: error: how many of the GPUs are on nodes of the second kind is not given; give "
-            "cluster.second_gpus\n"},
-        {KINDS("16", "second_node: more.yaml, second_gpus: 8"), {0},
-            "x.yaml:3:58: error: 'more NICs' has 8 GPUs and 8 NICs, and 'DGX-1V-like' 8 and 4; take two kinds of node "
-            "with as many of each\n"},
-        {KINDS("16", "second_node: trays.yaml, second_gpus: 8"), {0},
-            "x.yaml:3:58: error: a node 'trays' is 4 hosts, and 'DGX-1V-like' 1; take two kinds of node with as "
-            "many\n"},
-        {KINDS("16", "second_node: volta.yaml, second_gpus: 16"), {0},
-            "x.yaml:3:83: error: 16 of 16 GPUs; leave some on nodes of 'four nodes', or take a cluster of the second "
-            "kind alone\n"},
-        {KINDS("16", "second_node: volta.yaml, second_gpus: 4"), {0},
-            "x.yaml:3:83: error: 4 GPUs are not whole nodes of 8; take a multiple\n"},
-        {VOLTA, {"parallelism.pipeline", "2"},
-            "--set parallelism.pipeline:1:1: error: stages on two kinds of node are not simulated; take "
-            "parallelism.pipeline=1\n"},
-        {VOLTA, {"parallelism.order", "tp-dp-pp"},
-            "--set parallelism.order:1:1: error: this is not simulated on two kinds of node; leave it out\n"},
-    };
-    assert_reported(cases, sizeof cases / sizeof *cases);
-    static const char mixed[] = KINDS("16", "second_node: amd.yaml, second_gpus: 8");
-    struct loaded *loaded = load_text(mixed, NULL, 0);
-    assert_non_null(strstr(loaded->diag.text,
-        "x.yaml:3:58: error: 'AMD' has GPUs of CDNA and 'DGX-1V-like' of Volta: no library of collectives (NCCL, RCCL) "
-        "joins GPUs of two makers in one job; take two kinds of node of one maker\n"));
-    assert_int_equal(loaded->status, STATUS_INPUT);
-    unload(loaded);
-}
-
 /* A setting that the job does not read is warned of where what decides says otherwise, and nowhere else: not with its
  * default, not where it is read. */
 static void settings_that_are_not_read(void **state)
@@ -569,7 +519,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_that_are_not_read),
-        cmocka_unit_test(two_kinds_of_node),
         cmocka_unit_test(sweeps),
         cmocka_unit_test(parallelism_by_other_names),
         cmocka_unit_test(other_files_of_the_project),

@@ -15,7 +15,7 @@ static struct scenario_identity of(const struct scenario_point *point)
 static bool is_label(const char *path)
 {
     static const char *const labels[] = {"name", "description", "assumptions", "model", "stack", "cluster.topology",
-        "cluster.second_node", "published.file", "published.figure", "published.readings", "force"};
+        "published.file", "published.figure", "published.readings", "force"};
     if (strncmp(path, "goodput.", strlen("goodput.")) == 0) /* a step does not read it */
         return true;
     for (size_t i = 0; i < sizeof labels / sizeof *labels; i++)
@@ -76,8 +76,8 @@ static int change_each(struct scenario_point *point, const struct config_table *
         change(field, value);
         bool same = strcmp(of(point).text, before.text) == 0;
         *point = kept;
-        bool path_of_file = strcmp(path, "node.gpu") == 0 || strcmp(path, "second_node.gpu") == 0 ||
-                            strcmp(path, "cluster.node") == 0 || strcmp(field->key, "extends") == 0;
+        bool path_of_file =
+            strcmp(path, "node.gpu") == 0 || strcmp(path, "cluster.node") == 0 || strcmp(field->key, "extends") == 0;
         if (same != (is_label(path) || path_of_file))
             fail_msg("%s %s", path, same ? "does not count" : "counts");
         n++;
@@ -96,11 +96,6 @@ static void all_that_decides_counts_and_nothing_else(void **state)
     assert_true(change_each(&point, &hw_gpu_table, &point.hw.gpu, "gpu.") > 30);
     assert_true(change_each(&point, &hw_node_table, &point.hw.node, "node.") > 10);
     assert_true(change_each(&point, &hw_cluster_table, &point.hw.cluster, "cluster.") > 10);
-    point.hw.second_node = point.hw.node;
-    point.hw.second_gpu = point.hw.gpu;
-    point.hw.second_from = 8;
-    assert_true(change_each(&point, &hw_gpu_table, &point.hw.second_gpu, "second_gpu.") > 30);
-    assert_true(change_each(&point, &hw_node_table, &point.hw.second_node, "second_node.") > 10);
     unload(loaded);
 }
 

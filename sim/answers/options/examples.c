@@ -18,9 +18,6 @@ static const struct {
     {"flopcast whatif", "flopcast whatif llama2_7b_h100_fsdp --base cluster.gpus=64 \\\n    --set train.micro_batch=1"},
     {"flopcast tune", "flopcast tune llama2_7b_h100_fsdp --set cluster.gpus=64"},
     {"flopcast goodput", "flopcast goodput llama2_7b_h100_fsdp --set cluster.gpus=512"},
-    {"flopcast together", "flopcast together llama2_7b_h100_fsdp llama2_7b_h100_fsdp \\\n"
-                          "    --set cluster.topology=h100-8x400g-rail --set cluster.gpus=32 \\\n"
-                          "    --set fsdp.sharding_strategy=FULL_SHARD"},
     {"flopcast memory",
         "flopcast memory llama2-7b --strategy zero3 --gpus 64 &&\n"
         "flopcast memory llama3.1-8b --gpu h100 --gpus 8 \\\n    --strategy fsdp2 --seq-len 8k --savings"},
@@ -39,9 +36,6 @@ static const struct {
     "flopcast trace scale r0.json.gz --topology dgx-1v-ib --gpus 8,64"
     {"flopcast trace", TRACE_SCALE},
     {"flopcast trace scale", TRACE_SCALE},
-    {"flopcast trace import", "echo '{\"op\": \"aten.mm.default\", \"dtype\": \"bfloat16\",' \\\n"
-                              "    '\"in\": [[64, 32], [32, 16]], \"out\": [[64, 16]]}' >ops.jsonl &&\n"
-                              "flopcast trace import ops.jsonl --gpu h100 --out step.json.gz"},
     {"flopcast scenario", "flopcast scenario import llama3_8b.toml \\\n"
                           "    --topology h100-8x400g --gpus 64 --out mine.yaml"},
     {"flopcast scenario import", "flopcast scenario import llama3_8b.toml \\\n"

@@ -387,18 +387,12 @@ static void write_thread(struct trace_writer *w, int rank, int tid, const char *
     fprintf(w->out, ", \"args\": {\"sort_index\": %d}}", w->threads++);
 }
 
-static const char *gpu_of(const struct scenario_point *point, int rank)
-{
-    bool second = point->hw.second_from > 0 && rank >= point->hw.second_from;
-    return second ? point->hw.second_gpu.name : point->hw.gpu.name;
-}
-
 static void write_metadata(struct trace_writer *w, int rank, const struct queue_names *queues)
 {
     int per_node = hw_gpus_per_node(&w->point->hw);
     char name[160];
     snprintf(name, sizeof name, "rank %d / node %d GPU %d (%s)", rank, rank / per_node, rank % per_node,
-        gpu_of(w->point, rank));
+        w->point->hw.gpu.name);
     write_name(w, "process_name", rank, 0, name);
     trace_begin(w, 'M', "process_sort_index", rank, 0);
     fprintf(w->out, ", \"args\": {\"sort_index\": %d}}", rank);
@@ -617,7 +611,7 @@ static void write_all(struct trace_writer *w)
         w->out);
     json_write_string(w->out, options->name);
     fputs(",\n\"deviceProperties\": [{\"id\": 0, \"name\": ", w->out);
-    json_write_string(w->out, gpu_of(w->point, ranks[0]));
+    json_write_string(w->out, w->point->hw.gpu.name);
     fprintf(w->out,
         "}],\n\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": %d, \"world_size\": %" PRId64
         "},\n\"traceEvents\": [",

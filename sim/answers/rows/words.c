@@ -103,7 +103,7 @@ static void other_stages(FILE *out, const struct exec_result *result)
         const struct exec_memory *memory = &result->programs[p].memory;
         if (p == result->fullest || !(memory->required_bytes > memory->capacity_bytes))
             continue;
-        fprintf(out, result->kinds ? "%sGPUs of kind %d by " : "%sstage %d by ", separator, p + result->kinds);
+        fprintf(out, "%sstage %d by ", separator, p);
         short_by(out, memory->required_bytes - memory->capacity_bytes);
         separator = ", ";
     }
@@ -118,8 +118,7 @@ void words_oom(FILE *to, const struct exec_result *result)
     double short_bytes = memory->required_bytes - memory->capacity_bytes;
     fputs("  ", out);
     if (result->n_programs > 1)
-        fprintf(out, result->kinds ? "a GPU of kind %d of %d " : "stage %d of %d (from 0) ",
-            result->fullest + result->kinds, result->n_programs);
+        fprintf(out, "stage %d of %d (from 0) ", result->fullest, result->n_programs);
     fprintf(out, "needs %.1f GiB, has %.1f GiB: ", memory->required_bytes / GiB, memory->capacity_bytes / GiB);
     if (short_bytes > 0) {
         short_by(out, short_bytes);

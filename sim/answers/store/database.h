@@ -40,6 +40,11 @@ void database_functions(struct store *store);
 /* A new table with the rows of a CSV, its columns of that type, an empty cell NULL. False: as sqlite3_errmsg() says. */
 bool database_fill(sqlite3 *db, const char *table, const char *type, const struct csv_table *csv);
 
+/* SQLite's bytes of the database, for sqlite3_free(); the attached database `as` ("main") becomes that of such bytes,
+ * in memory. False: as sqlite3_errmsg() says. */
+unsigned char *database_bytes(struct store *store, size_t *n);
+bool database_take(struct store *store, const char *as, const unsigned char *bytes, size_t n);
+
 /* While many small transactions are written: SQLite's WAL mode with synchronous = NORMAL (store/run.h), where the
  * file's system can do it. Then one file again, unless another program has it open, which does this when it ends. */
 void database_begin_wal(struct store *store);

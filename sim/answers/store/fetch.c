@@ -18,8 +18,9 @@
 const char fetch_what[] = "read the results";
 
 /* What is no number of a result, before these. */
-enum { STATUS, RANKS, DIGEST, OOM_CATEGORY, OOM_OP, FIRST_NUMBER };
-static const char others[] = "status, ranks_simulated, digest, oom_category, oom_op";
+enum { STATUS, RANKS, DIGEST, OOM_CATEGORY, OOM_OP, SLOW_SHARE, SLOW_NONE, SLOW_SOME, FIRST_NUMBER };
+static const char others[] =
+    "status, ranks_simulated, digest, oom_category, oom_op, slow_share, slow_none_s, slow_some_s";
 
 void fetch_begin(struct fetch *fetch, struct store *store)
 {
@@ -76,10 +77,11 @@ static void take_point(sqlite3_stmt *statement, struct scenario_result *out, str
         if (!record_columns[i].get) /* one that is not known (NULL) is 0, as it was */
             record_set(out, &record_columns[i], sqlite3_column_double(statement, next++));
     out->exec.status = (enum exec_status)name_of(statement, STATUS, exec_status_names, EXEC_OOM + 1);
-    out->exec.kinds = out->micro_batch[0] > 0;
     out->exec.ranks_simulated = sqlite3_column_int(statement, RANKS);
     out->exec.digest = digest ? strtoull(digest, NULL, 16) : 0;
     out->exec.memory.oom_category = name_of(statement, OOM_CATEGORY, hbm_category_names, HBM_CATEGORY_COUNT);
+    out->slow = (struct scenario_slow){sqlite3_column_double(statement, SLOW_SHARE),
+        sqlite3_column_double(statement, SLOW_NONE), sqlite3_column_double(statement, SLOW_SOME)};
     out->exec.memory.oom_op = op ? arena_strdup(arena, op) : NULL;
 }
 

@@ -1,376 +1,208 @@
-/* Rows of one database into another: runs with their points, and what belongs to points; then
- * samples and outcomes, which are known by their identity alone. Source and target are two
- * connections. A row is read by SELECT * from the one and inserted into the other by the names of
- * its columns, so no list of columns stands here; numbers of rows that the target gives itself (id,
- * run_id, point_id, hardware_id, model_id, simulated_id) are put in their place. Runs are matched
- * by scenario and sweep digest, points by position in their run, documents by their text. Points
- * are copied in the order of their positions, and temp.merged maps each point's number in the
- * source to that in the target, so that simulated_id can follow a point which was merged before.
- *
- * What is subtle: INSERT OR IGNORE makes a second merge add nothing, and lets a band be added to a
- * point that the target had without one. A point that both have must be equal to the bit in all
- * columns but those that differ between any two runs. */
+/* The source is attached to the target's connection, and each kind of row goes over by one INSERT ... SELECT. Numbers
+ * of rows are the target's: temporary tables say which row of the source has become which (run_as, document_as,
+ * point_as). What both have is compared when all are there, and a difference rolls everything back. */
 #include "store/merge.h"
 
 #include "store/database.h"
-
-#include "base/vec.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static const char what[] = "merge the databases";
 
-/* Rows of one table, from a query on the source into the target. */
-struct copy {
-    const char *table;
-    sqlite3_stmt *from, *into;
-};
-
 struct merge {
-    struct store *into, *from;
+    struct store *into;
     const char *path; /* of the source */
-    struct copy run, point, children[6], sample, outcome;
-    sqlite3_stmt *find_run, *find_document, *find_point, *known, *note, *noted, *shards, *add_shard;
-    struct store_merged *out;
     struct diag *diag;
 };
 
-/* A column of the row that is not copied, but put in place. */
-struct placed {
-    const char *column;
-    int64_t value; /* 0: NULL */
-};
-
-static enum status fail_into(struct merge *merge)
+/* The columns of a table but those in `without`, as "'a', 'b'", with commas between them. For sqlite3_free(). */
+static char *list_columns(struct merge *merge, const char *table, const char *without)
 {
-    return database_fail(merge->into, what, merge->diag);
+    char *out = NULL;
+    char *sql = sqlite3_mprintf("SELECT name FROM pragma_table_info('%s') WHERE name NOT IN (%s)", table, without);
+    database_join(&out, merge->into, sql, NULL, merge->diag);
+    sqlite3_free(sql);
+    return out;
 }
 
-static enum status fail_from(struct merge *merge)
+/* The statement, for which sqlite3_free() is called. added: by how many rows it changes; NULL: nobody asks. */
+static enum status change_rows(struct merge *merge, char *sql, int *added)
 {
-    return database_fail(merge->from, "read the database", merge->diag);
+    enum status status = database_exec(merge->into, sql, what, merge->diag);
+    sqlite3_free(sql);
+    if (added && status == STATUS_OK)
+        *added += sqlite3_changes(merge->into->db);
+    return status;
 }
 
-/* Where it is not yet. */
-static bool prepare(struct store *store, sqlite3_stmt **statement, const char *sql)
+/* A run of the same scenario and sweep is the same run: the newest there is, or the source's first. */
+static enum status merge_runs(struct merge *merge, int *added)
 {
-    return *statement || sqlite3_prepare_v2(store->db, sql, -1, statement, NULL) == SQLITE_OK;
+    char *columns = list_columns(merge, "run", "'id'");
+    enum status status = change_rows(merge,
+        sqlite3_mprintf("INSERT INTO main.run (%s) SELECT %s FROM source.run AS s "
+                        "WHERE id IN (SELECT min(id) FROM source.run GROUP BY scenario, sweep) AND NOT EXISTS "
+                        "(SELECT 1 FROM main.run AS m WHERE m.scenario = s.scenario AND m.sweep = s.sweep) ORDER BY id",
+            columns, columns),
+        added);
+    sqlite3_free(columns);
+    return status != STATUS_OK
+               ? status
+               : database_exec(merge->into,
+                     "CREATE TEMP TABLE run_as AS SELECT s.id AS source, max(m.id) AS target FROM source.run AS s "
+                     "JOIN main.run AS m USING (scenario, sweep) GROUP BY s.id",
+                     what, merge->diag);
 }
 
-/* The names come from the statement that reads, so a column that both databases have by the same
- * schema version is copied. */
-static bool prepare_insert(struct merge *merge, struct copy *copy, const char *skipped)
+static enum status merge_documents(struct merge *merge)
 {
-    if (copy->into)
-        return true;
-    sqlite3_str *sql = sqlite3_str_new(merge->into->db);
-    int n = sqlite3_column_count(copy->from), kept = 0;
-    sqlite3_str_appendf(sql, "INSERT OR IGNORE INTO %s (", copy->table);
-    for (int c = 0; c < n; c++)
-        if (strcmp(sqlite3_column_name(copy->from, c), skipped) != 0)
-            sqlite3_str_appendf(sql, "%s%s", kept++ ? ", " : "", sqlite3_column_name(copy->from, c));
-    sqlite3_str_appendall(sql, ") VALUES (");
-    for (int c = 0; c < kept; c++)
-        sqlite3_str_appendall(sql, c ? ", ?" : "?");
-    sqlite3_str_appendall(sql, ")");
-    char *text = sqlite3_str_finish(sql);
-    bool ok = text && prepare(merge->into, &copy->into, text);
-    sqlite3_free(text);
-    return ok;
+    return database_exec(merge->into,
+        "INSERT INTO main.document (json) SELECT json FROM source.document "
+        "WHERE id IN (SELECT hardware_id FROM source.point UNION SELECT model_id FROM source.point) ORDER BY id "
+        "ON CONFLICT DO NOTHING;"
+        "CREATE TEMP TABLE document_as AS SELECT s.id AS source, m.id AS target FROM source.document AS s "
+        "JOIN main.document AS m USING (json);"
+        "CREATE INDEX temp.document_source ON document_as(source)",
+        what, merge->diag);
 }
 
-/* The row at which `from` stands, without its column `skipped` ("id": the target numbers for itself). */
-static enum status copy_row(
-    struct merge *merge, struct copy *copy, const char *skipped, const struct placed *placed, int n_placed)
+/* What simulated_id names may be one of the points that come: it is set when all are there. */
+static enum status merge_points(struct merge *merge, int *added)
 {
-    if (!prepare_insert(merge, copy, skipped))
-        return fail_into(merge);
-    int code = SQLITE_OK, next = 1;
-    for (int c = 0; c < sqlite3_column_count(copy->from) && code == SQLITE_OK; c++) {
-        const char *name = sqlite3_column_name(copy->from, c);
-        const struct placed *own = NULL;
-        for (int i = 0; i < n_placed && !own; i++)
-            own = strcmp(placed[i].column, name) == 0 ? &placed[i] : NULL;
-        if (strcmp(name, skipped) == 0)
-            continue;
-        code = !own              ? sqlite3_bind_value(copy->into, next, sqlite3_column_value(copy->from, c))
-               : own->value == 0 ? sqlite3_bind_null(copy->into, next)
-                                 : sqlite3_bind_int64(copy->into, next, own->value);
-        next++;
-    }
+    char *columns = list_columns(merge, "point", "'id', 'run_id', 'hardware_id', 'model_id', 'simulated_id'");
+    enum status status = change_rows(merge,
+        sqlite3_mprintf("CREATE TEMP TABLE had AS SELECT coalesce(max(id), 0) AS point FROM main.point;"
+                        "INSERT INTO main.point (run_id, hardware_id, model_id, %s) "
+                        "SELECT run_as.target, hardware.target, model.target, %s FROM source.point "
+                        "JOIN run_as ON run_as.source = run_id JOIN document_as AS hardware ON hardware.source = "
+                        "hardware_id JOIN document_as AS model ON model.source = model_id "
+                        "WHERE true ORDER BY run_id, position ON CONFLICT (run_id, position) DO NOTHING",
+            columns, columns),
+        added);
+    sqlite3_free(columns);
+    return status != STATUS_OK
+               ? status
+               : database_exec(merge->into,
+                     "CREATE TEMP TABLE point_as AS SELECT s.id AS source, m.id AS target FROM source.point AS s "
+                     "JOIN run_as ON run_as.source = s.run_id "
+                     "JOIN main.point AS m ON m.run_id = run_as.target AND m.position = s.position;"
+                     "CREATE INDEX temp.point_source ON point_as(source);"
+                     "CREATE INDEX temp.point_target ON point_as(target);"
+                     "UPDATE main.point SET simulated_id = (SELECT of.target FROM point_as AS own "
+                     "JOIN source.point AS s ON s.id = own.source JOIN point_as AS of ON of.source = s.simulated_id "
+                     "WHERE own.target = point.id) WHERE id > (SELECT point FROM had)",
+                     what, merge->diag);
+}
+
+/* The first point that the target has otherwise: every column but those that say when, how long and which row. */
+static enum status compare_points(struct merge *merge)
+{
+    static const char differ[] =
+        "SELECT printf('WHEN s.\"%w\" IS NOT m.\"%w\" THEN %Q ', name, name, name) FROM pragma_table_info('point') "
+        "WHERE name NOT IN ('id', 'run_id', 'config', 'wall_s', 'hardware_id', 'model_id', 'simulated_id')";
+    char *cases = NULL;
+    if (database_join(&cases, merge->into, differ, "%s", merge->diag) != STATUS_OK)
+        return STATUS_IO;
+    char *sql = sqlite3_mprintf("SELECT s.position + 1, CASE %s END AS differs FROM point_as "
+                                "JOIN source.point AS s ON s.id = source JOIN main.point AS m ON m.id = target "
+                                "WHERE differs IS NOT NULL ORDER BY s.id LIMIT 1",
+        cases);
+    sqlite3_stmt *statement = NULL;
+    int code = sqlite3_prepare_v2(merge->into->db, sql, -1, &statement, NULL);
     if (code == SQLITE_OK)
-        code = sqlite3_step(copy->into);
-    enum status status = code == SQLITE_DONE ? STATUS_OK : fail_into(merge);
-    sqlite3_reset(copy->into);
-    return status;
-}
-
-/* An integer that a statement with these values finds; 0: no row, or NULL. */
-static enum status find(struct merge *merge, struct store *store, sqlite3_stmt *statement, int64_t *out)
-{
-    int code = sqlite3_step(statement);
-    *out = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
-    enum status status =
-        code == SQLITE_ROW || code == SQLITE_DONE ? STATUS_OK : database_fail(store, what, merge->diag);
-    sqlite3_reset(statement);
-    return status;
-}
-
-/* ---- runs ---- */
-
-static int column_of(sqlite3_stmt *statement, const char *name)
-{
-    for (int c = 0; c < sqlite3_column_count(statement); c++)
-        if (strcmp(sqlite3_column_name(statement, c), name) == 0)
-            return c;
-    BUG_IF(true, "no column '%s'", name);
-}
-
-/* The target's run for that at which merge->run.from stands. The newest run of this sweep: a
- * target may have several, where one was simulated --again. */
-static enum status place_run(struct merge *merge, int64_t *id)
-{
-    static const char sql[] = "SELECT id FROM run WHERE scenario = ? AND sweep = ? ORDER BY id DESC LIMIT 1";
-    sqlite3_stmt *from = merge->run.from;
-    if (!prepare(merge->into, &merge->find_run, sql))
-        return fail_into(merge);
-    sqlite3_bind_value(merge->find_run, 1, sqlite3_column_value(from, column_of(from, "scenario")));
-    sqlite3_bind_value(merge->find_run, 2, sqlite3_column_value(from, column_of(from, "sweep")));
-    enum status status = find(merge, merge->into, merge->find_run, id);
-    if (status != STATUS_OK || *id > 0)
-        return status;
-    status = copy_row(merge, &merge->run, "id", NULL, 0);
-    *id = sqlite3_last_insert_rowid(merge->into->db);
-    merge->out->runs += status == STATUS_OK;
-    return status;
-}
-
-/* The target's number of a document. */
-static enum status place_document(struct merge *merge, int column, int64_t *id)
-{
-    static const char sql[] =
-        "INSERT INTO document (json) VALUES (?) ON CONFLICT DO UPDATE SET json = json RETURNING id";
-    if (!prepare(merge->from, &merge->find_document, "SELECT json FROM document WHERE id = ?"))
-        return fail_from(merge);
-    sqlite3_bind_value(merge->find_document, 1, sqlite3_column_value(merge->point.from, column));
-    if (sqlite3_step(merge->find_document) != SQLITE_ROW) {
-        sqlite3_reset(merge->find_document);
-        return fail_from(merge);
-    }
-    if (!prepare(merge->into, &merge->known, sql)) /* finalized with the others */
-        return fail_into(merge);
-    sqlite3_bind_value(merge->known, 1, sqlite3_column_value(merge->find_document, 0));
-    enum status status = find(merge, merge->into, merge->known, id);
-    sqlite3_reset(merge->find_document);
-    return status;
-}
-
-static bool same_value(sqlite3_stmt *a, int i, sqlite3_stmt *b, int j)
-{
-    int type = sqlite3_column_type(a, i);
-    if (type != sqlite3_column_type(b, j))
-        return false;
-    if (type == SQLITE_FLOAT) {
-        double values[] = {sqlite3_column_double(a, i), sqlite3_column_double(b, j)};
-        uint64_t bits[2]; /* a NaN is stored as NULL, and 0 without a sign; what differs is another number */
-        memcpy(bits, values, sizeof bits);
-        return bits[0] == bits[1];
-    }
-    if (type == SQLITE_INTEGER)
-        return sqlite3_column_int64(a, i) == sqlite3_column_int64(b, j);
-    return type == SQLITE_NULL ||
-           (sqlite3_column_bytes(a, i) == sqlite3_column_bytes(b, j) &&
-               strcmp((const char *)sqlite3_column_text(a, i), (const char *)sqlite3_column_text(b, j)) == 0);
-}
-
-/* Whether the target has the point of this position (*id > 0), which must then be as the source's. */
-static enum status compare_point(struct merge *merge, int64_t run_id, int64_t *id)
-{
-    static const char *const own[] = {"id", "run_id", "config", "wall_s", "hardware_id", "model_id", "simulated_id"};
-    sqlite3_stmt *from = merge->point.from;
-    if (!prepare(merge->into, &merge->find_point, "SELECT * FROM point WHERE run_id = ? AND position = ?"))
-        return fail_into(merge);
-    sqlite3_bind_int64(merge->find_point, 1, run_id);
-    sqlite3_bind_value(merge->find_point, 2, sqlite3_column_value(from, column_of(from, "position")));
-    int code = sqlite3_step(merge->find_point);
-    const char *differs = NULL;
-    *id = code == SQLITE_ROW ? sqlite3_column_int64(merge->find_point, column_of(merge->find_point, "id")) : 0;
-    for (int c = 0; c < sqlite3_column_count(from) && code == SQLITE_ROW && !differs; c++) {
-        const char *name = sqlite3_column_name(from, c);
-        bool compared = true;
-        for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-            compared = compared && strcmp(own[i], name) != 0;
-        if (compared && !same_value(from, c, merge->find_point, column_of(merge->find_point, name)))
-            differs = name;
-    }
-    enum status status = code == SQLITE_ROW || code == SQLITE_DONE ? STATUS_OK : fail_into(merge);
-    if (differs)
+        code = sqlite3_step(statement);
+    enum status status = code == SQLITE_DONE ? STATUS_OK : STATUS_IO;
+    if (code == SQLITE_ROW)
         status = diag_input(merge->diag, (struct source_pos){.file = merge->path},
             "point %d of its run differs in '%s' from the same point of '%s'; a run gives the same results wherever it "
             "runs, so one of them was changed: leave one of the two out",
-            sqlite3_column_int(from, column_of(from, "position")) + 1, differs, merge->into->path);
-    sqlite3_reset(merge->find_point);
-    return status;
-}
-
-/* What belongs to a point and is not there yet (a band may come later than its point). */
-static enum status copy_children(struct merge *merge, int64_t from, int64_t to)
-{
-    const struct placed placed[] = {{"point_id", to}};
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < sizeof merge->children / sizeof *merge->children && status == STATUS_OK; i++) {
-        struct copy *copy = &merge->children[i];
-        char *sql = sqlite3_mprintf("SELECT * FROM %s WHERE point_id = ?", copy->table);
-        bool ok = prepare(merge->from, &copy->from, sql);
-        sqlite3_free(sql);
-        if (!ok)
-            return fail_from(merge);
-        sqlite3_bind_int64(copy->from, 1, from);
-        int code;
-        while ((code = sqlite3_step(copy->from)) == SQLITE_ROW && status == STATUS_OK)
-            status = copy_row(merge, copy, "", placed, 1);
-        if (status == STATUS_OK && code != SQLITE_DONE)
-            status = fail_from(merge);
-        sqlite3_reset(copy->from);
-    }
-    return status;
-}
-
-/* From now on the source's point has this number in the target. */
-static enum status note_point(struct merge *merge, int64_t from, int64_t to)
-{
-    if (!prepare(merge->into, &merge->note, "INSERT INTO temp.merged VALUES (?, ?)"))
-        return fail_into(merge);
-    sqlite3_bind_int64(merge->note, 1, from);
-    sqlite3_bind_int64(merge->note, 2, to);
-    int64_t none;
-    return find(merge, merge->into, merge->note, &none);
-}
-
-static enum status noted_point(struct merge *merge, int column, int64_t *id)
-{
-    if (!prepare(merge->into, &merge->noted, "SELECT target FROM temp.merged WHERE source = ?"))
-        return fail_into(merge);
-    sqlite3_bind_value(merge->noted, 1, sqlite3_column_value(merge->point.from, column));
-    return find(merge, merge->into, merge->noted, id);
-}
-
-static enum status add_point(struct merge *merge, int64_t run_id, int64_t *id)
-{
-    sqlite3_stmt *from = merge->point.from;
-    struct placed placed[] = {{"run_id", run_id}, {"hardware_id", 0}, {"model_id", 0}, {"simulated_id", 0}};
-    enum status status = place_document(merge, column_of(from, "hardware_id"), &placed[1].value);
-    if (status == STATUS_OK)
-        status = place_document(merge, column_of(from, "model_id"), &placed[2].value);
-    if (status == STATUS_OK)
-        status = noted_point(merge, column_of(from, "simulated_id"), &placed[3].value);
-    if (status == STATUS_OK)
-        status = copy_row(merge, &merge->point, "id", placed, 4);
-    *id = sqlite3_last_insert_rowid(merge->into->db);
-    merge->out->points += status == STATUS_OK;
-    return status;
-}
-
-/* A point is noted also where the target had it: a later one may have taken its result from
- * there. */
-static enum status merge_points(struct merge *merge, int64_t from_run, int64_t run_id)
-{
-    enum status status = STATUS_OK;
-    if (!prepare(merge->from, &merge->point.from, "SELECT * FROM point WHERE run_id = ? ORDER BY position"))
-        return fail_from(merge);
-    sqlite3_bind_int64(merge->point.from, 1, from_run);
-    int code;
-    while (status == STATUS_OK && (code = sqlite3_step(merge->point.from)) == SQLITE_ROW) {
-        int64_t from = sqlite3_column_int64(merge->point.from, column_of(merge->point.from, "id")), id = 0;
-        status = compare_point(merge, run_id, &id);
-        if (status == STATUS_OK && id == 0)
-            status = add_point(merge, run_id, &id);
-        if (status == STATUS_OK)
-            status = note_point(merge, from, id);
-        if (status == STATUS_OK)
-            status = copy_children(merge, from, id);
-    }
-    if (status == STATUS_OK && code != SQLITE_DONE)
-        status = fail_from(merge);
-    sqlite3_reset(merge->point.from);
-    return status;
-}
-
-/* A shard counts as finished as soon as one of the two databases says so. */
-static enum status merge_shards(struct merge *merge, int64_t from_run, int64_t run_id)
-{
-    if (!prepare(merge->from, &merge->shards, "SELECT shards, shard, points, finished FROM shard WHERE run_id = ?"))
-        return fail_from(merge);
-    if (!prepare(merge->into, &merge->add_shard,
-            "INSERT INTO shard (run_id, shards, shard, points, finished) VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT DO UPDATE SET finished = max(finished, excluded.finished)"))
-        return fail_into(merge);
-    sqlite3_bind_int64(merge->shards, 1, from_run);
-    enum status status = STATUS_OK;
-    while (status == STATUS_OK && sqlite3_step(merge->shards) == SQLITE_ROW) {
-        int64_t none;
-        sqlite3_bind_int64(merge->add_shard, 1, run_id);
-        for (int c = 0; c < 4; c++)
-            sqlite3_bind_value(merge->add_shard, c + 2, sqlite3_column_value(merge->shards, c));
-        status = find(merge, merge->into, merge->add_shard, &none);
-    }
-    sqlite3_reset(merge->shards);
-    return status;
-}
-
-static enum status merge_runs(struct merge *merge)
-{
-    if (!prepare(merge->from, &merge->run.from, "SELECT * FROM run ORDER BY id"))
-        return fail_from(merge);
-    enum status status = STATUS_OK;
-    int code;
-    while (status == STATUS_OK && (code = sqlite3_step(merge->run.from)) == SQLITE_ROW) {
-        int64_t from = sqlite3_column_int64(merge->run.from, column_of(merge->run.from, "id")), id = 0;
-        status = place_run(merge, &id);
-        if (status == STATUS_OK)
-            status = merge_points(merge, from, id);
-        if (status == STATUS_OK)
-            status = merge_shards(merge, from, id);
-    }
-    return status == STATUS_OK && code != SQLITE_DONE ? fail_from(merge) : status;
-}
-
-/* ---- what is known by what it is of ---- */
-
-static enum status merge_rows(struct merge *merge, struct copy *copy, int *added)
-{
-    char *sql = sqlite3_mprintf("SELECT * FROM %s", copy->table);
-    bool ok = prepare(merge->from, &copy->from, sql);
+            sqlite3_column_int(statement, 0), sqlite3_column_text(statement, 1), merge->into->path);
+    else if (code != SQLITE_DONE)
+        database_fail(merge->into, what, merge->diag);
+    sqlite3_finalize(statement);
     sqlite3_free(sql);
-    if (!ok)
-        return fail_from(merge);
-    enum status status = STATUS_OK;
-    int code;
-    while (status == STATUS_OK && (code = sqlite3_step(copy->from)) == SQLITE_ROW) {
-        status = copy_row(merge, copy, "", NULL, 0);
-        *added += sqlite3_changes(merge->into->db);
-    }
-    return status == STATUS_OK && code != SQLITE_DONE ? fail_from(merge) : status;
+    sqlite3_free(cases);
+    return status;
 }
 
-/* ---- a source ---- */
+/* What belongs to points and is not there yet (a band may come later than its point). */
+static enum status merge_children(struct merge *merge)
+{
+    static const char *const tables[] = {"memory", "timeline", "program", "band", "given", "span"};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof tables / sizeof *tables && status == STATUS_OK; i++) {
+        char *columns = list_columns(merge, tables[i], "'point_id'");
+        status = change_rows(merge,
+            sqlite3_mprintf("INSERT OR IGNORE INTO main.%s (point_id, %s) SELECT target, %s FROM source.%s "
+                            "JOIN point_as ON source = point_id",
+                tables[i], columns, columns, tables[i]),
+            NULL);
+        sqlite3_free(columns);
+    }
+    return status == STATUS_OK
+               ? database_exec(merge->into,
+                     "INSERT INTO main.shard (run_id, shards, shard, points, finished) "
+                     "SELECT target, shards, shard, points, finished FROM source.shard JOIN run_as ON source = run_id "
+                     "WHERE true ON CONFLICT DO UPDATE SET finished = max(finished, excluded.finished)",
+                     what, merge->diag)
+               : status;
+}
 
-/* Tables that are not merged, and that have a row. */
-static void warn_left_out(struct merge *merge)
+/* Rows that are known by what they are of. */
+static enum status merge_table(struct merge *merge, const char *table, int *added)
+{
+    char *columns = list_columns(merge, table, "''");
+    enum status status = change_rows(merge,
+        sqlite3_mprintf("INSERT OR IGNORE INTO main.%s (%s) SELECT %s FROM source.%s", table, columns, columns, table),
+        added);
+    sqlite3_free(columns);
+    return status;
+}
+
+/* All of the source that is attached, or nothing. */
+static enum status merge_attached(struct merge *merge, struct store_merged *out)
+{
+    *out = (struct store_merged){0};
+    enum status status = database_exec(merge->into, "BEGIN IMMEDIATE", what, merge->diag);
+    if (status != STATUS_OK)
+        return status;
+    status = merge_runs(merge, &out->runs);
+    if (status == STATUS_OK)
+        status = merge_documents(merge);
+    if (status == STATUS_OK)
+        status = merge_points(merge, &out->points);
+    if (status == STATUS_OK)
+        status = compare_points(merge);
+    if (status == STATUS_OK)
+        status = merge_children(merge);
+    if (status == STATUS_OK)
+        status = merge_table(merge, "sample", &out->samples);
+    if (status == STATUS_OK)
+        status = merge_table(merge, "outcome", &out->outcomes);
+    status = database_end(merge->into, status, what, merge->diag);
+    return database_exec(merge->into,
+               "DROP TABLE IF EXISTS temp.run_as; DROP TABLE IF EXISTS temp.document_as;"
+               "DROP TABLE IF EXISTS temp.point_as; DROP TABLE IF EXISTS temp.had; DETACH source",
+               what, merge->diag) == STATUS_OK
+               ? status
+               : STATUS_IO;
+}
+
+static void warn_left_out(struct store *from, struct diag *diag)
 {
     static const char sql[] =
         "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name NOT IN "
         "('run', 'point', 'document', 'memory', 'timeline', 'program', 'band', 'given', 'span', 'shard', 'sample', "
         "'outcome')";
     sqlite3_stmt *tables = NULL;
-    sqlite3_str *names = sqlite3_str_new(merge->from->db);
-    int code = sqlite3_prepare_v2(merge->from->db, sql, -1, &tables, NULL);
+    sqlite3_str *names = sqlite3_str_new(from->db);
+    int code = sqlite3_prepare_v2(from->db, sql, -1, &tables, NULL);
     while (code == SQLITE_OK && sqlite3_step(tables) == SQLITE_ROW) {
         const char *name = (const char *)sqlite3_column_text(tables, 0);
         char *query = sqlite3_mprintf("SELECT 1 FROM main.\"%w\" LIMIT 1", name);
         sqlite3_stmt *row = NULL;
-        if (sqlite3_prepare_v2(merge->from->db, query, -1, &row, NULL) == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW)
+        if (sqlite3_prepare_v2(from->db, query, -1, &row, NULL) == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW)
             sqlite3_str_appendf(names, "%s%s", sqlite3_str_length(names) ? ", " : "", name);
         sqlite3_finalize(row);
         sqlite3_free(query);
@@ -378,62 +210,38 @@ static void warn_left_out(struct merge *merge)
     sqlite3_finalize(tables);
     char *list = sqlite3_str_finish(names);
     if (list && *list)
-        diag_warn(merge->diag, (struct source_pos){.file = merge->path},
+        diag_warn(diag, (struct source_pos){.file = from->path},
             "runs, samples and outcomes are merged; these of its tables are not: %s", list);
     sqlite3_free(list);
 }
 
-static void release(struct merge *merge)
-{
-    struct copy *copies[] = {&merge->run, &merge->point, &merge->sample, &merge->outcome};
-    sqlite3_stmt *statements[] = {merge->find_run, merge->find_document, merge->find_point, merge->known, merge->note,
-        merge->noted, merge->shards, merge->add_shard};
-    for (size_t i = 0; i < sizeof copies / sizeof *copies; i++) {
-        sqlite3_finalize(copies[i]->from);
-        sqlite3_finalize(copies[i]->into);
-    }
-    for (size_t i = 0; i < sizeof merge->children / sizeof *merge->children; i++) {
-        sqlite3_finalize(merge->children[i].from);
-        sqlite3_finalize(merge->children[i].into);
-    }
-    for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
-        sqlite3_finalize(statements[i]);
-}
-
-/* Everything of one source is one transaction of the target. */
 enum status store_merge(struct store *into, const char *path, struct store_merged *out, struct diag *diag)
 {
-    struct merge merge = {.into = into,
-        .path = path,
-        .run = {.table = "run"},
-        .point = {.table = "point"},
-        .children = {{.table = "memory"}, {.table = "timeline"}, {.table = "program"}, {.table = "band"},
-            {.table = "given"}, {.table = "span"}},
-        .sample = {.table = "sample"},
-        .outcome = {.table = "outcome"},
-        .out = out,
-        .diag = diag};
+    struct merge merge = {into, path, diag};
+    struct store *from = NULL;
     *out = (struct store_merged){0};
-    enum status status = store_open(&merge.from, path, STORE_READ, diag);
+    enum status status = store_open(&from, path, STORE_READ, diag); /* whether it is one, and of this schema */
+    char *sql = sqlite3_mprintf("ATTACH %Q AS source", path);
     if (status == STATUS_OK)
-        status =
-            database_exec(into, "CREATE TEMP TABLE merged (source INTEGER PRIMARY KEY, target INTEGER)", what, diag);
+        status = database_exec(into, sql, what, diag);
+    sqlite3_free(sql);
     if (status == STATUS_OK)
-        status = database_exec(into, "BEGIN IMMEDIATE", what, diag);
-    if (status == STATUS_OK) {
-        status = merge_runs(&merge);
-        if (status == STATUS_OK)
-            status = merge_rows(&merge, &merge.sample, &out->samples);
-        if (status == STATUS_OK)
-            status = merge_rows(&merge, &merge.outcome, &out->outcomes);
-        release(&merge);
-        status = database_end(into, status, what, diag);
-        database_exec(into, "DROP TABLE temp.merged", what, diag);
-    }
+        status = merge_attached(&merge, out);
     if (status == STATUS_OK)
-        warn_left_out(&merge);
-    store_close(merge.from);
+        warn_left_out(from, diag);
+    store_close(from);
     return status;
+}
+
+enum status store_merge_bytes(
+    struct store *into, const unsigned char *bytes, size_t n, struct store_merged *out, struct diag *diag)
+{
+    struct merge merge = {into, "a rank's database", diag};
+    *out = (struct store_merged){0};
+    enum status status = database_exec(into, "ATTACH ':memory:' AS source", what, diag);
+    if (status != STATUS_OK)
+        return status;
+    return database_take(into, "source", bytes, n) ? merge_attached(&merge, out) : database_fail(into, what, diag);
 }
 
 /* ---- shards ---- */

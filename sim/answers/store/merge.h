@@ -21,6 +21,10 @@ struct store_merged {
 /* A point that both have, of the same run but with other results, is an error: nothing of the source is then merged. */
 enum status store_merge(struct store *into, const char *path, struct store_merged *out, struct diag *diag);
 
+/* The same of SQLite's bytes of a database of this program. */
+enum status store_merge_bytes(
+    struct store *into, const unsigned char *bytes, size_t n, struct store_merged *out, struct diag *diag);
+
 /* Runs of shards that have not all of their points: an error for each, which names the shards that are missing or were
  * stopped. */
 enum status store_check_shards(struct store *store, struct diag *diag);

@@ -65,12 +65,6 @@ static void write_hardware(FILE *out, const struct hw *hw)
     config_write_json(out, &hw_node_table, &hw->node, NULL);
     fputs(", \"gpu\": ", out);
     config_write_json(out, &hw_gpu_table, &hw->gpu, NULL);
-    if (hw->second_from > 0) {
-        fputs(", \"second_node\": ", out);
-        config_write_json(out, &hw_node_table, &hw->second_node, NULL);
-        fputs(", \"second_gpu\": ", out);
-        config_write_json(out, &hw_gpu_table, &hw->second_gpu, NULL);
-    }
     fputs("}", out);
 }
 
@@ -83,10 +77,6 @@ static enum status put_document(
         digest = config_digest(digest, &hw_cluster_table, &hw->cluster);
         digest = config_digest(digest, &hw_node_table, &hw->node);
         digest = config_digest(digest, &hw_gpu_table, &hw->gpu);
-        if (hw->second_from > 0) {
-            digest = config_digest(digest, &hw_node_table, &hw->second_node);
-            digest = config_digest(digest, &hw_gpu_table, &hw->second_gpu);
-        }
     } else {
         digest = config_digest(digest, &model_shape_table, shape);
     }
@@ -257,11 +247,14 @@ static enum status put_row(struct put *put, const struct put_place *place, const
     fclose(out);
     struct record record;
     record_fill_kept(&record, point, result);
-    enum { MORE = 7 };
+    enum { MORE = 10 };
+    bool slow = result->slow.share > 0;
     struct record_cell cells[MORE + RECORD_MAX_CELLS] = {cell_int("run_id", place->run_id),
         cell_int("position", place->position), cell_text("config", config), cell_int("hardware_id", hardware_id),
         cell_int("model_id", model_id), cell_text("identity", place->identity),
-        place->simulated_id > 0 ? cell_int("simulated_id", place->simulated_id) : cell_text("simulated_id", NULL)};
+        place->simulated_id > 0 ? cell_int("simulated_id", place->simulated_id) : cell_text("simulated_id", NULL),
+        cell_real("slow_share", slow, result->slow.share), cell_real("slow_none_s", slow, result->slow.none_s),
+        cell_real("slow_some_s", slow, result->slow.some_s)};
     for (int i = 0; i < record.n; i++)
         cells[MORE + i] = record.cells[i];
     enum status status = insert_row(put->store, &put->point, cells, MORE + record.n, put_what, diag);

@@ -61,11 +61,6 @@ static bool with_retries(const struct record_source *s)
     return ok(s) && s->result->exec.memory.alloc_retries_a_step > 0;
 }
 
-static bool with_kinds(const struct record_source *s)
-{
-    return s->point->hw.second_from > 0;
-}
-
 static bool with_interval(const struct record_source *s)
 {
     return ok(s) && s->result->sure.tflops_high > 0;
@@ -123,7 +118,6 @@ GET(curve, hexadecimal(record->curve, scenario_curve(&s->point->options)))
 GET(digest, hexadecimal(record->digest, s->result->exec.digest))
 GET(gpu_power, REAL(ok(s), scenario_energy(s->point, s->result).gpu_power_w))
 GET(energy_per_token, REAL(ok(s), scenario_energy(s->point, s->result).per_token_j))
-GET(second_gpu, TEXT(with_kinds(s) ? s->point->hw.second_gpu.name : NULL))
 
 /* A number of the result, which comes back from the database, and when it is known (NULL: always). */
 #define OF(member, when) .offset = offsetof(struct scenario_result, member), .known = (when)
@@ -216,13 +210,6 @@ const struct record_column record_columns[] = {
     {"gpu_power_w", "REAL", "of a GPU alone, mean over the step (sim/core/scenario/energy.h)", .get = get_gpu_power},
     {"energy_per_token_j", "REAL", "with host, network and PUE; where images or samples are counted, of one of these",
         .get = get_energy_per_token},
-    {"second_gpu", "TEXT",
-        "of jobs on nodes of two kinds (sim/core/scenario/kinds.h): the GPU of the second kind; NULL: there is one "
-        "kind",
-        .get = get_second_gpu},
-    {"first_micro_batch", "INTEGER", "samples that a GPU of the first kind computes on at once",
-        OF(micro_batch[0], with_kinds)},
-    {"second_micro_batch", "INTEGER", NULL, OF(micro_batch[1], with_kinds)},
     {"tflops_per_gpu_low", "REAL",
         "between it and tflops_per_gpu_high 90 % of measured runs of such jobs are (sim/core/scenario/sure.h); NULL: "
         "not "

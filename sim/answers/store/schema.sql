@@ -41,12 +41,14 @@ CREATE TABLE point (
   model_id INTEGER NOT NULL REFERENCES document,
   identity TEXT,                     -- what the result depends on (sim/core/scenario/identity.h), 32 hexadecimal digits
   simulated_id INTEGER,              -- the point that these results were taken from; NULL: simulated for this run
+  slow_share REAL,                   -- of clusters like this one: those with a slow host (sim/core/scenario/lottery.h); NULL: none has one
+  slow_none_s REAL, slow_some_s REAL, -- step times on the others, and on these in the mean
   @point
   UNIQUE (run_id, position)
 ) STRICT;
 CREATE INDEX point_by_identity ON point(identity) WHERE identity IS NOT NULL;
 
--- Jobs whose ranks run several programs (pipeline stages, nodes of two kinds): time and memory of each of them. A job of one
+-- Jobs whose ranks run several programs (pipeline stages): time and memory of each of them. A job of one
 -- program has no row here: its numbers are the point's. Means over a program's ranks and measured steps.
 CREATE TABLE program (
   point_id INTEGER NOT NULL REFERENCES point ON DELETE CASCADE,

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SCHEMA_VERSION = 3 }; /* another one is another database: nothing is brought over */
+enum { SCHEMA_VERSION = 4 }; /* another one is another database: nothing is brought over */
 
 static struct source_pos whole_file(const struct store *store)
 {
@@ -202,6 +202,26 @@ enum status store_open(struct store **out, const char *path, enum store_mode mod
     else
         store_close(store);
     return status;
+}
+
+unsigned char *database_bytes(struct store *store, size_t *n)
+{
+    enum { WRITE_VERSION = 18, READ_VERSION = 19, ROLLBACK = 1 }; /* of the header: in memory there is no WAL */
+    sqlite3_int64 size = 0;
+    unsigned char *bytes = sqlite3_serialize(store->db, "main", &size, 0);
+    BUG_IF(!bytes || size <= READ_VERSION, "a database of %lld bytes", (long long)size);
+    bytes[WRITE_VERSION] = bytes[READ_VERSION] = ROLLBACK;
+    *n = (size_t)size;
+    return bytes;
+}
+
+bool database_take(struct store *store, const char *as, const unsigned char *bytes, size_t n)
+{
+    unsigned char *own = sqlite3_malloc64(n);
+    BUG_IF(!own, "no memory for %zu bytes", n);
+    memcpy(own, bytes, n);
+    return sqlite3_deserialize(store->db, as, own, (sqlite3_int64)n, (sqlite3_int64)n,
+               SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE) == SQLITE_OK;
 }
 
 void database_begin_wal(struct store *store)

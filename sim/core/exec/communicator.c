@@ -19,22 +19,19 @@ struct party {
     int rank, queue;
 };
 
-/* Folded, a communicator of a group has a party for each program that has its first rank there (one rank is simulated
- * for each program). By FOLD_SLOWEST it has one for each member that is simulated itself. */
+/* A communicator of a group has a party for each member that is simulated. */
 static struct party party_of(const struct sim *sim, const struct communicator *comm, int i)
 {
     if (is_message(comm)) {
-        int rank = representative(sim, i == 0 ? comm->from : comm->to);
+        int rank = sim->fold.index_of[i == 0 ? comm->from : comm->to];
         const struct program_tables *tables = sim->ranks[rank].tables;
         return (struct party){rank, (i == 0 ? tables->send_queue : tables->recv_queue)[comm->channel]};
     }
-    int rank = sim->fold.on    ? comm->programs[i]
-               : comm->parties ? comm->parties[i]
-                               : comm->members.first + i * comm->members.stride;
+    int rank = comm->parties[i];
     return (struct party){rank, sim->ranks[rank].tables->group_queue[comm->group]};
 }
 
-/* FOLD_SLOWEST: of the links in `uses` those of the watched nodes; others are loaded alike. */
+/* Of the links in `uses` those of the watched nodes; others are loaded alike. */
 static int keep_watched(struct sim *sim, int n)
 {
     int kept = 0;
@@ -55,7 +52,7 @@ static void set_uses(struct sim *sim, struct communicator *comm)
     struct coll_group sender = {comm->from, 1, 1}; /* a message stays on the NICs near its sender */
     int n = is_message(comm) ? fabric_message(sim->meetings.uses, &sim->fabric, sender, comm->from, comm->to, key)
                              : fabric_weights(sim->meetings.uses, &sim->fabric, comm->members, cost, key);
-    n = sim->fold.index_of ? keep_watched(sim, n) : n;
+    n = sim->fold.watched_alone ? keep_watched(sim, n) : n;
     if (n > comm->room_uses) {
         comm->uses = ARENA_ARRAY(sim->arena, struct link_weight, n);
         comm->room_uses = n;
@@ -104,49 +101,27 @@ static void count_communicators(struct sim *sim)
     sim->meetings.all = ARENA_ARRAY(sim->arena, struct communicator, total);
 }
 
-static void set_parties(struct sim *sim, struct communicator *comm)
-{
-    comm->n_parties = 0;
-    comm->parties = ARENA_ARRAY(sim->arena, int, comm->members.size);
-    for (int m = 0; m < comm->members.size; m++) {
-        int number = comm->members.first + m * comm->members.stride;
-        if (is_simulated(sim, number))
-            comm->parties[comm->n_parties++] = sim->fold.index_of[number];
-    }
-}
-
-/* Of a communicator with these ranks, the lowest and the highest. */
-static uint8_t kind_of(const struct sim *sim, int lowest, int highest)
-{
-    int first = plan_program_of(sim->plan, lowest), last = plan_program_of(sim->plan, highest);
-    return (uint8_t)(sim->costs.n_kinds == 1 ? KIND_FIRST : first == last ? first : KIND_BOTH);
-}
-
 static void setup_group(struct sim *sim, int g)
 {
     const struct mesh_group *ranks = &sim->plan->groups.at[g].ranks;
     int first = mesh_group_first(ranks, 0);
-    for (int i = 1; i < ranks->size && sim->costs.n_kinds == 1; i++)
+    for (int i = 1; i < ranks->size; i++)
         sim->meetings.group_meets_stages[g] |=
             plan_stage_of(sim->plan, first + i * ranks->stride) != plan_stage_of(sim->plan, first);
     for (int i = sim->meetings.group_first[g]; i < sim->meetings.group_first[g + 1]; i++) {
-        struct communicator *comm = &sim->meetings.all[i];
-        *comm = (struct communicator){.group = g,
+        sim->meetings.all[i] = (struct communicator){.group = g,
             .channel = -1,
             .members = {mesh_group_first(ranks, i - sim->meetings.group_first[g]), ranks->stride, ranks->size},
-            .n_parties = sim->fold.on ? 0 : ranks->size};
-        comm->kind = kind_of(sim, comm->members.first, comm->members.first + (ranks->size - 1) * ranks->stride);
-        if (sim->fold.index_of)
-            set_parties(sim, comm);
+            .sibling = -1};
     }
-    for (int p = 0; p < sim->plan->n_programs && sim->fold.on; p++) {
-        int instance = mesh_group_instance(ranks, plan_first_rank(sim->plan, p));
+    for (int i = 0; i < sim->n_ranks; i++) {
+        int instance = mesh_group_instance(ranks, sim->fold.numbers[i]);
         if (instance < 0)
             continue;
         struct communicator *comm = &sim->meetings.all[sim->meetings.group_first[g] + instance];
-        if (!comm->programs)
-            comm->programs = ARENA_ARRAY(sim->arena, int, sim->plan->n_programs);
-        comm->programs[comm->n_parties++] = p;
+        if (!comm->parties)
+            comm->parties = ARENA_ARRAY(sim->arena, int, ranks->size < sim->n_ranks ? ranks->size : sim->n_ranks);
+        comm->parties[comm->n_parties++] = i;
     }
 }
 
@@ -155,12 +130,8 @@ static void setup_channel(struct sim *sim, int c)
     const struct plan_channel *channel = &sim->plan->channels.at[c];
     for (int r = 0; r < sim->plan->mesh.ranks; r++) {
         int to = mesh_neighbour(&sim->plan->mesh, r, channel->axis, channel->delta);
-        sim->meetings.all[sim->meetings.channel_first[c] + r] = (struct communicator){.group = -1,
-            .channel = c,
-            .from = r,
-            .to = to,
-            .kind = kind_of(sim, r, to),
-            .n_parties = is_simulated(sim, r) ? 2 : 0};
+        sim->meetings.all[sim->meetings.channel_first[c] + r] = (struct communicator){
+            .group = -1, .channel = c, .from = r, .to = to, .n_parties = is_simulated(sim, r) ? 2 : 0, .sibling = -1};
     }
 }
 
@@ -189,10 +160,16 @@ static struct coll_cost cost_of(const struct sim *sim, const struct machine_pair
     return cost;
 }
 
-static void setup_costs_on(struct sim *sim, const struct machine_pair *on, struct coll_cost *of_collectives,
-    struct coll_cost (*of_messages)[FABRIC_WAY_COUNT])
+static void setup_costs(struct sim *sim)
 {
     const struct plan *plan = sim->plan;
+    const struct hw *chosen_on = sim->options->chosen_on;
+    const struct machine_pair pair = {sim->costs.hw, chosen_on ? chosen_on : sim->costs.hw}, *on = &pair;
+    struct coll_cost *of_collectives = ARENA_ARRAY(sim->arena, struct coll_cost, plan->collectives.n);
+    struct coll_cost(*of_messages)[FABRIC_WAY_COUNT] =
+        arena_alloc(sim->arena, sizeof *of_messages * (size_t)(plan->messages.n + 1));
+    sim->costs.collectives = of_collectives;
+    sim->costs.messages = of_messages;
     struct hw room[2];
     int *first = plan_first_collectives(plan);
     for (int c = 0; c < plan->collectives.n; c++) {
@@ -215,30 +192,6 @@ static void setup_costs_on(struct sim *sim, const struct machine_pair *on, struc
                 NULL, (struct coll_shape){.ranks = 2, .nodes = nodes, .per_node = 3 - nodes});
             cost->hbm_bytes /= 2; /* half at each end; in nccl-tests' send_recv a GPU is both */
         }
-}
-
-static void setup_costs(struct sim *sim)
-{
-    const struct plan *plan = sim->plan;
-    const struct hw *chosen_on = sim->options->chosen_on;
-    int collectives = plan->collectives.n, messages = plan->messages.n;
-    sim->costs.collectives = ARENA_ARRAY(sim->arena, struct coll_cost, sim->costs.n_kinds * collectives);
-    sim->costs.messages =
-        arena_alloc(sim->arena, sizeof *sim->costs.messages * (size_t)(sim->costs.n_kinds * messages + 1));
-    for (int k = 0; k < sim->costs.n_kinds; k++) {
-        struct hw chosen;
-        if (chosen_on)
-            chosen = k == KIND_SECOND ? hw_of_second(chosen_on) : k == KIND_BOTH ? hw_of_both(chosen_on) : *chosen_on;
-        const struct machine_pair on = {sim->costs.kinds[k], chosen_on ? &chosen : sim->costs.kinds[k]};
-        setup_costs_on(sim, &on, sim->costs.collectives + (ptrdiff_t)k * collectives,
-            sim->costs.messages + (ptrdiff_t)k * messages);
-    }
-}
-
-/* Siblings are communicators of one program: of a message its sender's, else that of the first member. */
-static int program_of(const struct sim *sim, const struct communicator *comm)
-{
-    return plan_program_of(sim->plan, is_message(comm) ? comm->from : comm->members.first);
 }
 
 static bool is_watched(const struct sim *sim, int rank)
@@ -269,31 +222,16 @@ static void find_watched(struct sim *sim)
         sim->fold.watched[plan_first_rank(sim->plan, p) / sim->fabric.gpus] = true;
 }
 
-/* The communicators of a program in a group or channel, from the first to the last. */
-static void link_siblings(struct sim *sim, int thing, int first, int end)
-{
-    int *heads = sim->fold.first_sibling + (ptrdiff_t)thing * sim->plan->n_programs;
-    for (int p = 0; p < sim->plan->n_programs; p++)
-        heads[p] = -1;
-    for (int i = end - 1; i >= first; i--) {
-        struct communicator *comm = &sim->meetings.all[i];
-        int program = program_of(sim, comm);
-        if (!touches_watched(sim, comm))
-            continue;
-        comm->sibling = heads[program];
-        heads[program] = i;
-    }
-}
-
-/* FOLD_SLOWEST: the communicator that others do as, which ranks are in that these stand for. */
+/* The communicator that one without a party does as: of the rank that stands for its first member, or, where none does,
+ * for the next one. */
 static int leader_of(const struct sim *sim, const struct communicator *comm)
 {
     for (int m = 0; m < (is_message(comm) ? 1 : comm->members.size); m++) {
         int number = is_message(comm) ? comm->from : comm->members.first + m * comm->members.stride;
-        int index = representative(sim, number);
+        int index = sim->fold.index_of[number];
         if (index < 0)
             continue;
-        number = number_of(sim, index);
+        number = sim->fold.numbers[index];
         int instance =
             is_message(comm) ? number : mesh_group_instance(&sim->plan->groups.at[comm->group].ranks, number);
         return instance < 0 ? -1
@@ -303,10 +241,9 @@ static int leader_of(const struct sim *sim, const struct communicator *comm)
     return -1;
 }
 
-static void link_followers(struct sim *sim)
+/* Those that do as another, after it, from the first to the last. */
+static void link_siblings(struct sim *sim)
 {
-    for (int i = 0; i < sim->meetings.n; i++)
-        sim->meetings.all[i].sibling = -1;
     for (int i = sim->meetings.n - 1; i >= 0; i--) {
         struct communicator *comm = &sim->meetings.all[i];
         int leader = comm->n_parties == 0 && touches_watched(sim, comm) ? leader_of(sim, comm) : -1;
@@ -315,22 +252,6 @@ static void link_followers(struct sim *sim)
         comm->sibling = sim->meetings.all[leader].sibling;
         sim->meetings.all[leader].sibling = i;
     }
-}
-
-static void setup_siblings(struct sim *sim)
-{
-    const struct plan *plan = sim->plan;
-    if (sim->fold.index_of)
-        link_followers(sim);
-    if (!sim->fold.on)
-        return;
-    find_watched(sim);
-    sim->fold.first_sibling = ARENA_ARRAY(sim->arena, int, (plan->groups.n + plan->channels.n) * plan->n_programs);
-    for (int g = 0; g < plan->groups.n; g++)
-        link_siblings(sim, g, sim->meetings.group_first[g], sim->meetings.group_first[g + 1]);
-    for (int c = 0; c < plan->channels.n; c++)
-        link_siblings(
-            sim, plan->groups.n + c, sim->meetings.channel_first[c], sim->meetings.channel_first[c] + plan->mesh.ranks);
 }
 
 void communicator_setup(struct sim *sim)
@@ -344,7 +265,10 @@ void communicator_setup(struct sim *sim)
         sim->meetings.all[i].flow = net_add_flow(&sim->machine->net);
         sim->meetings.all[i].noise = rng_stream((uint64_t)sim->options->seed, ENTITY_COLLECTIVE, (uint64_t)i);
     }
-    setup_siblings(sim);
+    if (sim->fold.on)
+        find_watched(sim);
+    if (sim->fold.siblings)
+        link_siblings(sim);
     setup_costs(sim);
 }
 
@@ -366,8 +290,7 @@ static void begin(struct sim *sim, struct communicator *comm)
     comm->start = sim->machine->engine.now;
     comm->busy = true;
     double sigma = sim->options->noise.network_jitter;
-    double links =
-        is_message(comm) ? 1 : coll_links(coll_shape(comm->members, sim->fabric.gpus), sim->costs.kinds[comm->kind]);
+    double links = is_message(comm) ? 1 : coll_links(coll_shape(comm->members, sim->fabric.gpus), sim->costs.hw);
     double jitter = sigma > 0 ? rng_lognormal_max(&comm->noise, sigma, links) : 1;
     comm->cost.latency_s *= jitter;
     comm->cost.max_rate_Bps /= jitter;
@@ -382,16 +305,14 @@ static void begin_next(struct sim *sim, struct communicator *sibling)
     begin(sim, sibling);
 }
 
-/* Folded: those of other ranks of the same programs do the same at the same time and share the links. Of collectives
- * that follow each other without a gap the first communicator begins the next one before the ends of its siblings,
- * which are of the same picosecond, have been handled: these begin as they end. By noise that may be later. */
-static void begin_siblings(struct sim *sim, const struct communicator *comm)
+/* And those that other ranks stand for do the same at the same time, and share the links. Of collectives that follow
+ * each other without a gap this one begins the next one before the ends of its siblings, which are of the same
+ * picosecond, have been handled: these begin as they end. By noise that may be later. */
+static void begin_all(struct sim *sim, struct communicator *comm)
 {
-    int thing = is_message(comm) ? sim->plan->groups.n + comm->channel : comm->group;
-    int first = sim->fold.index_of ? (int)(comm - sim->meetings.all)
-                                   : sim->fold.first_sibling[thing * sim->plan->n_programs + program_of(sim, comm)];
     const struct coll_cost cost = comm->cost;
-    for (int i = first; i >= 0; i = sim->meetings.all[i].sibling) {
+    begin(sim, comm);
+    for (int i = comm->sibling; i >= 0; i = sim->meetings.all[i].sibling) {
         struct communicator *sibling = &sim->meetings.all[i];
         sibling->next = cost;
         sibling->follows = true;
@@ -411,17 +332,16 @@ static struct communicator *find(const struct sim *sim, const struct rank *rank,
     int c = plan->messages.at[op->index].channel, from = rank->number;
     if (op->kind == OP_RECV)
         from = mesh_neighbour(&plan->mesh, from, plan->channels.at[c].axis, -plan->channels.at[c].delta);
-    from = number_of(sim, representative(sim, from));
+    from = sim->fold.numbers[sim->fold.index_of[from]];
     return &sim->meetings.all[sim->meetings.channel_first[c] + from];
 }
 
 /* What a member's op costs in this communicator. */
 static const struct coll_cost *cost_here(const struct sim *sim, const struct communicator *comm, int32_t index)
 {
-    const struct plan *plan = sim->plan;
     if (!is_message(comm))
-        return &sim->costs.collectives[comm->kind * plan->collectives.n + index];
-    return &sim->costs.messages[comm->kind * plan->messages.n + index][fabric_way(&sim->fabric, comm->from, comm->to)];
+        return &sim->costs.collectives[index];
+    return &sim->costs.messages[index][fabric_way(&sim->fabric, comm->from, comm->to)];
 }
 
 void communicator_arrive(struct sim *sim, int rank_index, int32_t op_index)
@@ -434,12 +354,8 @@ void communicator_arrive(struct sim *sim, int rank_index, int32_t op_index)
     if (comm->arrived++ == 0)
         comm->cost = *cost;
     hold(sim, party, cost->sms, 0);
-    if (comm->arrived < comm->n_parties)
-        return;
-    if (sim->fold.index_of || (sim->fold.on && sim->fold.siblings))
-        begin_siblings(sim, comm);
-    else
-        begin(sim, comm);
+    if (comm->arrived == comm->n_parties)
+        begin_all(sim, comm);
 }
 
 void communicator_on_latency(void *self, const struct event *event)

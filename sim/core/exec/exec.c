@@ -57,28 +57,12 @@ static bool alike(const struct sim *sim)
 
 static void setup_links(struct sim *sim)
 {
-    int gpus = sim->place ? sim->place->cluster_nodes * hw_gpus_per_node(sim->costs.hw) : sim->plan->mesh.ranks;
-    fabric_build(&sim->fabric, sim->costs.hw, gpus, &sim->options->link_events, sim->arena);
-    sim->fabric.node_at = sim->place ? sim->place->nodes : NULL;
-    for (int l = sim->machine->net.links.n; l < sim->fabric.n_links; l++)
-        net_add_link(&sim->machine->net, sim->fabric.capacity_Bps[l]); /* the first job's are those of all */
+    fabric_build(&sim->fabric, sim->costs.hw, sim->plan->mesh.ranks, &sim->options->link_events, sim->arena);
+    for (int l = 0; l < sim->fabric.n_links; l++)
+        net_add_link(&sim->machine->net, sim->fabric.capacity_Bps[l]);
     sim->fold.uneven = degrade_uneven(&sim->options->gpu_events, sim->plan->mesh.ranks);
     sim->meetings.uses = ARENA_ARRAY(sim->arena, struct link_weight, sim->fabric.n_links);
     sim->measure.carried = ARENA_ARRAY(sim->arena, double, sim->fabric.n_links);
-}
-
-/* Of each process group all instances have ranks of both kinds of node, or none has: one rank of each does for all. */
-static bool kinds_fold(const struct sim *sim)
-{
-    const struct plan *plan = sim->plan;
-    for (int g = 0; g < plan->groups.n && sim->costs.n_kinds > 1; g++) {
-        const struct mesh_group *ranks = &plan->groups.at[g].ranks;
-        bool all, both = plan_group_meets_kinds(plan, g, &all);
-        bool meet = mesh_group_instance(ranks, 0) == mesh_group_instance(ranks, plan->second_from);
-        if (both && !(all && meet))
-            return false;
-    }
-    return true;
 }
 
 /* The messages of all ranks of a program go the same way. */
@@ -101,7 +85,7 @@ static bool messages_fold(const struct sim *sim)
 /* Whether one rank can stand for all of its program: every communicator must meet links like those of its siblings. */
 static bool can_fold(const struct sim *sim)
 {
-    if (!kinds_fold(sim) || !messages_fold(sim))
+    if (!messages_fold(sim))
         return false;
     if (fabric_is_uniform(&sim->fabric))
         return true;
@@ -120,9 +104,9 @@ static void setup_kernels(struct sim *sim)
 {
     const struct plan *plan = sim->plan;
     struct sm_state free = {0, ARENA_ARRAY(sim->arena, double, plan->kernels.n)};
+    const struct hw_gpu *gpu = &sim->costs.hw->gpu;
     sim->costs.kernels = ARENA_ARRAY(sim->arena, struct kernel_cost, plan->kernels.n);
     for (int k = 0; k < plan->kernels.n; k++) {
-        const struct hw_gpu *gpu = kernel_gpu(sim, k);
         struct kernel_time time = kernel_time(&plan->kernels.at[k], gpu, kernel_whole_gpu(gpu));
         free.compute_s[k] = time.compute_s;
         bool limited = kernel_power_limited(&plan->kernels.at[k], gpu);
@@ -178,7 +162,7 @@ static struct rng_stream queue_noise(const struct sim *sim, int rank, int queue)
 static void setup_rank(struct sim *sim, int r, struct gpu_speeds speeds)
 {
     struct rank *rank = &sim->ranks[r];
-    rank->number = number_of(sim, r);
+    rank->number = sim->fold.numbers[r];
     rank->program = plan_program_of(sim->plan, rank->number);
     rank->tables = &sim->tables[rank->program];
     for (int s = 0; s < SPEED_COUNT; s++)
@@ -214,7 +198,7 @@ static void setup_rank(struct sim *sim, int r, struct gpu_speeds speeds)
 /* The rank of this number; NULL: another stands for it, or none. */
 static struct rank *simulated(const struct sim *sim, int number)
 {
-    return is_simulated(sim, number) ? &sim->ranks[representative(sim, number)] : NULL;
+    return is_simulated(sim, number) ? &sim->ranks[sim->fold.index_of[number]] : NULL;
 }
 
 static void setup_ranks(struct sim *sim, const struct gpu_speeds *speeds)
@@ -223,7 +207,7 @@ static void setup_ranks(struct sim *sim, const struct gpu_speeds *speeds)
     sim->ranks = ARENA_ARRAY(sim->arena, struct rank, sim->n_ranks);
     sim->queues = ARENA_ARRAY(sim->arena, struct queue, sim->n_ranks * sim->n_queues);
     for (int r = 0; r < sim->n_ranks; r++)
-        setup_rank(sim, r, speeds ? speeds[number_of(sim, r)] : nominal);
+        setup_rank(sim, r, speeds ? speeds[sim->fold.numbers[r]] : nominal);
     for (int i = 0; i < sim->options->gpu_events.n; i++) {
         const struct degrade_event *event = &sim->options->gpu_events.list[i];
         struct rank *rank = simulated(sim, event->target);
@@ -284,7 +268,7 @@ static bool is_large(const struct plan *plan)
 {
     int64_t ops = 0;
     for (int p = 0; p < plan->n_programs; p++)
-        ops += (int64_t)plan_program_ops(&plan->programs[p]) * plan_program_ranks(plan, p);
+        ops += (int64_t)plan_program_ops(&plan->programs[p]) * plan_program_ranks(plan);
     return ops > (plan->n_programs > 1 ? MOST_OPS_OF_STAGES : MOST_OPS_OF_ALL);
 }
 
@@ -297,15 +281,28 @@ static bool takes_slowest(const struct sim *sim)
 /* Other ranks would meet links as theirs, and are never waited for. */
 static bool by_slowest(const struct sim *sim, const struct gpu_speeds *speeds)
 {
-    return (sim->options->fold == FOLD_SLOWEST || takes_slowest(sim)) && !sim->fold.on && !sim->place && speeds &&
-           !sim->fold.uneven && !documents_vary(sim) && sim->costs.n_kinds == 1 && fabric_is_uniform(&sim->fabric) &&
-           sim->fabric.leaves == 0;
+    return (sim->options->fold == FOLD_SLOWEST || takes_slowest(sim)) && !sim->fold.on && speeds && !sim->fold.uneven &&
+           !documents_vary(sim) && fabric_is_uniform(&sim->fabric) && sim->fabric.leaves == 0;
 }
 
-void sim_begin(struct sim *sim, bool keeps_ledgers)
+/* The first rank of each program, or all. */
+static void choose_ranks(struct sim *sim)
+{
+    const struct plan *plan = sim->plan;
+    sim->n_ranks = sim->fold.on ? plan->n_programs : plan->mesh.ranks;
+    sim->fold.numbers = ARENA_ARRAY(sim->arena, int, sim->n_ranks);
+    sim->fold.index_of = ARENA_ARRAY(sim->arena, int, plan->mesh.ranks);
+    for (int i = 0; i < sim->n_ranks; i++)
+        sim->fold.numbers[i] = sim->fold.on ? plan_first_rank(plan, i) : i;
+    for (int r = 0; r < plan->mesh.ranks; r++)
+        sim->fold.index_of[r] = sim->fold.on ? plan_program_of(plan, r) : r;
+}
+
+/* From here on the engine can run, unless the job is out of memory before its first step. */
+static void sim_begin(struct sim *sim, bool keeps_ledgers)
 {
     struct gpu_speeds *speeds = speeds_draw(sim);
-    sim->n_ranks = sim->fold.on ? sim->plan->n_programs : sim->plan->mesh.ranks;
+    choose_ranks(sim);
     if (by_slowest(sim, speeds))
         slowest_choose(sim, speeds);
     setup_programs(sim);
@@ -325,24 +322,23 @@ void sim_begin(struct sim *sim, bool keeps_ledgers)
     schedule(sim, &sim->options->gpu_events, sim->events.slow);
 }
 
-/* By rank the first of its program. */
-static int *first_ranks(const struct sim *sim)
+/* By rank the one whose timeline it has. */
+static int *stand_ins(const struct sim *sim)
 {
     int *stands_for = ARENA_ARRAY(sim->arena, int, sim->plan->mesh.ranks);
     for (int r = 0; r < sim->plan->mesh.ranks; r++)
-        stands_for[r] = plan_first_rank(sim->plan, plan_program_of(sim->plan, r));
+        stands_for[r] = sim->fold.numbers[stand_in(sim, r)];
     return stands_for;
 }
 
-void sim_end(struct sim *sim)
+static void sim_end(struct sim *sim)
 {
     sim->result->overlong = sim->machine->engine.overlong;
     if (sim->machine->engine.overlong)
         return;
     if (!sim->memory.out_of_memory) {
         check_ended(sim);
-        if (!sim->place)
-            timing_result(sim);
+        timing_result(sim);
         trace_result(sim);
     }
     if (sim->memory.ledgers)
@@ -351,9 +347,7 @@ void sim_end(struct sim *sim)
     sim->result->events = (double)sim->machine->engine.events;
     sim->result->ranks_simulated = sim->n_ranks;
     sim->result->folded = sim->fold.on;
-    sim->result->program_stride = sim->plan->mesh.stride[sim->plan->program_axis];
-    if ((sim->costs.n_kinds > 1 || sim->plan->inner > 1) && sim->fold.on)
-        sim->result->stands_for = first_ranks(sim);
+    sim->result->stands_for = sim->n_ranks < sim->plan->mesh.ranks ? stand_ins(sim) : NULL;
 }
 
 static void simulate(struct sim *sim, bool keeps_ledgers)
@@ -364,54 +358,35 @@ static void simulate(struct sim *sim, bool keeps_ledgers)
     sim_end(sim);
 }
 
-void machine_open(struct machine *machine)
+static void machine_open(struct machine *machine)
 {
     *machine = (struct machine){0};
     engine_init(&machine->engine);
     net_init(&machine->net, &machine->engine);
 }
 
-void machine_close(struct machine *machine)
+static void machine_close(struct machine *machine)
 {
     net_release(&machine->net);
     engine_release(&machine->engine);
 }
 
-/* What runs on which hardware. */
-static void set_kinds(struct sim *sim, const struct hw *hw)
-{
-    BUG_IF(hw->second_from != sim->plan->second_from, "the second kind from rank %d and %d on", hw->second_from,
-        sim->plan->second_from);
-    sim->costs.hw = sim->costs.kinds[KIND_FIRST] = hw;
-    sim->costs.n_kinds = 1;
-    if (hw->second_from == 0)
-        return;
-    struct hw *others = arena_alloc(sim->arena, 2 * sizeof *others);
-    others[0] = hw_of_second(hw);
-    others[1] = hw_of_both(hw);
-    sim->costs.kinds[KIND_SECOND] = &others[0];
-    sim->costs.kinds[KIND_BOTH] = &others[1];
-    sim->costs.n_kinds = KIND_COUNT;
-}
-
-struct sim *sim_open(struct exec_result *out, const struct plan *plan, const struct hw *hw,
-    const struct exec_options *options, const struct exec_place *place, struct machine *machine, struct arena *arena)
+static struct sim *sim_open(struct exec_result *out, const struct plan *plan, const struct hw *hw,
+    const struct exec_options *options, struct machine *machine, struct arena *arena)
 {
     *out = (struct exec_result){.status = EXEC_OK,
         .n_programs = plan->n_programs,
-        .kinds = plan->second_from > 0,
         .programs = ARENA_ARRAY(arena, struct exec_program, plan->n_programs)};
     struct sim *sim = xcalloc(1, sizeof *sim);
     sim->plan = plan;
     sim->options = options;
     sim->arena = arena;
-    set_kinds(sim, hw);
+    sim->costs.hw = hw;
     sim->result = out;
     sim->n_queues = plan->queues.n;
     sim->fold.simulated_share = 1;
     BUG_IF(sim->n_queues > EXEC_MAX_QUEUES, "%d queues", sim->n_queues);
     sim->total_steps = (int32_t)(options->steps + options->warmup_steps);
-    sim->place = place;
     sim->machine = machine;
     sim->events.queue = engine_register(&sim->machine->engine, queue_on_event, sim);
     engine_prepare(&sim->machine->engine, sim->events.queue, queue_prepare);
@@ -424,7 +399,7 @@ struct sim *sim_open(struct exec_result *out, const struct plan *plan, const str
     return sim;
 }
 
-void sim_close(struct sim *sim)
+static void sim_close(struct sim *sim)
 {
     ledger_release(sim);
     vec_free(&sim->costs.sm_states);
@@ -475,7 +450,7 @@ static struct sim *simulate_folded(struct exec_result *out, const struct plan *p
     for (;;) {
         struct machine machine;
         machine_open(&machine);
-        struct sim *sim = sim_open(out, plan, hw, options, NULL, &machine, arena);
+        struct sim *sim = sim_open(out, plan, hw, options, &machine, arena);
         sim->fold.on = true;
         sim->fold.siblings = can_fold(sim);
         simulate(sim, !options->no_memory);
@@ -488,8 +463,9 @@ static struct sim *simulate_folded(struct exec_result *out, const struct plan *p
     }
 }
 
-/* Where links differ, the rank sees only the links that its collectives use. */
-struct sim *sim_reference(const struct sim *all, struct exec_options *quiet, struct exec_result *out)
+/* The same job alone without noise and GPUs slower than others, folded: for its ledgers, which are those of the run
+ * itself unless they drained the GPU. Where links differ, the rank sees only the links that its collectives use. */
+static struct sim *sim_reference(const struct sim *all, struct exec_options *quiet, struct exec_result *out)
 {
     *quiet = *all->options;
     quiet->noise = (struct noise_options){0};
@@ -499,7 +475,9 @@ struct sim *sim_reference(const struct sim *all, struct exec_options *quiet, str
     return simulate_folded(out, all->plan, all->costs.hw, quiet, all->arena);
 }
 
-void sim_follow(struct sim *sim, const struct sim *reference)
+/* The allocator stops the hosts of all ranks where it stopped those of the reference, its measured steps being theirs.
+ */
+static void sim_follow(struct sim *sim, const struct sim *reference)
 {
     sim->memory.before = reference->memory.ledgers;
     sim->memory.before_steps = (int32_t)(reference->options->warmup_steps - sim->options->warmup_steps);
@@ -582,7 +560,7 @@ void exec_run(struct exec_result *out, const struct plan *plan, const struct hw 
     struct machine machine;
     machine_open(&machine);
     struct exec_options one = *options;
-    struct sim *sim = sim_open(out, plan, hw, options, NULL, &machine, arena);
+    struct sim *sim = sim_open(out, plan, hw, options, &machine, arena);
     if (folds(sim))
         sim_close(simulate_folded(out, plan, hw, &one, arena));
     else

@@ -42,10 +42,6 @@
  * memory, which the longest micro-batch needs more of, and messages of activations (assumed: those of the mean). Where
  * documents vary every rank is simulated, by FOLD_SLOWEST too. FLOP of a plan are those of the mean.
  *
- * Nodes of two kinds (struct hw): kernels, contention and HBM of a program are those of its GPU, and a communicator
- * with ranks on both kinds is that of hw_of_both(). One rank of each kind is simulated for all where each process group
- * has ranks of both kinds in all of its instances, or in none; else every rank is, also by FOLD_SLOWEST.
- *
  * Steady: a measured step is one of the many that a job repeats. PyTorch's allocator makes segments in the first step,
  * mostly in the second (the first has left the optimizer's state in blocks that it had freed), sometimes later, and the
  * host stands for each. The quiet run of a rank of each program has as many steps of warm-up, warmup_steps at least and
@@ -140,8 +136,8 @@ struct exec_options {
     int n_trace_ranks;
     struct degrade_events link_events, gpu_events; /* of this hardware and number of ranks; borrowed */
     bool no_latency;                               /* collectives cost their bytes only; see study/explain.h */
-    const struct hw *chosen_on; /* algorithms and protocols are NCCL's choice on this hardware, which has a second kind
-                                   of node where the job has; borrowed. NULL: on that of the job */
+    const struct hw *chosen_on; /* algorithms and protocols are NCCL's choice on this hardware; borrowed. NULL: on
+                                   that of the job */
     bool mean_documents;        /* of packed sequences none is drawn, each has the mean */
     bool no_contention;         /* kernels run beside collectives as if alone */
     bool one_by_one;            /* for tests: an event for every kernel; times are the same */
@@ -282,10 +278,7 @@ struct exec_result {
     uint64_t digest; /* of all events */
     double events;
     bool folded;
-    int program_stride;                  /* between the first ranks of programs */
-    bool kinds;                          /* programs are those of two kinds of GPU, not of stages */
-    const int *stands_for;               /* FOLD_SLOWEST, and folded by more than stages: by rank, the one whose
-                                            timeline it has; else NULL */
+    const int *stands_for;               /* by rank, the one whose timeline it has; NULL: its own */
     int ranks_simulated;                 /* one for each program when folded */
     struct exec_memory_sample *timeline; /* of the fullest program, in the arena */
     int n_timeline;
@@ -298,15 +291,13 @@ struct exec_result {
 
 static inline bool exec_has_stages(const struct exec_result *result)
 {
-    return result->n_programs > 1 && !result->kinds;
+    return result->n_programs > 1;
 }
 
 /* The rank whose spans stand for a rank's. */
 static inline int exec_simulated_rank(const struct exec_result *result, int rank)
 {
-    if (result->stands_for)
-        return result->stands_for[rank];
-    return result->folded ? rank / result->program_stride % result->n_programs * result->program_stride : rank;
+    return result->stands_for ? result->stands_for[rank] : rank;
 }
 
 /* BUG on a plan that plan_check refuses. The result's arrays live in the arena. */

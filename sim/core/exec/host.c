@@ -215,7 +215,7 @@ void host_on_event(void *self, const struct event *event)
     ahead_settle(sim, rank_index);
     if (at == rank->tables->n_ops) {
         trace_host_segment(sim, rank_index, HOST_WORK, sim->machine->engine.now);
-        if (sim_is_over(sim, rank->host_step + 1)) {
+        if (rank->host_step + 1 == sim->total_steps) {
             rank->host_state = HOST_DONE;
             return;
         }

@@ -26,7 +26,7 @@ static const struct plan_fold *fold_of(const struct sim *sim, int rank)
 static int64_t fixed_bytes(const struct sim *sim, int program)
 {
     double fixed[HBM_CATEGORY_COUNT] = {0};
-    exec_fixed_memory(fixed, sim->plan, program, program_hw(sim, program));
+    exec_fixed_memory(fixed, sim->plan, program, sim->costs.hw);
     return (int64_t)(fixed[HBM_CONTEXT] + fixed[HBM_NCCL]);
 }
 
@@ -148,8 +148,8 @@ static void setup_one(struct sim *sim, int rank)
 {
     struct ledger *ledger = &sim->memory.ledgers[rank];
     const struct plan_fold *fold = fold_of(sim, rank);
-    hbm_init(&ledger->hbm, (int64_t)program_hw(sim, sim->ranks[rank].program)->gpu.hbm_capacity.value,
-        fixed_bytes(sim, sim->ranks[rank].program), &sim->options->allocator);
+    hbm_init(&ledger->hbm, (int64_t)sim->costs.hw->gpu.hbm_capacity.value, fixed_bytes(sim, sim->ranks[rank].program),
+        &sim->options->allocator);
     ledger->blocks = xcalloc((size_t)fold->n_buffers, sizeof *ledger->blocks);
     if (is_first_of_program(sim, rank))
         setup_timeline(sim, rank);
@@ -191,7 +191,7 @@ static void give_back(struct sim *sim, int rank, int32_t op, const struct plan_b
 
 static ps_t calls_of(const struct sim *sim, int rank)
 {
-    const struct hw_gpu *gpu = &program_hw(sim, sim->ranks[rank].program)->gpu;
+    const struct hw_gpu *gpu = &sim->costs.hw->gpu;
     struct hbm *hbm = &sim->memory.ledgers[rank].hbm;
     if (hbm->mallocs == 0 && hbm->frees == 0)
         return 0; /* mostly */
@@ -262,7 +262,7 @@ static void timeline_result(const struct sim *sim, const struct ledger *ledger, 
 {
     double began = sim->total_steps > 1 ? s_from_ps(sim->measure.step_end[sim->total_steps - 2]) : 0;
     program->timeline = ledger->timeline;
-    program->n_timeline = ledger->samples > 0 ? ledger->row + 1 : 0; /* beside other jobs the end may not have come */
+    program->n_timeline = ledger->samples > 0 ? ledger->row + 1 : 0;
     for (int row = 0; row < program->n_timeline; row++)
         program->timeline[row].time_s -= began;
 }
@@ -282,7 +282,7 @@ static void program_result(const struct sim *sim, int p)
     struct exec_memory *memory = &sim->result->programs[p].memory;
     const struct ledger *ledger = slowest(sim, p);
     const struct ledger *first = &sim->memory.ledgers[stand_in(sim, plan_first_rank(sim->plan, p))];
-    memory->capacity_bytes = program_hw(sim, p)->gpu.hbm_capacity.value;
+    memory->capacity_bytes = sim->costs.hw->gpu.hbm_capacity.value;
     memory->peak_allocated_bytes = (double)ledger->hbm.peak_allocated;
     memory->peak_reserved_bytes = (double)ledger->hbm.peak_reserved;
     memory->alloc_retries = (double)ledger->hbm.retries;
@@ -290,13 +290,13 @@ static void program_result(const struct sim *sim, int p)
     memory->alloc_stall_s = s_from_ps(ledger->stall) / (double)sim->options->steps;
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
         memory->peak_category_bytes[c] = (double)ledger->hbm.at_peak[c];
-    exec_fixed_memory(memory->peak_category_bytes, sim->plan, p, program_hw(sim, p));
+    exec_fixed_memory(memory->peak_category_bytes, sim->plan, p, sim->costs.hw);
     if (!sim->memory.out_of_memory) {
         timeline_result(sim, first, &sim->result->programs[p]);
         return;
     }
     struct exec_peak peak;
-    exec_program_peak(&peak, sim->plan, p, program_hw(sim, p));
+    exec_program_peak(&peak, sim->plan, p, sim->costs.hw);
     memory->required_bytes = peak.total_bytes;
     memcpy(memory->required_category_bytes, peak.category_bytes, sizeof peak.category_bytes);
 }

@@ -86,11 +86,10 @@ void exec_program_peak(struct exec_peak *out, const struct plan *plan, int p, co
 
 void exec_peak(struct exec_peak *out, const struct plan *plan, const struct hw *hw)
 {
-    const struct hw second = hw_of_second(hw);
     exec_program_peak(out, plan, 0, hw);
     for (int p = 1; p < plan->n_programs; p++) {
         struct exec_peak peak;
-        exec_program_peak(&peak, plan, p, plan->second_from > 0 ? &second : hw);
+        exec_program_peak(&peak, plan, p, hw);
         if (exec_room(&peak) < exec_room(out))
             *out = peak;
     }

@@ -121,7 +121,7 @@ static void try_start(struct sim *sim, int rank_index, int queue_index)
 {
     struct rank *rank = &sim->ranks[rank_index];
     struct queue *queue = &rank->queues[queue_index];
-    if (queue->state != QUEUE_WAITING || sim_is_over(sim, queue->step))
+    if (queue->state != QUEUE_WAITING || queue->step == sim->total_steps)
         return;
     int32_t op_index = queue->op;
     const struct plan_op *op = queue_op(queue);
@@ -162,14 +162,6 @@ void queue_try_all(struct sim *sim, int rank_index)
     try_start(sim, rank_index, (int)q);
 }
 
-/* Beside other jobs this one goes on, so its times are taken now; the last one ends the run. */
-static void end_measuring(struct sim *sim)
-{
-    timing_result(sim);
-    if (--sim->machine->unfinished == 0)
-        engine_stop(&sim->machine->engine);
-}
-
 /* What links carry outside the measured time counts neither at its beginning nor at its end. */
 static void count_carried(struct sim *sim, double sign)
 {
@@ -192,8 +184,6 @@ static void end_step(struct sim *sim, int32_t step)
     if (step + 1 < sim->total_steps)
         return;
     count_carried(sim, 1);
-    if (sim->place)
-        end_measuring(sim);
 }
 
 /* In this order: kernels ahead are settled, the op counts, queues that waited for it are released,
@@ -272,15 +262,15 @@ static double memory_slowdown(struct sim *sim, const struct rank *rank, double h
     uint64_t bits;
     memcpy(&bits, &hbm_Bps, sizeof bits);
     struct slowdown *last = &sim->costs.slowdowns[digest_word(bits, (uint64_t)rank->sm_state) % SLOWDOWNS];
-    const struct hw_gpu *gpu = &program_hw(sim, rank->program)->gpu;
-    if (last->gpu == gpu && last->sm_state == rank->sm_state && last->hbm_Bps == hbm_Bps)
+    const struct hw_gpu *gpu = &sim->costs.hw->gpu;
+    if (last->sm_state == rank->sm_state && last->hbm_Bps == hbm_Bps)
         return last->factor;
     struct kernel_share share = kernel_whole_gpu(gpu);
     struct kernel_work byte = kernel_stream(KERNEL_COPY, 1e9, 0, 0); /* any size: only the ratio counts */
     double alone_s = kernel_time(&byte, gpu, share).memory_s;
     share.sms = fmax(1, share.sms - sim->costs.sm_states.at[rank->sm_state].sms);
     share.hbm_Bps = hbm_Bps;
-    *last = (struct slowdown){gpu, rank->sm_state, hbm_Bps, kernel_time(&byte, gpu, share).memory_s / alone_s};
+    *last = (struct slowdown){rank->sm_state, hbm_Bps, kernel_time(&byte, gpu, share).memory_s / alone_s};
     return last->factor;
 }
 
@@ -290,9 +280,9 @@ static int find_state(struct sim *sim, double sms)
     for (int s = 1; s < sim->costs.sm_states.n; s++)
         if (sim->costs.sm_states.at[s].sms == sms)
             return s;
+    const struct hw_gpu *gpu = &sim->costs.hw->gpu;
     struct sm_state state = {sms, ARENA_ARRAY(sim->arena, double, sim->plan->kernels.n)};
     for (int k = 0; k < sim->plan->kernels.n; k++) {
-        const struct hw_gpu *gpu = kernel_gpu(sim, k);
         struct kernel_share share = kernel_whole_gpu(gpu);
         share.sms = fmax(1, share.sms - sms);
         state.compute_s[k] = kernel_time(&sim->plan->kernels.at[k], gpu, share).compute_s;
@@ -315,7 +305,7 @@ static void set_sm_state(struct sim *sim, struct rank *rank)
     bool slowed = rank->sm_state && !sim->options->no_contention;
     rank->compute_s = sim->costs.sm_states.at[slowed ? rank->sm_state : 0].compute_s;
     rank->memory_slowdown = slowed ? memory_slowdown(sim, rank, hbm_Bps) : 1;
-    rank->traffic = slowed ? kernel_traffic(&program_hw(sim, rank->program)->gpu, hbm_Bps) : 1;
+    rank->traffic = slowed ? kernel_traffic(&sim->costs.hw->gpu, hbm_Bps) : 1;
     rank->slows_starts = slowed;
     rank->held_since = sim->machine->engine.now;
 }

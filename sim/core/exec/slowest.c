@@ -120,7 +120,7 @@ static double slower_hosts(const struct sim *sim, int watched)
 
 int stand_in(const struct sim *sim, int number)
 {
-    int index = representative(sim, number), program = plan_program_of(sim->plan, number);
+    int index = sim->fold.index_of[number], program = plan_program_of(sim->plan, number);
     if (index < 0)
         for (index = 0; plan_program_of(sim->plan, sim->fold.numbers[index]) != program;)
             index++;
@@ -133,7 +133,6 @@ void slowest_choose(struct sim *sim, struct gpu_speeds *speeds)
     struct parts parts = parts_of(sim);
     int watched = watch(sim, &parts, speeds);
     sim->fold.numbers = ARENA_ARRAY(sim->arena, int, watched);
-    sim->fold.index_of = ARENA_ARRAY(sim->arena, int, ranks);
     for (int r = 0; r < ranks; r++) {
         int first = sim->fold.hosts_matter ? r : parts.set_of[r];
         sim->fold.index_of[r] = -1;
@@ -146,10 +145,7 @@ void slowest_choose(struct sim *sim, struct gpu_speeds *speeds)
             speeds[first].of[s] = fmin(speeds[first].of[s], speeds[r].of[s]);
     }
     sim->n_ranks = n;
-    int *stands_for = ARENA_ARRAY(sim->arena, int, ranks);
-    for (int r = 0; r < ranks; r++)
-        stands_for[r] = sim->fold.numbers[stand_in(sim, r)];
-    sim->result->stands_for = stands_for;
+    sim->fold.siblings = sim->fold.watched_alone = true;
     sim->fold.simulated_share = (double)watched / ranks;
     sim->fold.hosts_behind = slower_hosts(sim, watched);
 }

@@ -10,7 +10,6 @@
 #include "base/rng.h"
 #include "engine/engine.h"
 #include "exec/exec.h"
-#include "exec/together.h"
 #include "fabric/fabric.h"
 #include "net/net.h"
 #include "plan/fold.h"
@@ -38,7 +37,6 @@ struct sm_state {
 
 /* What memory_slowdown() of queue.c has found; state 0 needs none. */
 struct slowdown {
-    const struct hw_gpu *gpu;
     int sm_state;
     double hbm_Bps, factor;
 };
@@ -164,13 +162,10 @@ struct communicator {
     int channel;  /* of the plan */
     int from, to; /* ranks; a channel's */
     struct coll_group members;
-    uint8_t kind;  /* KIND_FIRST, ... */
     int flow;      /* in net */
-    int n_parties; /* members that are simulated: all, or one of each program when folded, which are: */
-    int *programs;
-    int *parties; /* FOLD_SLOWEST: the simulated ranks among the members */
-    int sibling;  /* folded: the next communicator of the group or channel whose first member runs the same program, and
-                   * that is simulated for the links it shares; -1: none */
+    int n_parties; /* members that are simulated, which are, of a group: */
+    int *parties;  /* in ascending order */
+    int sibling;   /* the next of those without a party that do as the same one and load links that matter; -1: none */
     int arrived;
     bool busy;    /* it has begun and not ended */
     bool follows; /* without a party: when it ends it begins what its siblings have begun, at this cost: */
@@ -224,30 +219,26 @@ struct ledger {
     int64_t measured_retries;
 };
 
-/* What the jobs on a cluster have in common: time, and the links between GPUs. */
+/* Time, and the links between GPUs. */
 struct machine {
     struct engine engine;
     struct net net;
-    int unfinished; /* of several jobs: those that have measured steps before them */
 };
 
-/* Whose hardware kernels and collectives are timed by in a job on two kinds of node: the first's, the second's, or, for
- * process groups with ranks on both, hw_of_both(). A program's kind is its number. */
-enum { KIND_FIRST, KIND_SECOND, KIND_BOTH, KIND_COUNT };
-
-/* Whether all ranks are simulated, and which stand for the others. */
+/* Which ranks are simulated, and for whom each stands: all for themselves, the first of each program (on), or those of
+ * the slowest nodes (slowest.c). */
 struct representatives {
-    bool on;       /* one rank for each program, the first */
-    bool siblings; /* on: the communicators of other ranks of a program do as those of its first rank */
+    int *numbers;  /* in the job, of the n_ranks that are simulated, in ascending order of programs or ranks */
+    int *index_of; /* of each rank of the job: of the one that stands for it; -1: none */
+    bool on;       /* the first rank of each program */
+    bool siblings; /* communicators without a simulated rank do as those of the ranks that stand for theirs */
     bool uneven;   /* at some time some GPU is slower than another */
-    /* FOLD_SLOWEST: */
-    int *numbers, *index_of; /* those that are simulated; place there of each rank, -1: none. NULL: all */
-    double hosts_behind;     /* standard deviations of host bursts, as hosts of others may be slower; else 0 */
-    double simulated_share;  /* of the ranks; else 1 */
-    bool hosts_matter;       /* a step waits for hosts, so every rank of a set in lockstep is simulated */
-    bool *watched; /* on: nodes of the programs' first ranks, by whose links the rates are decided; FOLD_SLOWEST: of
-                    * the simulated ones; NULL: all nodes */
-    int *first_sibling; /* on: by group or channel, then program; -1: none */
+    /* of the slowest: */
+    double hosts_behind;    /* standard deviations of host bursts, as hosts of others may be slower; else 0 */
+    double simulated_share; /* of the ranks; else 1 */
+    bool hosts_matter;      /* a step waits for hosts, so every rank of a set in lockstep is simulated */
+    bool watched_alone;     /* links of other nodes are left out */
+    bool *watched;          /* nodes of ranks that are simulated, by whose links the rates are decided; NULL: all */
 };
 
 /* Where ranks meet. */
@@ -261,14 +252,12 @@ struct meetings {
 
 /* What a kernel, a collective or a message takes alone. */
 struct costs {
-    const struct hw *hw;                /* of the cluster; its first kind of node */
-    const struct hw *kinds[KIND_COUNT]; /* n_kinds of them, the first is hw */
-    int n_kinds;                        /* KIND_FIRST only: 1; else KIND_COUNT */
+    const struct hw *hw;
     struct kernel_cost *kernels;
     VEC(struct sm_state) sm_states;
     struct slowdown slowdowns[SLOWDOWNS];           /* each in the place that its digest says */
-    struct coll_cost *collectives;                  /* of each kind, of each collective */
-    struct coll_cost (*messages)[FABRIC_WAY_COUNT]; /* of each kind, of each message */
+    struct coll_cost *collectives;                  /* of each of the plan */
+    struct coll_cost (*messages)[FABRIC_WAY_COUNT]; /* of each of the plan */
 };
 
 /* What a run is asked for. */
@@ -294,8 +283,7 @@ struct memory {
 struct sim {
     const struct plan *plan;
     const struct exec_options *options;
-    const struct exec_place *place; /* beside other jobs; NULL: the job is alone */
-    int32_t total_steps;            /* beside other jobs the rank goes on after them, and nothing of that is measured */
+    int32_t total_steps;
     struct arena *arena;
     struct machine *machine;
     struct {
@@ -329,34 +317,10 @@ static inline const struct plan_op *queue_op(const struct queue *queue)
     return plan_cursor_op(&queue->cursor);
 }
 
-static inline const struct hw *program_hw(const struct sim *sim, int program)
-{
-    return sim->costs.kinds[sim->costs.n_kinds > 1 ? program : KIND_FIRST];
-}
-/* Programs do not share kernels in a job of two kinds. */
-static inline const struct hw_gpu *kernel_gpu(const struct sim *sim, int kernel)
-{
-    return &program_hw(sim, kernel >= sim->plan->second_kernels)->gpu;
-}
-
-/* The place among the simulated ranks of the one that stands for a rank of the job; -1: none does. */
-static inline int representative(const struct sim *sim, int number)
-{
-    if (sim->fold.index_of)
-        return sim->fold.index_of[number];
-    return sim->fold.on ? plan_program_of(sim->plan, number) : number;
-}
-static inline int number_of(const struct sim *sim, int index)
-{
-    if (sim->fold.numbers)
-        return sim->fold.numbers[index];
-    return sim->fold.on ? plan_first_rank(sim->plan, index) : index;
-}
-/* Whether it is simulated itself, and no other one for it. */
 static inline bool is_simulated(const struct sim *sim, int number)
 {
-    int index = representative(sim, number);
-    return index >= 0 && number_of(sim, index) == number;
+    int index = sim->fold.index_of[number];
+    return index >= 0 && sim->fold.numbers[index] == number;
 }
 
 /* The queues of a set, the first to the last. */
@@ -414,27 +378,6 @@ static inline plan_wait unsatisfied_wait(const struct rank *rank, const struct p
             return wait;
     }
     return PLAN_NO_OP;
-}
-
-/* exec.c: the life of a run; several jobs go through it side by side (together.c) */
-void machine_open(struct machine *machine);
-void machine_close(struct machine *machine);
-struct sim *sim_open(struct exec_result *out, const struct plan *plan, const struct hw *hw,
-    const struct exec_options *options, const struct exec_place *place, struct machine *machine, struct arena *arena);
-/* The same job alone without noise and GPUs slower than others, folded: for its ledgers, which are those of the run
- * itself unless they drained the GPU. */
-struct sim *sim_reference(const struct sim *all, struct exec_options *quiet, struct exec_result *out);
-/* The allocator stops the hosts of all ranks where it stopped those of the reference, its measured steps being theirs.
- */
-void sim_follow(struct sim *sim, const struct sim *reference);
-/* From here on the engine can run, unless the job is out of memory before its first step. */
-void sim_begin(struct sim *sim, bool keeps_ledgers);
-void sim_end(struct sim *sim);
-void sim_close(struct sim *sim);
-/* No rank begins a step of this number. */
-static inline bool sim_is_over(const struct sim *sim, int32_t step)
-{
-    return step == sim->total_steps && !sim->place;
 }
 
 /* timing.c */

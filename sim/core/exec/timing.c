@@ -26,21 +26,12 @@ static void add_breakdown(struct exec_breakdown *sum, const struct exec_breakdow
     }
 }
 
-/* The nodes of a job that is beside others; of a folded one those that are simulated; NULL: all. */
-static const bool *our_nodes(const struct sim *sim)
+/* Of links that each node has as many of, one node after the other; where few ranks are simulated, those of their
+ * nodes.
+ */
+static double utilisation(struct sim *sim, int first, int end, double span_s)
 {
-    int in_node = sim->fabric.gpus, nodes = (sim->plan->mesh.ranks + in_node - 1) / in_node;
-    if (!sim->place)
-        return sim->fold.watched;
-    bool *ours = ARENA_ARRAY(sim->arena, bool, sim->fabric.nodes);
-    for (int n = 0; n < nodes; n++)
-        ours[sim->place->nodes[n]] = true;
-    return ours;
-}
-
-/* Of links that each node has as many of, one node after the other. */
-static double utilisation(struct sim *sim, const bool *nodes, int first, int end, double span_s)
-{
+    const bool *nodes = sim->fold.watched;
     double carried = 0, capacity = 0;
     int of_node = (end - first) / sim->fabric.nodes;
     for (int l = first; l < end; l++) {
@@ -59,20 +50,6 @@ static void set_idle(struct exec_breakdown *breakdown, double step_s)
         0, step_s - breakdown->compute_s - breakdown->exposed_comm_s - breakdown->bubble_s - breakdown->host_bound_s);
 }
 
-/* Of what a rank spent in all steps, in the mean over steps and the job, and over its program. As many ranks run one
- * stage as any other. */
-struct shares {
-    double job, program;
-};
-static struct shares shares_of(const struct sim *sim, int program, double steps)
-{
-    if (sim->costs.n_kinds == 1)
-        return (struct shares){1.0 / steps / sim->n_ranks, sim->plan->n_programs / steps / sim->n_ranks};
-    int ranks = plan_program_ranks(sim->plan, program);
-    double stands_for = sim->fold.on ? ranks : 1;
-    return (struct shares){stands_for / steps / sim->plan->mesh.ranks, stands_for / steps / ranks};
-}
-
 static void breakdown_result(struct sim *sim)
 {
     struct exec_result *result = sim->result;
@@ -83,9 +60,9 @@ static void breakdown_result(struct sim *sim)
     for (int r = 0; r < sim->n_ranks; r++) {
         const struct rank *rank = &sim->ranks[r];
         struct exec_program *program = &result->programs[rank->program];
-        struct shares shares = shares_of(sim, rank->program, n);
-        add_breakdown(&program->breakdown, &rank->spent, shares.program);
-        add_breakdown(&result->breakdown, &rank->spent, shares.job);
+        /* as many ranks run one program as any other */
+        add_breakdown(&program->breakdown, &rank->spent, sim->plan->n_programs / n / sim->n_ranks);
+        add_breakdown(&result->breakdown, &rank->spent, 1.0 / n / sim->n_ranks);
     }
     for (int p = 0; p < result->n_programs; p++)
         set_idle(&result->programs[p].breakdown, result->step_time_s);
@@ -108,7 +85,6 @@ void timing_result(struct sim *sim)
     result->step_time_p95_s = gsl_stats_quantile_from_sorted_data(steps, 1, (size_t)n, 0.95);
     breakdown_result(sim);
     double span_s = s_from_ps(sim->measure.step_end[sim->total_steps - 1] - sim->measure.from);
-    const bool *ours = our_nodes(sim);
-    result->nvlink_utilisation = utilisation(sim, ours, 0, sim->fabric.first_nic, span_s);
-    result->nic_utilisation = utilisation(sim, ours, sim->fabric.first_nic, sim->fabric.first_leaf, span_s);
+    result->nvlink_utilisation = utilisation(sim, 0, sim->fabric.first_nic, span_s);
+    result->nic_utilisation = utilisation(sim, sim->fabric.first_nic, sim->fabric.first_leaf, span_s);
 }

@@ -46,14 +46,14 @@ static void count_shared_links(struct fabric *fabric)
 
 static bool has_pairs(const struct hw *hw)
 {
-    return hw && hw->node.gpus.value > 1 && coll_pair_Bps(hw, 0, 1) > 0;
+    return hw->node.gpus.value > 1 && coll_pair_Bps(hw, 0, 1) > 0;
 }
 
 static void count_links(struct fabric *fabric)
 {
     count_shared_links(fabric);
     fabric->first_pair = fabric->n_links;
-    if (has_pairs(fabric->hw) || has_pairs(fabric->second))
+    if (has_pairs(fabric->hw))
         fabric->n_links += fabric->ranks * fabric->gpus;
 }
 
@@ -109,30 +109,16 @@ const char *fabric_link_name(char *buffer, size_t n, const struct fabric *fabric
     return fabric_cable_name(buffer, n, fabric, link, 0);
 }
 
-static bool is_of_switch(const struct fabric *fabric, int link)
-{
-    return link >= fabric->first_leaf && link < fabric->first_pair;
-}
-
-const struct hw *fabric_hw_of(const struct fabric *fabric, int link)
-{
-    if (!fabric->second || is_of_switch(fabric, link))
-        return fabric->hw;
-    int node = fabric_node_of(fabric, link);
-    return node >= fabric->hw->second_from / fabric->gpus ? fabric->second : fabric->hw;
-}
-
 enum coll_bound fabric_link_bound(const struct fabric *fabric, int link)
 {
     if (link >= fabric->first_pair)
         return COLL_BOUND_NVLINK;
-    return link >= fabric->first_leaf ? COLL_BOUND_NETWORK
-                                      : coll_link_bound(fabric_hw_of(fabric, link), link >= fabric->first_nic);
+    return link >= fabric->first_leaf ? COLL_BOUND_NETWORK : coll_link_bound(fabric->hw, link >= fabric->first_nic);
 }
 
 static double whole_Bps(const struct fabric *fabric, int link)
 {
-    const struct hw *hw = fabric_hw_of(fabric, link);
+    const struct hw *hw = fabric->hw;
     struct quantity cable = hw->cluster.network.cable_bandwidth;
     int pair = link - fabric->first_pair;
     if (pair >= 0)
@@ -149,11 +135,6 @@ void fabric_build(
     struct fabric *out, const struct hw *hw, int ranks, const struct degrade_events *events, struct arena *arena)
 {
     *out = (struct fabric){.hw = hw, .ranks = ranks, .gpus = hw_gpus_per_node(hw)};
-    if (hw->second_from > 0) {
-        struct hw *second = arena_alloc(arena, sizeof *second);
-        *second = hw_of_second(hw);
-        out->second = second;
-    }
     count_links(out);
     out->capacity_Bps = ARENA_ARRAY(arena, double, out->n_links);
     out->weight = ARENA_ARRAY(arena, double, out->n_links);
@@ -170,7 +151,7 @@ void fabric_build(
 static void set_share(struct fabric *fabric, int link, double share)
 {
     fabric->capacity_Bps[link] = whole_Bps(fabric, link) * share;
-    bool mesh = link < fabric->first_nic && fabric_hw_of(fabric, link)->node.fabric == HW_NVLINK_MESH;
+    bool mesh = link < fabric->first_nic && fabric->hw->node.fabric == HW_NVLINK_MESH;
     int first = fabric->first_pair + link * fabric->gpus;
     for (int pair = first; mesh && fabric->n_links > fabric->first_pair && pair < first + fabric->gpus; pair++)
         fabric->capacity_Bps[pair] = whole_Bps(fabric, pair) * share;

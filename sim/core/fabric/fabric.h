@@ -17,9 +17,6 @@
  * once (no time for routes to settle). A NVLink or NIC that fails is an error whenever it does, because NCCL ends the
  * job, and so is a failure that leaves two leaves without a way.
  *
- * Several jobs on one cluster: each has a fabric with all links of the cluster, which are the same in all, and says on
- * which nodes its own ranks are (node_at). Groups, ranks and messages are the job's, links the cluster's.
- *
  * Ignored: traffic from one NIC of a node to another (no algorithm here makes any). */
 #ifndef FLOPCAST_FABRIC_FABRIC_H
 #define FLOPCAST_FABRIC_FABRIC_H
@@ -34,17 +31,16 @@
 #define FABRIC_WORDS(n_links) (((n_links) + 63) / 64)
 
 struct fabric {
-    const struct hw *hw, *second; /* second: of the nodes of the second kind; NULL: there are none */
-    int ranks, nodes, gpus;       /* gpus: a node */
-    int nics;                     /* links out (and as many in) of a node */
-    int leaves, leaf_links;       /* leaf_links: up (and as many down) of a leaf */
-    int pods, pod_links;          /* the same of a pod; 0 when there is no level above */
+    const struct hw *hw;
+    int ranks, nodes, gpus; /* gpus: a node */
+    int nics;               /* links out (and as many in) of a node */
+    int leaves, leaf_links; /* leaf_links: up (and as many down) of a leaf */
+    int pods, pod_links;    /* the same of a pod; 0 when there is no level above */
     int first_nic, first_leaf, first_pod, first_pair, n_links;
     double *capacity_Bps; /* of each link, 0: failed */
     bool degraded;        /* some capacity is, at some time, not what the cluster file gives */
     double *weight;       /* scratch: of each link, 0 between calls */
     uint64_t *loaded;     /* scratch: a bit for each link that has one */
-    const int *node_at;   /* the cluster's node for each of the job's; NULL: the same. Borrowed */
 };
 
 /* With the capacities of the start. events (NULL: none) are of degrade_links() for this hardware and number of ranks.
@@ -76,9 +72,6 @@ enum fabric_way fabric_way(const struct fabric *fabric, int from, int to);
 int fabric_message(
     struct link_weight *weights, struct fabric *fabric, struct coll_group group, int from, int to, uint64_t key);
 
-/* The hardware that a link belongs to; switches are the same for both kinds. */
-const struct hw *fabric_hw_of(const struct fabric *fabric, int link);
-
 /* The node that a link belongs to, which is none of a switch. */
 int fabric_node_of(const struct fabric *fabric, int link);
 
@@ -108,20 +101,10 @@ static inline int fabric_leaf_of(const struct fabric *fabric, int node, int nic)
     return hw_network_leaf(&fabric->hw->cluster.network, node, nic, fabric->nodes, fabric->nics);
 }
 
-static inline int fabric_node(const struct fabric *fabric, int node)
-{
-    return fabric->node_at ? fabric->node_at[node] : node;
-}
-
-static inline int fabric_gpu_link(const struct fabric *fabric, int rank)
-{
-    return fabric_node(fabric, rank / fabric->gpus) * fabric->gpus + rank % fabric->gpus;
-}
-
 /* Of two ranks of one node with separate links. */
 static inline int fabric_pair_link(const struct fabric *fabric, int from, int to)
 {
-    return fabric->first_pair + fabric_gpu_link(fabric, from) * fabric->gpus + to % fabric->gpus;
+    return fabric->first_pair + from * fabric->gpus + to % fabric->gpus;
 }
 
 static inline int fabric_nic_link(const struct fabric *fabric, int node, int nic, int in)

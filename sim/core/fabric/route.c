@@ -168,8 +168,6 @@ static int connections(const struct fabric *fabric)
 static void add_hop(struct fabric *fabric, const bool *used, int n_used, int from, int to, double weight, uint64_t key)
 {
     int parts = connections(fabric);
-    from = fabric_node(fabric, from);
-    to = fabric_node(fabric, to);
     for (int nic = 0; nic < fabric->nics; nic++) {
         if (!used[nic])
             continue;
@@ -228,8 +226,7 @@ enum fabric_way fabric_way(const struct fabric *fabric, int from, int to)
 {
     if (from / fabric->gpus != to / fabric->gpus)
         return FABRIC_WAY_NETWORK;
-    const struct hw *hw = fabric_hw_of(fabric, fabric_gpu_link(fabric, from));
-    return hw_bridged(&hw->node, from % fabric->gpus, to % fabric->gpus) ? FABRIC_WAY_BRIDGE : FABRIC_WAY_NODE;
+    return hw_bridged(&fabric->hw->node, from % fabric->gpus, to % fabric->gpus) ? FABRIC_WAY_BRIDGE : FABRIC_WAY_NODE;
 }
 
 /* weight bytes over the links that two ranks of a node have for themselves, if they have any. */
@@ -263,7 +260,7 @@ static void add_inside(
     bool bridges = quantity_is_set(fabric->hw->node.nvlink_bridge);
     for (int i = 0; i < shape.ranks; i++) {
         if (!bridged)
-            add(fabric, fabric_gpu_link(fabric, group.first + i * group.stride), cost->gpu_out_factor);
+            add(fabric, group.first + i * group.stride, cost->gpu_out_factor);
         if (bridged || !bridges)
             add_pairs(fabric, group, shape, cost, i);
     }
@@ -287,7 +284,7 @@ int fabric_message(
     enum fabric_way way = fabric_way(fabric, from, to);
     if (way != FABRIC_WAY_NETWORK) {
         if (way == FABRIC_WAY_NODE)
-            add(fabric, fabric_gpu_link(fabric, from), 1);
+            add(fabric, from, 1);
         add_pair(fabric, from, to, 1);
         return collect(weights, fabric);
     }

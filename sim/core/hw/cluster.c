@@ -142,8 +142,6 @@ void hw_derive(struct hw *hw)
 {
     hw->gpu.host_link_Bps = hw->node.pcie_bandwidth.value;
     hw->gpu.host_image_s = hw->node.image_time.value * hw_hosts_per_node(hw);
-    hw->second_gpu.host_link_Bps = hw->second_node.pcie_bandwidth.value;
-    hw->second_gpu.host_image_s = hw->second_node.image_time.value * hw_hosts_per_node(hw); /* as many */
 }
 
 /* "a leaf has 32 NICs and 16 cables up: 2 : 1 (oversubscribed)": what comes in on one side of a switch, and goes out.

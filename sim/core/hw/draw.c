@@ -151,10 +151,6 @@ static void walk_all(struct hw *hw, visitor visit, void *self)
     walk(&hw->gpu, &hw_gpu_table, "gpu", visit, self);
     walk(&hw->node, &hw_node_table, "node", visit, self);
     walk(&hw->cluster, &hw_cluster_table, "cluster", visit, self);
-    if (hw->second_from == 0)
-        return;
-    walk(&hw->second_gpu, &hw_gpu_table, "second_gpu", visit, self);
-    walk(&hw->second_node, &hw_node_table, "second_node", visit, self);
 }
 
 static void draw_one(void *self, struct quantity *q, const struct config_field *field, const char *section)

@@ -1,11 +1,11 @@
 /* Hardware as data: GPU, node, cluster, read from the YAML files under topologies/. Every number is a struct quantity:
  * a value in base SI with its kind and source.
  *
- * Modelled: one kind of node in a cluster, or two (see struct hw); a GPU's compute peaks, SMs, HBM, what kernels reach
+ * Modelled: one kind of node in a cluster; a GPU's compute peaks, SMs, HBM, what kernels reach
  * of them; inside a node an NVSwitch or a mesh of NVLinks (or PCIe, also with NVLink bridges between neighbours), as
  * bandwidth per GPU and direction; NICs shared
  * evenly by the node's GPUs; between nodes a network of switches (hw/network.h), or a pooled one with an
- * oversubscription factor. Ignored for now: PCIe switches, NUMA, GPUs of two kinds in a node.
+ * oversubscription factor. Ignored for now: PCIe switches, NUMA, two kinds of GPU or node in a job.
  *
  * A file may say `extends: other.yaml`, a file of the same kind (a path relative to it, or a name that `flopcast files`
  * lists). It then states only the numbers that differ, also inside sections. The other file may extend a third one.
@@ -210,29 +210,12 @@ struct hw_cluster {
     struct quantity pue;               /* power of the building / power of its computers */
 };
 
-/* A cluster with its node and GPU, all loaded.
- *
- * A job may have nodes of a second kind: its ranks from second_from on are on these. Both kinds have as many GPUs and
- * NICs a node, and one network, the cluster's. 0: there is no second kind, and second_node and second_gpu are unset. */
+/* A cluster with its node and GPU, all loaded. */
 struct hw {
     struct hw_gpu gpu;
     struct hw_node node;
     struct hw_cluster cluster;
-    int second_from; /* a multiple of the GPUs a node */
-    struct hw_node second_node;
-    struct hw_gpu second_gpu;
 };
-
-/* The hardware as if all nodes were of the second kind (hw/kinds.c). The first kind takes its place beside it. */
-struct hw hw_of_second(const struct hw *hw);
-
-/* What process groups with GPUs of both kinds meet. NCCL's ranks exchange what each has found in its node, and all take
- * the lowest number of channels and the lowest bandwidths (initTransportsRank, src/init.cc); a step waits for the
- * slower side. So it is the lower of every bandwidth and efficiency, the higher of every latency, the older
- * architecture, and NVLink SHARP only where both have it. Where the architectures differ there is no LL128, except
- * between Hopper and newer from NCCL 2.30 on (src/graph/tuning.cc). Only what collectives read; the GPU is otherwise
- * the first kind's. */
-struct hw hw_of_both(const struct hw *hw);
 
 struct config_table;
 extern const struct config_table hw_gpu_table, hw_node_table, hw_cluster_table;

@@ -442,19 +442,11 @@ bool plan_documents_vary(const struct plan *plan)
     return vary;
 }
 
-/* Of a program in a mean over ranks, as many programs together; stages have 1 each. 1 for each of
- * several programs of as many ranks; sums over programs are divided by their number afterwards. */
-static double weight_of(const struct plan *plan, int program)
-{
-    return (double)plan_program_ranks(plan, program) * plan->n_programs / plan->mesh.ranks;
-}
-
 double plan_model_flop(const struct plan *plan, enum attention_flop counts)
 {
     double sum = 0;
     for (int p = 0; p < plan->n_programs; p++)
-        sum += weight_of(plan, p) *
-               (plan->programs[p].model_flop - (counts == ATTENTION_FLOP_CAUSAL ? plan->programs[p].masked_flop : 0));
+        sum += (plan->programs[p].model_flop - (counts == ATTENTION_FLOP_CAUSAL ? plan->programs[p].masked_flop : 0));
     return sum / plan->n_programs;
 }
 
@@ -462,8 +454,7 @@ double plan_hardware_flop(const struct plan *plan, enum attention_flop counts)
 {
     double sum = 0;
     for (int p = 0; p < plan->n_programs; p++)
-        sum += weight_of(plan, p) *
-               (plan->programs[p].hardware_flop + (counts == ATTENTION_FLOP_FULL ? plan->programs[p].skipped_flop : 0));
+        sum += (plan->programs[p].hardware_flop + (counts == ATTENTION_FLOP_FULL ? plan->programs[p].skipped_flop : 0));
     return sum / plan->n_programs;
 }
 
@@ -471,7 +462,7 @@ double plan_math_flop(const struct plan *plan, enum dtype math)
 {
     double sum = 0;
     for (int p = 0; p < plan->n_programs; p++)
-        sum += weight_of(plan, p) * plan->programs[p].math_flop[math];
+        sum += plan->programs[p].math_flop[math];
     return sum / plan->n_programs;
 }
 

@@ -46,12 +46,7 @@ static struct coll_cost cost_of(
     const struct plan_group *group = &plan->groups.at[collective->group];
     const struct coll_group members = {group->ranks.offset, group->ranks.stride, group->ranks.size};
     *shape = coll_shape(members, hw_gpus_per_node(hw));
-    bool all;
-    struct hw both, bridge;
-    if (plan->second_from > 0 && plan_group_meets_kinds(plan, collective->group, &all)) {
-        both = hw_of_both(hw);
-        hw = &both;
-    }
+    struct hw bridge;
     return coll_of(collective->kind, collective->bytes, collective->routing, *shape, coll_hw_of(&bridge, members, hw));
 }
 
@@ -257,12 +252,11 @@ void plan_explain(FILE *out, const struct plan *plan, const struct hw *hw)
         fprintf(out,
             "plan of one step of %d ranks in %d programs: %d ops, %.4g model FLOP of the job, digest %016llx\n", ranks,
             plan->n_programs, plan_ops(plan), plan_model_flop(plan, ATTENTION_FLOP_CAUSAL) * ranks, digest);
-    const struct hw second = hw_of_second(hw);
     for (int p = 0; p < plan->n_programs; p++) {
         if (plan->n_programs > 1)
-            fprintf(out, "program %d, for each of %d ranks: %d ops, %.4g hardware FLOP\n", p,
-                plan_program_ranks(plan, p), plan->programs[p].ops.n, plan->programs[p].hardware_flop);
-        print_program(out, plan, &plan->programs[p], plan->second_from > 0 && p ? &second : hw);
+            fprintf(out, "program %d, for each of %d ranks: %d ops, %.4g hardware FLOP\n", p, plan_program_ranks(plan),
+                plan->programs[p].ops.n, plan->programs[p].hardware_flop);
+        print_program(out, plan, &plan->programs[p], hw);
     }
     if (plan->n_programs > 1)
         print_side_by_side(out, plan);

@@ -180,10 +180,7 @@ static bool join_group(struct plan_meets *meets, const struct parts *parts, int 
             ops->at[0], op_of(plan, p, ops->at[0])->name, p, plan->groups.at[g].name);
         return false;
     }
-    bool all;
     int first = plan_program_of(plan, mesh_group_first(ranks, instance));
-    if (plan->second_from > 0 && plan_group_meets_kinds(plan, g, &all))
-        first = 0; /* also where the first rank of this program is in a group without the other kind */
     return first == p || join(meets, parts, first, g, p, g, why, n);
 }
 

@@ -1,7 +1,7 @@
 /* A plan: one training step of a job as programs, which exec runs. Strategies compile to plans; EXPLAIN prints them.
  *
  * A program is what one class of ranks runs: there is one under data parallelism, one a stage under pipeline
- * parallelism, one a kind of GPU in a job of two kinds (plan_join), one a rank that was traced. Every rank of the class
+ * parallelism, one a rank that was traced. Every rank of the class
  * runs the same const program, step after step; a rank is a few cursors into it. The host thread of a rank walks the
  * ops in order, paying host_s for each; device ops are appended to their queue (a CUDA stream) as they are issued and
  * start when the queue has reached them and all ops they wait for are done (cudaStreamWaitEvent). Waits may name an op
@@ -195,12 +195,10 @@ struct plan_program {
 
 struct plan {
     struct mesh mesh;
-    int n_programs;              /* 1, the size of program_axis, `inner` times that, or 2 of plan_join */
+    int n_programs;              /* 1, the size of program_axis, or `inner` times that */
     enum mesh_axis program_axis; /* of several programs a rank runs that of its coordinate there */
     enum mesh_axis inner_axis;   /* inner > 1: at each place on program_axis, that of its coordinate here */
     int inner;                   /* programs at a place on program_axis: 1, or the size of inner_axis */
-    int second_from;             /* plan_join: the first rank of program 1; else 0 */
-    int second_kernels;          /* and the first of its kernels */
     struct plan_program *programs;
     VEC(struct plan_queue) queues;
     VEC(struct plan_group) groups;
@@ -215,8 +213,6 @@ struct plan {
 
 static inline int plan_program_of(const struct plan *plan, int rank)
 {
-    if (plan->second_from > 0)
-        return rank >= plan->second_from;
     if (plan->n_programs == 1)
         return 0;
     int place = mesh_coordinate(&plan->mesh, rank, plan->program_axis);
@@ -230,18 +226,14 @@ static inline int plan_stage_of(const struct plan *plan, int rank)
 /* The lowest rank that runs a program. */
 static inline int plan_first_rank(const struct plan *plan, int program)
 {
-    if (plan->second_from > 0)
-        return program * plan->second_from;
     if (plan->n_programs == 1)
         return 0;
     return program / plan->inner * plan->mesh.stride[plan->program_axis] +
            program % plan->inner * plan->mesh.stride[plan->inner_axis];
 }
-/* How many ranks run a program. */
-static inline int plan_program_ranks(const struct plan *plan, int program)
+/* How many ranks run a program, any of them. */
+static inline int plan_program_ranks(const struct plan *plan)
 {
-    if (plan->second_from > 0)
-        return program ? plan->mesh.ranks - plan->second_from : plan->second_from;
     return plan->mesh.ranks / plan->n_programs;
 }
 /* Sequences of the same length that need not have the same documents. */
@@ -335,13 +327,6 @@ struct plan_pair {
 void plan_weave(struct plan_builder *builder, const struct plan_pair *pairs, int n);
 void plan_end(struct plan_builder *builder);
 void plan_release(struct plan *plan); /* the arrays, and folds */
-
-/* One job on two kinds of GPU: of two plans of one program for the same mesh, all ranks before second_from run that of
- * *plan, the others that of *second, which is released. Both have the same queues and groups; kernels, buffers and
- * bytes that stay among ranks of one program may differ. */
-void plan_join(struct plan *plan, struct plan *second, int second_from);
-/* Whether ranks of both kinds are together in a process group; *all: in every one of these groups. */
-bool plan_group_meets_kinds(const struct plan *plan, int group, bool *all);
 
 /* ---- looking at a plan ---- */
 

@@ -9,7 +9,6 @@
  * Where nobody gave it and it is wrong as a default, the strategy's name is what was written
  * (check_place_of). */
 #include "scenario/file.h"
-#include "scenario/kinds.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -170,7 +169,6 @@ void scenario_check(const struct scenario_point *point, struct diag *diag)
     check_steps(point, diag);
     check_pauses(point, diag);
     check_allocator(point, diag);
-    kinds_check(point, diag);
 }
 
 /* Only for a number of GPUs that there is: the links and GPUs of a job are laid out to be looked

@@ -89,7 +89,7 @@ void sweep_assign(const struct sweep *sweep, int point, struct scenario *options
 /* ---- inputs.c, published.c ---- */
 
 struct csv_table;
-enum input_kind { INPUT_HW, INPUT_NODE, INPUT_MODEL, INPUT_STACK, INPUT_PUBLISHED };
+enum input_kind { INPUT_HW, INPUT_MODEL, INPUT_STACK, INPUT_PUBLISHED };
 
 /* A file that points refer to. Each is read once, and what is wrong with it is reported once. */
 struct input {

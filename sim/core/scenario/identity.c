@@ -57,27 +57,23 @@ static uint64_t digest_point(uint64_t digest, const struct scenario_point *point
 {
     struct scenario options = point->options;
     struct hw_cluster cluster = point->hw.cluster;
-    struct hw_node node = point->hw.node, second = point->hw.second_node;
-    struct hw_gpu gpu = point->hw.gpu, second_gpu = point->hw.second_gpu;
+    struct hw_node node = point->hw.node;
+    struct hw_gpu gpu = point->hw.gpu;
     options.name = options.description = options.assumptions = NULL;
-    options.model_path = options.stack_path = options.cluster.topology = options.cluster.second_node = NULL;
+    options.model_path = options.stack_path = options.cluster.topology = NULL;
     options.cluster.given = (struct hw){0}; /* what is given stands in the hardware */
     options.force = false;                  /* it stands in the model */
     options.published = (struct scenario_published_options){0};
     options.goodput = (struct goodput_options){0}; /* a step does not read it */
-    cluster.node_path = node.gpu_path = second.gpu_path = NULL;
-    cluster.extends = node.extends = second.extends = gpu.extends = second_gpu.extends = NULL; /* read, it is there */
+    cluster.node_path = node.gpu_path = NULL;
+    cluster.extends = node.extends = gpu.extends = NULL; /* read, it is there */
     digest = fold(digest, &scenario_table, &options);
     if (options.exec.mean_documents && document_options_vary(&options.strategy.train.documents)) /* no setting */
         digest = digest_word(digest, 1);
     digest = fold(digest, &model_shape_table, &point->model.shape);
     digest = fold(digest, &hw_cluster_table, &cluster);
     digest = fold(digest, &hw_node_table, &node);
-    digest = fold(digest, &hw_gpu_table, &gpu);
-    if (point->hw.second_from == 0)
-        return digest;
-    digest = fold(digest, &hw_node_table, &second);
-    return fold(digest, &hw_gpu_table, &second_gpu);
+    return fold(digest, &hw_gpu_table, &gpu);
 }
 
 void scenario_identify(struct scenario_identity *out, const struct scenario_point *point)

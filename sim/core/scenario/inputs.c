@@ -28,7 +28,6 @@ static bool can_open(
     if (files_holder(arena, input->path))
         return true;
     static const enum files_kind kinds[] = {[INPUT_HW] = FILES_CLUSTERS,
-        [INPUT_NODE] = FILES_NODES,
         [INPUT_MODEL] = FILES_MODELS,
         [INPUT_STACK] = FILES_STACKS,
         [INPUT_PUBLISHED] = FILES_ANY};
@@ -45,11 +44,6 @@ static enum status read_input(struct input *input, struct arena *arena, struct d
     switch (input->kind) {
     case INPUT_HW:
         return hw_load_from(&input->hw, &input->sources, input->path, arena, diag);
-    case INPUT_NODE:
-        status = hw_load_node_from(&input->hw.node, &input->sources.node, input->path, arena, diag);
-        return status == STATUS_OK
-                   ? hw_load_gpu_from(&input->hw.gpu, &input->sources.gpu, input->hw.node.gpu_path, arena, diag)
-                   : status;
     case INPUT_MODEL:
         status = model_load(&shape, input->path, input->force, arena, diag);
         if (input->max_positions > 0 && shape.max_positions > 0) /* without learned positions: check.c says so */
@@ -128,24 +122,6 @@ static bool use_given(struct scenario_point *point, const struct hw_sources *sou
     return hw_check_given(&point->hw, sources, &point->origins, diag) == STATUS_OK;
 }
 
-/* Nodes of a second kind. How many there are is checked later: what cannot be leaves the job without them. */
-static bool use_second(struct inputs *inputs, struct scenario_point *point, struct arena *arena, struct diag *diag)
-{
-    const struct scenario_cluster_options *cluster = &point->options.cluster;
-    if (!cluster->second_node)
-        return true;
-    const struct input *input = get_input(inputs, (struct input){.kind = INPUT_NODE, .path = cluster->second_node},
-        scenario_origin(point, "cluster.second_node"), arena, diag);
-    if (!input)
-        return false;
-    point->hw.second_node = input->hw.node;
-    point->hw.second_gpu = input->hw.gpu;
-    if (cluster->second_gpus > 0 && cluster->second_gpus < cluster->gpus)
-        point->hw.second_from = (int)(cluster->gpus - cluster->second_gpus);
-    hw_derive(&point->hw);
-    return true;
-}
-
 bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct arena *arena, struct diag *diag)
 {
     const struct scenario *options = &point->options;
@@ -164,7 +140,6 @@ bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct are
     if (input) {
         point->hw = input->hw;
         sources = input->sources;
-        complete = use_second(inputs, point, arena, diag);
     }
     input = get_input(inputs,
         (struct input){.kind = INPUT_MODEL,

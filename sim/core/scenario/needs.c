@@ -69,13 +69,10 @@ static bool can(const struct hw_gpu *gpu, const struct need *need)
     return strcmp(gpu->arch, "CDNA") == 0 ? need->cdna : age(gpu->arch) >= age(need->oldest);
 }
 
-/* The GPU of the job that cannot; NULL: all can. */
+/* The GPU of the job that cannot; NULL: it can. */
 static const struct hw_gpu *lacking(const struct scenario_point *point, const struct need *need)
 {
-    const struct hw *hw = &point->hw;
-    return !can(&hw->gpu, need)                                 ? &hw->gpu
-           : hw->second_from > 0 && !can(&hw->second_gpu, need) ? &hw->second_gpu
-                                                                : NULL;
+    return can(&point->hw.gpu, need) ? NULL : &point->hw.gpu;
 }
 
 /* FlashAttention and cuDNN have kernels in 16 bits and fewer only. PyTorch's memory-efficient kernel does FP32, as it

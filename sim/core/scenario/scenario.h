@@ -43,21 +43,12 @@ extern const char *const flops_formula_names[FLOPS_FORMULA_COUNT + 1];
 
 enum { SCENARIO_MAX_POINTS = 100000 };
 
-/* What GPUs of two kinds compute on at once (scenario/kinds.h). */
-enum batch_split { SPLIT_EQUAL, SPLIT_BY_SPEED, SPLIT_COUNT };
-extern const char *const batch_split_names[SPLIT_COUNT + 1]; /* "equal", "by_speed", NULL */
-enum { SCENARIO_KINDS = 2 };                                 /* of nodes in a job, at most */
-
 struct scenario_cluster_options {
     const char *topology; /* path of a cluster file */
     int64_t gpus;
-    const char *second_node;    /* path of a node file: the job is on nodes of two kinds; NULL: of one */
-    int64_t second_gpus;        /* of gpus those on the second kind, the last ones */
-    int batch_split;            /* enum batch_split */
     const char *degraded_links; /* "node3.nic0.*=50 %, leaf1.up2=0 at 2 s": see fabric/degrade.h; NULL: none */
     const char *slow_gpus;      /* "node3.gpu5=80 %, node7=90 % at 2 s": the same */
-    struct hw given;            /* in place of the topology's and the stack's numbers: hw/override.h; of node and GPU
-                                   those of the first kind */
+    struct hw given;            /* in place of the topology's and the stack's numbers: hw/override.h */
 };
 
 struct scenario_published_options {
@@ -185,8 +176,7 @@ struct scenario_result {
     double tokens_per_s_per_gpu; /* encoder + decoder tokens */
     double samples_per_s;        /* of the whole job */
     double plan_ops;
-    double micro_batch[SCENARIO_KINDS]; /* samples that a GPU of each kind computes on at once; 0: there is one kind */
-    struct scenario_sample *samples;    /* sample.h; NULL until they are asked for */
+    struct scenario_sample *samples; /* sample.h; NULL until they are asked for */
     int n_samples;
     struct scenario_sure sure; /* set by who shows or keeps the result */
     double wall_s;             /* real time that the simulation took; not deterministic */
@@ -220,8 +210,6 @@ enum status scenario_compile(
     struct plan *out, const struct scenario_point *point, struct arena *arena, struct diag *diag);
 enum status scenario_simulate(
     struct scenario_result *out, const struct scenario_point *point, struct arena *arena, struct diag *diag);
-/* From out->exec, of the point's plan, what follows of speeds; they stay 0 where the point does not fit. */
-void scenario_rates(struct scenario_result *out, const struct plan *plan, const struct scenario_point *point);
 /* Of the step, exposed communication and bubble; 0 where there is no step. */
 double scenario_waiting_share(const struct scenario_result *result);
 
@@ -241,8 +229,6 @@ enum status scenario_simulate_all(struct scenario_result *results, struct arena 
 
 /* What a loop over points is asked for beside their results; {0}: nothing. */
 struct scenario_work {
-    struct crew *crew;  /* under MPI, other ranks that help; NULL: threads of this process alone */
-    bool everyone;      /* crew_loop's: under MPI every rank has the results */
     const bool *known;  /* results that are there already and stay as they are, an entry a point; NULL: none */
     const bool *others; /* left to somebody else (another shard), an entry a point; NULL: none */
     /* Called with each result that has come to be, before progress, which counts known ones, too; from one thread at a

@@ -12,7 +12,6 @@
 #include "scenario/scenario.h"
 
 #include "scenario/jobs.h"
-#include "scenario/kinds.h"
 #include "scenario/lottery.h"
 
 #include <stdlib.h>
@@ -33,12 +32,9 @@ static struct job job_of_point(const struct scenario_point *point)
     return strategy_job(&point->options.strategy, &point->model, &point->hw, (int)point->options.cluster.gpus);
 }
 
-/* Nodes of two kinds have their own way to a plan, which never folds. */
-static enum status compile(struct plan *out, double micro_batch[SCENARIO_KINDS], const struct scenario_point *point,
-    bool folds, struct arena *arena, struct diag *diag)
+static enum status compile(
+    struct plan *out, const struct scenario_point *point, bool folds, struct arena *arena, struct diag *diag)
 {
-    if (point->hw.second_from > 0)
-        return kinds_compile(out, micro_batch, point, arena, diag);
     struct job job = job_of_point(point);
     job.folds = folds;
     return strategy_compile(out, &job, point->gpus_at, arena, diag);
@@ -47,8 +43,7 @@ static enum status compile(struct plan *out, double micro_batch[SCENARIO_KINDS],
 enum status scenario_compile(
     struct plan *out, const struct scenario_point *point, struct arena *arena, struct diag *diag)
 {
-    double micro_batch[SCENARIO_KINDS];
-    return compile(out, micro_batch, point, false, arena, diag);
+    return compile(out, point, false, arena, diag);
 }
 
 static double formula_flop(const struct plan *plan, const struct scenario_point *point)
@@ -69,7 +64,7 @@ static double formula_flop(const struct plan *plan, const struct scenario_point 
 
 static double peak_of(const struct scenario_point *point, enum dtype math)
 {
-    return kinds_mean(point, point->hw.gpu.gemm[math].peak.value, point->hw.second_gpu.gemm[math].peak.value);
+    return point->hw.gpu.gemm[math].peak.value;
 }
 
 /* How long a GPU would need at the peaks of what it multiplies in, in the mean over the job. */
@@ -83,7 +78,8 @@ static double at_peaks_s(const struct plan *plan, const struct scenario_point *p
     return sum;
 }
 
-void scenario_rates(struct scenario_result *out, const struct plan *plan, const struct scenario_point *point)
+/* From out->exec what follows of speeds; they stay 0 where the point does not fit. */
+static void set_rates(struct scenario_result *out, const struct plan *plan, const struct scenario_point *point)
 {
     double step_s = out->exec.step_time_s;
     if (out->exec.status != EXEC_OK || step_s <= 0)
@@ -114,7 +110,7 @@ enum status scenario_simulate(
     struct exec_options options = point->options.exec;
     options.reference = &reference;
     *out = (struct scenario_result){0};
-    enum status status = compile(&plan, out->micro_batch, point, true, arena, diag);
+    enum status status = compile(&plan, point, true, arena, diag);
     if (status == STATUS_OK) {
         out->plan_ops = plan_ops(&plan);
         exec_run(&out->exec, &plan, &point->hw, &options, arena);
@@ -124,7 +120,7 @@ enum status scenario_simulate(
                 "cluster.degraded_links: a link that is gone is 0), or a time of 'host' that is far too long",
                 s_from_ps(PS_HORIZON) / S_PER_DAY);
         lottery_mean(out, &plan, &point->hw, &options);
-        scenario_rates(out, &plan, point);
+        set_rates(out, &plan, point);
     }
     exec_reference_release(&reference);
     plan_release(&plan);
@@ -147,30 +143,10 @@ static enum status simulate_point(void *self, int point, struct diag *diag)
     return scenario_simulate(&all->results[point], &all->set->points[point], &all->arenas[point], diag);
 }
 
-static void pack_point(void *self, int point, struct pack *out)
-{
-    struct simulated *all = self;
-    jobs_pack_result(out, &all->results[point]);
-}
-
-static void unpack_point(void *self, int point, struct unpack *from)
-{
-    struct simulated *all = self;
-    jobs_unpack_result(from, &all->results[point], &all->arenas[point]);
-}
-
 static bool end_point(void *self, int point, enum status status)
 {
     struct simulated *all = self;
     return jobs_ended(&all->jobs, point, status);
-}
-
-static bool any_is_traced(const struct scenario_set *set)
-{
-    for (int i = 0; i < set->n_points; i++)
-        if (set->points[i].options.exec.n_trace_ranks > 0)
-            return true;
-    return false;
 }
 
 enum status scenario_simulate_some(struct scenario_result *results, struct arena *arenas,
@@ -183,10 +159,8 @@ enum status scenario_simulate_some(struct scenario_result *results, struct arena
     loop->order = order;
     loop->self = &all;
     loop->job = simulate_point;
-    loop->pack = any_is_traced(set) ? NULL : pack_point;
-    loop->unpack = unpack_point;
     loop->ended = end_point;
-    enum status status = crew_run(work->crew, loop, diag);
+    enum status status = crew_run(loop, diag);
     jobs_end(&all.jobs);
     free(order);
     return status;

@@ -177,8 +177,6 @@ void stack_apply(struct scenario_point *point, const struct stack *stack)
 {
     static const char section[] = "settings.";
     apply_rates(&point->hw.gpu, stack);
-    if (point->hw.second_from > 0)
-        apply_rates(&point->hw.second_gpu, stack);
     apply_host(point, stack);
     for (int i = 0; i < stack->given.list.n; i++) {
         struct config_origin origin = stack->given.list.at[i];

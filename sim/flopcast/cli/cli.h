@@ -20,7 +20,6 @@ int cmd_tune(int argc, char **argv);
 int cmd_memory(int argc, char **argv);
 int cmd_capacity(int argc, char **argv);
 int cmd_goodput(int argc, char **argv);
-int cmd_together(int argc, char **argv);
 int cmd_sensitivity(int argc, char **argv);
 int cmd_collective(int argc, char **argv);
 int cmd_scenario(int argc, char **argv);

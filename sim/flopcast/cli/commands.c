@@ -17,7 +17,7 @@
 #include "cli/dictionary.h"
 #include "rows/table.h"
 #include "rows/words.h"
-#include "crew/crew.h"
+#include "crew/ranks.h"
 #include "scenario/scenario.h"
 #include "scenario/stack.h"
 
@@ -39,7 +39,6 @@ static const struct {
     {"scenario import", PROGRAM_INTEROP},
     {"topology import", PROGRAM_INTEROP},
     {"trace scale", PROGRAM_INTEROP},
-    {"trace import", PROGRAM_INTEROP},
     {"replay", PROGRAM_INTEROP},
 };
 
@@ -138,13 +137,11 @@ int cmd_scenario(int argc, char **argv)
 
 int cmd_trace(int argc, char **argv)
 {
-    struct actions actions = {
-        .command = "trace", .names = "scale, import", .list = {{"scale", cmd_elsewhere}, {"import", cmd_elsewhere}}};
-    return act(&actions, argc, argv, "scale|import [ARGUMENT...]",
+    struct actions actions = {.command = "trace", .names = "scale", .list = {{"scale", cmd_elsewhere}}};
+    return act(&actions, argc, argv, "scale [ARGUMENT...]",
         "Work with a trace of a real step.\v"
-        "  scale       run it on any number of GPUs of a cluster\n"
-        "  import      make one of the operators of a run without a GPU\n\n"
-        "'flopcast trace scale --help' and so on explain each.");
+        "  scale       run it on any number of GPUs of a cluster\n\n"
+        "'flopcast trace scale --help' explains it.");
 }
 
 static int cmd_help(int argc, char **argv);
@@ -152,7 +149,7 @@ static int cmd_help(int argc, char **argv);
 static const struct command {
     const char *name, *summary;
     int (*run)(int argc, char **argv);
-    bool ranks; /* of MPI can share its work (crew/crew.h) */
+    bool ranks; /* of MPI can share its work (crew/ranks.h) */
 } commands[] = {
     {"run", "simulate scenarios; print, and store in a database", cmd_run, true},
     {"plot", "draw a figure from a database", cmd_plot, false},
@@ -162,7 +159,6 @@ static const struct command {
     {"validate", "simulate published runs; compare with what was measured", cmd_elsewhere, true},
     {"whatif", "compare a scenario with changed ones, side by side", cmd_whatif, false},
     {"tune", "search the fastest and the cheapest way to train a model", cmd_tune, true},
-    {"together", "several jobs on one network: what each is slowed by the others", cmd_together, false},
     {"goodput", "months of training: what failures and checkpoints cost", cmd_goodput, false},
     {"memory", "estimate the memory that training a model takes", cmd_memory, false},
     {"capacity", "find the largest micro-batch and the fewest GPUs that fit", cmd_capacity, false},
@@ -222,10 +218,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         const struct command *command = find(arg, state);
         int first = state->next - 1; /* the command's own name is its argv[0] */
         char whole[64];
-        if (crew_launched() > 1 && !command->ranks)
+        if (ranks_launched() > 1 && !command->ranks)
             argp_error(state,
                 "%s is started %d times by mpirun, but its work cannot be shared; run, validate and tune share theirs",
-                command->name, crew_launched());
+                command->name, ranks_launched());
         snprintf(whole, sizeof whole, "flopcast %s", command->name);
         state->argv[first] = whole;
         *(int *)state->input = command->run(state->argc - first, state->argv + first);
@@ -400,7 +396,6 @@ static const struct action {
     {"calibrate", "show", "print a fit that is in a database"},
     {"scenario", "import", "make a scenario of another framework's configuration"},
     {"trace", "scale", "run a traced step on any number of GPUs of a cluster"},
-    {"trace", "import", "make a trace of the operators of a run without a GPU"},
     {"topology", "import", "describe a node from what a machine says about itself"},
 };
 enum { N_ACTIONS = sizeof actions / sizeof *actions };

@@ -17,7 +17,6 @@
 #include "options/waiting.h"
 #include "hw/power.h"
 #include "scenario/energy.h"
-#include "scenario/kinds.h"
 #include "strategy/states.h"
 
 #include <math.h>
@@ -251,7 +250,7 @@ static void simulate_point(struct goodput_point *out, const struct goodput_comma
     out->tokens_per_s = result->tokens_per_s_per_gpu * gpus;
     double spares = (double)goodput_hot_spares(&out->job) * hw_gpus_per_host(&point->hw);
     out->spare_gpus = spares;
-    out->price_usd_per_gpu_hour = kinds_mean(point, point->hw.gpu.price.value, point->hw.second_gpu.price.value);
+    out->price_usd_per_gpu_hour = point->hw.gpu.price.value;
     out->usd_per_day = (gpus + spares) * out->price_usd_per_gpu_hour * HOURS_PER_DAY;
     double without_failures = command->tokens.n / out->tokens_per_s / S_PER_DAY;
     double scenario_days = out->job.options.days;

@@ -54,11 +54,11 @@ static bool is_alike(const struct exec_program *a, const struct exec_program *b)
            fabs(a->memory.peak_reserved_bytes - b->memory.peak_reserved_bytes) < SHOWN_BYTES;
 }
 
-/* The last of the programs from p on that are alike; kinds of GPU have a row each. */
+/* The last of the programs from p on that are alike. */
 static int last_alike(const struct exec_result *exec, int p)
 {
     int last = p;
-    while (!exec->kinds && last + 1 < exec->n_programs && is_alike(&exec->programs[p], &exec->programs[last + 1]))
+    while (last + 1 < exec->n_programs && is_alike(&exec->programs[p], &exec->programs[last + 1]))
         last++;
     return last;
 }
@@ -81,19 +81,12 @@ static void add_program(const struct jobs *jobs, struct table *table, int i, int
     const char *fullest = shown == exec->fullest ? " (fullest)" : "";
     table_row(table);
     table_text(table, "point", "", point_label(jobs, i));
-    if (exec->kinds) {
-        const struct hw *hw = &jobs->set->points[i].hw;
-        const char *name = p ? hw->second_gpu.name : hw->gpu.name;
-        table_text(table, "GPU", "", arena_printf(jobs->arena, "%s%s", name, fullest));
-        table_number(table, "batch", "/GPU", 0, jobs->results[i].micro_batch[p]);
-    } else
-        table_number_as(table, "program", "",
-            p == last ? arena_printf(jobs->arena, "%d%s", p, fullest)
-                      : arena_printf(jobs->arena, "%d to %d%s", p, last, fullest));
+    table_number_as(table, "program", "",
+        p == last ? arena_printf(jobs->arena, "%d%s", p, fullest)
+                  : arena_printf(jobs->arena, "%d to %d%s", p, last, fullest));
     table_number(table, "compute", "s", 4, part->compute_s);
     table_number(table, "exposed comm", "s", 4, part->exposed_comm_s);
-    if (!exec->kinds)
-        table_number(table, "bubble", "s", 4, part->bubble_s);
+    table_number(table, "bubble", "s", 4, part->bubble_s);
     table_number(table, "host bound", "s", 4, part->host_bound_s);
     table_number(table, "other idle", "s", 4, part->other_idle_s);
     table_number(table, "HBM peak", "GiB", 1, memory->peak_allocated_bytes / GiB);
@@ -118,22 +111,20 @@ static void print_programs(
     struct arena arena = ARENA_INIT;
     const struct jobs jobs = {set, results, vary, &arena};
     struct table table = {0};
-    bool kinds = false, some = false, many = count_rows(&jobs) > MANY;
+    bool some = false, many = count_rows(&jobs) > MANY;
     for (int i = 0; i < jobs.set->n_points; i++) {
         const struct exec_result *exec = &jobs.results[i].exec;
         if (exec->n_programs < 2 || exec->status != EXEC_OK)
             continue;
-        bool whole = !many || exec->kinds;
-        kinds |= exec->kinds;
-        some |= !whole;
+        some |= many;
         for (int p = 0, last; p < exec->n_programs; p = last + 1) {
             last = last_alike(exec, p);
-            if (whole || (exec->fullest >= p && exec->fullest <= last))
+            if (!many || (exec->fullest >= p && exec->fullest <= last))
                 add_program(&jobs, &table, i, p, last);
         }
     }
     const char *head = some ? "\nby program, of more than 8 lines the fullest of each point:\n" : "\nby program:\n";
-    fputs(table.rows == 0 ? "" : kinds ? "\nby kind of GPU:\n" : head, out);
+    fputs(table.rows == 0 ? "" : head, out);
     table_finish(out, &table);
     arena_release(&arena);
 }
@@ -414,14 +405,12 @@ static int64_t largest_batch(const struct scenario_set *set)
 }
 
 /* The search of what fits, with what the command line gave except the micro-batch and what is recomputed, which it
- * is to find. Of a model it compares strategies, which takes the batch of the job. It knows one kind of node only. */
+ * is to find. Of a model it compares strategies, which takes the batch of the job. */
 static void print_remedy(FILE *out, const struct view *view)
 {
     static const char *const searched[] = {"train.micro_batch", "train.activation_checkpointing", NULL};
     const struct scenario *first = &view->set->points[0].options;
     const char *batch = "";
-    if (view->set->points[0].hw.second_from > 0)
-        return;
     if (strcmp(first->model_path, view->set->file) == 0 && first->strategy.train.global_batch == 0)
         batch = arena_printf(view->arena, " --global-batch %" PRId64, largest_batch(view->set));
     fputc('\n', out);
@@ -478,22 +467,14 @@ static void print_ooms(FILE *out, struct view *view)
         print_remedy(out, view);
 }
 
-/* "H100-80GB, 8 x 400 Gb/s, and nodes of a second kind: DGX A100". */
 static const char *cluster_of(const struct view *view)
 {
     const struct scenario_set *set = view->set;
-    const struct hw *first = &set->points[0].hw;
-    for (int i = 1; i < set->n_points; i++) {
-        const struct hw *hw = &set->points[i].hw;
-        bool second = hw->second_from > 0 && first->second_from > 0;
-        if (strcmp(hw->cluster.name, first->cluster.name) != 0 || (hw->second_from > 0) != (first->second_from > 0) ||
-            (second && strcmp(hw->second_node.name, first->second_node.name) != 0))
+    const char *first = set->points[0].hw.cluster.name;
+    for (int i = 1; i < set->n_points; i++)
+        if (strcmp(set->points[i].hw.cluster.name, first) != 0)
             return "several clusters";
-    }
-    if (first->second_from == 0)
-        return first->cluster.name;
-    return arena_printf(
-        view->arena, "%s, and nodes of a second kind: %s", first->cluster.name, first->second_node.name);
+    return first;
 }
 
 /* Of the largest job. The simulated mean is over clusters with and without a slow node. This

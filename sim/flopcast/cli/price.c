@@ -41,24 +41,16 @@ static bool is_called(const char *gpu, const char *name)
     return true;
 }
 
-/* GPUs of the set are numbered, two a point. That of the second kind is the first's where a job
- * has one kind. So every GPU of a set can be walked over by one index. */
-static struct hw_gpu *nth_gpu(const struct scenario_set *set, int n)
-{
-    struct hw *hw = &set->points[n / SCENARIO_KINDS].hw;
-    return n % SCENARIO_KINDS > 0 && hw->second_from > 0 ? &hw->second_gpu : &hw->gpu;
-}
-
 /* The GPUs of the set, each once: those that are called so, or all (name NULL). */
 static const char *gpus_called(const struct scenario_set *set, const char *name, int *n, struct arena *arena)
 {
     const char *names = "";
     *n = 0;
-    for (int i = 0; i < SCENARIO_KINDS * set->n_points; i++) {
-        const struct hw_gpu *gpu = nth_gpu(set, i);
+    for (int i = 0; i < set->n_points; i++) {
+        const struct hw_gpu *gpu = &set->points[i].hw.gpu;
         bool known = false;
         for (int k = 0; k < i && !known; k++)
-            known = strcmp(nth_gpu(set, k)->name, gpu->name) == 0;
+            known = strcmp(set->points[k].hw.gpu.name, gpu->name) == 0;
         if (!known && (!name || is_called(gpu->name, name)))
             names = arena_printf(arena, "%s%s%s", names, (*n)++ ? ", " : "", gpu->name);
     }
@@ -78,8 +70,8 @@ enum status prices_set(const struct prices *prices, struct scenario_set *set, st
             diag_warn(diag, at, "no GPU here is called so; there %s %s", all == 1 ? "is" : "are", known);
         if (n > 1)
             diag_input(diag, at, "several GPUs of this search are called so: %s; give more of the name", called);
-        for (int i = 0; i < SCENARIO_KINDS * set->n_points && n == 1; i++) {
-            struct hw_gpu *gpu = nth_gpu(set, i);
+        for (int i = 0; i < set->n_points && n == 1; i++) {
+            struct hw_gpu *gpu = &set->points[i].hw.gpu;
             if (is_called(gpu->name, price->name))
                 gpu->price = (struct quantity){price->usd_per_hour, 0, QUANTITY_ASSUMED, from, NULL};
         }

@@ -48,7 +48,6 @@ void scenario_remove_cause(struct scenario_point *point, enum scenario_cause cau
         point->hw.cluster.nccl_channels =
             (struct quantity){.value = coll_channels(true, &point->hw), .kind = QUANTITY_ASSUMED};
         without_limit(&point->hw.node);
-        without_limit(&point->hw.second_node);
         point->hw.cluster.oversubscription.value = 1;
         point->hw.cluster.network = (struct hw_network){0}; /* pooled: no switch is a limit */
         point->hw.cluster.nccl_channel_bandwidth = (struct quantity){0};
@@ -60,7 +59,7 @@ void scenario_remove_cause(struct scenario_point *point, enum scenario_cause cau
         return;
     case CAUSE_HOST:
         point->options.strategy.host = (struct host_options){0};
-        point->hw.gpu.step_pause = point->hw.second_gpu.step_pause = (struct quantity){0};
+        point->hw.gpu.step_pause = (struct quantity){0};
         point->options.strategy.train.decode_images = false;
         return;
     case CAUSE_BUBBLE: /* no run is without it */

@@ -1,11 +1,11 @@
-/* Candidates of a search, simulated by the crew or taken from where results are kept.
+/* Candidates of a search, simulated by threads or taken from where results are kept.
  *
  * A group of candidates becomes a set of points, without noise where that is asked for. Results
- * that somebody keeps (a database) are looked up by the identity of the point first; of the
- * rest, each shard leaves to others what crew_shard() gives them by estimated cost. What is
- * subtle: a candidate without a result is either another shard's or was not reached because
- * keeping was to end; only the latter stops the search. changing() is called before and after
- * candidates change, as another thread may read them. */
+ * that somebody keeps (a database) are looked up by the identity of the point first; of the rest,
+ * each shard leaves to others what crew_shard() gives them by estimated cost. What is subtle: a
+ * candidate without a result is either another shard's or was not reached because keeping was to
+ * end; only the latter stops the search. changing() is called before and after candidates change,
+ * as another thread may read them. */
 #include "scenario/energy.h"
 #include "study/tune_search.h"
 
@@ -118,13 +118,8 @@ enum status tune_simulate(struct tune *tune, const int *chosen, int n, bool nois
     find_known(&all);
     if (divided && all.share->shards > 0)
         leave_to_others(&all);
-    const struct scenario_work work = {.crew = all.share->crew,
-        .everyone = true,
-        .known = all.known,
-        .others = all.others,
-        .keep = keep,
-        .progress = show,
-        .self = &all};
+    const struct scenario_work work = {
+        .known = all.known, .others = all.others, .keep = keep, .progress = show, .self = &all};
     enum status status = scenario_simulate_some(all.results, all.arenas, &all.set, &work, diag);
     if (tune->changing)
         tune->changing(tune->self, true);

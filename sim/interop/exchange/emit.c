@@ -49,7 +49,7 @@ bool emit_can(enum configuration_format format, const struct scenario_point *poi
 static bool is_left_out(const char *path)
 {
     static const char *const out[] = {"name", "description", "assumptions", "model", "stack", "cluster.topology",
-        "cluster.second_node", "force", "published", "goodput", "sweep"};
+        "force", "published", "goodput", "sweep"};
     for (size_t i = 0; i < sizeof out / sizeof *out; i++)
         if (strcmp(path, out[i]) == 0)
             return true;

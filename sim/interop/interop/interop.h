@@ -8,7 +8,6 @@
 int scenario_import(int argc, char **argv);
 int topology_import(int argc, char **argv);
 int trace_scale(int argc, char **argv);
-int trace_import(int argc, char **argv);
 int calibrate_check_trace(int argc, char **argv); /* "flopcast calibrate check trace" */
 int cmd_replay(int argc, char **argv);
 

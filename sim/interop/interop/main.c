@@ -7,7 +7,6 @@ static const struct program_command commands[] = {
     {"scenario import", scenario_import},
     {"topology import", topology_import},
     {"trace scale", trace_scale},
-    {"trace import", trace_import},
     {"calibrate check trace", calibrate_check_trace},
     {"replay", cmd_replay},
     {"chakra export", chakra_export},
