@@ -33,7 +33,7 @@ static double empty_s(const int *order)
     const struct crew_loop loop = {.n = EMPTY, .order = order, .job = no_work};
     struct diag diag = DIAG_INIT;
     double begin = now_s();
-    crew_run(NULL, &loop, &diag);
+    crew_run(&loop, &diag);
     return (now_s() - begin) / EMPTY;
 }
 

@@ -1,6 +1,6 @@
 /* bench_points SCENARIO [KEY=VALUE]...: what every point of a sweep is estimated to cost and to take of memory, and
  * what it does, as CSV. Of processor time, as a busy machine changes that least; each point in a process, whose peak is
- * its own. tests/crew/point_times.csv was recorded by it. */
+ * its own. */
 #include "base/files.h"
 #include "scenario/scenario.h"
 

@@ -45,7 +45,7 @@ static enum status run(struct work *work, int threads, const bool *known, struct
     int *order = crew_order(cost, N);
     threads_limit(threads);
     const struct crew_loop loop = {.n = N, .order = order, .known = known, .self = work, .job = make, .ended = ended};
-    enum status status = crew_run(NULL, &loop, diag);
+    enum status status = crew_run(&loop, diag);
     free(order);
     return status;
 }
@@ -101,80 +101,6 @@ static void largest_first_of_equal_ones_the_last(void **state)
     free(order);
 }
 
-/* ---- a simulated cluster ---- */
-
-struct recorded {
-    double cost, seconds;
-};
-
-/* point_times.csv: its head says how it was recorded. */
-static struct recorded *read_times(int *n)
-{
-    FILE *in = fopen(FLOPCAST_TEST_DIR "/point_times.csv", "r");
-    VEC(struct recorded) times = {0};
-    char line[256];
-    assert_non_null(in);
-    while (fgets(line, sizeof line, in)) {
-        struct recorded one;
-        if (sscanf(line, "%*[^,],%*d,%lf,%lf", &one.cost, &one.seconds) == 2)
-            vec_push(&times, one);
-    }
-    fclose(in);
-    *n = times.n;
-    return times.at;
-}
-
-/* Share of their time that workers are at jobs until the last one ends. A job is handed out latency_s after the worker
- * is idle, one at a time, which takes the dispatcher service_s. */
-static double busy(const double *cost, const double *seconds, int n, int workers, double latency_s, double service_s)
-{
-    double *free_at = xcalloc((size_t)workers, sizeof *free_at), work_s = 0, end_s = 0, dispatcher_s = 0;
-    int *order = crew_order(cost, n);
-    for (int k = 0; k < n; k++) {
-        int next = 0;
-        for (int w = 1; w < workers; w++)
-            if (free_at[w] < free_at[next])
-                next = w;
-        dispatcher_s = (free_at[next] > dispatcher_s ? free_at[next] : dispatcher_s) + service_s;
-        free_at[next] = dispatcher_s + latency_s + seconds[order[k]];
-        work_s += seconds[order[k]];
-        end_s = free_at[next] > end_s ? free_at[next] : end_s;
-    }
-    free(order);
-    free(free_at);
-    return work_s / (end_s * workers);
-}
-
-/* 10,000 points whose times and estimates were recorded. A message takes 0.1 ms (assumed: ten times what MPI takes on
- * Ethernet), and handing a job out and taking its result keep rank 0 busy for 40 us (measured on worker processes: 36
- * us, results/notes, "Sweeps on several machines"). Handed out in the order of the sweep, with the large ones at the
- * end, the same points leave workers idle: so it is the order that keeps them at work. */
-static void a_cluster_of_64_is_busy(void **state)
-{
-    (void)state;
-    enum { POINTS = 10000, WORKERS = 64 };
-    int n = 0;
-    struct recorded *times = read_times(&n);
-    double cost[POINTS], seconds[POINTS], total = 0, largest = 0, same[POINTS];
-    assert_true(n >= 1000);
-    for (int i = 0; i < POINTS; i++) { /* each of them equally often, grown as a sweep: all of a size, then the next */
-        const struct recorded *one = &times[(int)((long long)i * n / POINTS)];
-        cost[i] = one->cost;
-        seconds[i] = one->seconds;
-        same[i] = -i; /* the first first: in the order of the sweep */
-        total += seconds[i];
-        largest = seconds[i] > largest ? seconds[i] : largest;
-    }
-    double with_order = busy(cost, seconds, POINTS, WORKERS, 100e-6, 40e-6);
-    double without = busy(same, seconds, POINTS, WORKERS, 100e-6, 40e-6);
-    print_message("mean %.3g s, largest %.3g s; busy %.2f %%, in the order of the sweep %.2f %%\n", total / POINTS,
-        largest, 100 * with_order, 100 * without);
-    assert_true(largest > 10 * total / POINTS); /* a heavy tail */
-    assert_true(with_order >= 0.95);
-    assert_true(without < with_order);
-    free(times);
-}
-
 /* Each job is in one shard, and no shard costs more than the mean and the largest job. */
 static void shards_share_the_cost(void **state)
 {
@@ -214,7 +140,6 @@ int main(void)
         cmocka_unit_test(what_is_known_is_left_out),
         cmocka_unit_test(a_loop_that_is_ended_begins_nothing_more),
         cmocka_unit_test(largest_first_of_equal_ones_the_last),
-        cmocka_unit_test(a_cluster_of_64_is_busy),
         cmocka_unit_test(shards_share_the_cost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,6 +132,24 @@ for ranks in 1 4; do
 done
 expect 0 mpirun -n 2 "$FLOPCAST" run a.yaml --samples 2 --format csv --jobs 2
 cmp out whole.csv || fail "2 ranks with 2 threads each print other numbers"
+# The table has more of a result than CSV; rounds, as many points a rank as are worth them.
+expect 0 "$FLOPCAST" run a.yaml
+cp out whole.txt
+grep -q "slow nodes: " whole.txt || fail "no cluster has a slow node: $(<whole.txt)"
+for ranks in 2 3; do
+    expect 0 mpirun -n $ranks "$FLOPCAST" run a.yaml
+    cmp out whole.txt || fail "$ranks ranks print another table: $(diff out whole.txt | head -n 5)"
+done
+# Ranks in separate folders, each with the scenario: only the first has the database.
+for folder in first second; do
+    mkdir $folder
+    cp a.yaml tiny.json $folder
+done
+expect 0 mpirun -n 1 -wdir first "$FLOPCAST" run a.yaml --samples 2 --format csv --db own.db : -n 2 -wdir second "$FLOPCAST" run a.yaml --samples 2 --format csv --db own.db
+cmp out whole.csv || fail "ranks without a common folder print other numbers"
+same first/own.db
+[[ ! -e second/own.db ]] || fail "another rank has made a database"
+[[ $(sqlite3 first/own.db 'SELECT count(*) FROM shard') == 0 ]] || fail "parts of ranks are taken for shards"
 expect 0 mpirun -n 2 "$FLOPCAST" run a.yaml --samples 2 --format csv --db mpi4.db
 cmp out whole.csv || fail "a run that is taken from the database prints other numbers"
 
@@ -154,11 +172,17 @@ expect 0 mpirun -n 4 "$FLOPCAST" run a.yaml --samples 2 --format csv --db rank.d
 cmp out whole.csv || fail "after a rank was killed other numbers are printed"
 same rank.db
 
+# A run that is made again is one run more, with the same points.
+expect 0 mpirun -n 2 "$FLOPCAST" run a.yaml --quiet --again --db mpi1.db
+[[ $(sqlite3 mpi1.db 'SELECT group_concat(n) FROM (SELECT count(*) AS n FROM point GROUP BY run_id)') == "$points,$points" ]] || fail "not made again"
+
 # What fails before the work fails once, on rank 0, and nobody waits for ever.
 expect 2 timeout 60 mpirun -n 4 "$FLOPCAST" run absent.yaml
 [[ $(grep -c 'absent.yaml' err) == 1 ]] || fail "not said once: $(<err)"
 expect 1 timeout 60 mpirun -n 4 "$FLOPCAST" run a.yaml --db no/such/folder.db
 mkdir alone
 cp "$FLOPCAST" alone/flopcast
+expect 2 timeout 60 mpirun -n 2 "$FLOPCAST" run a.yaml --shard 1/2 --db part1.db
+says err "share the work by themselves; leave --shard out"
 FLOPCAST_DATA=$FLOPCAST_SOURCE_DIR expect 1 timeout 60 mpirun -n 2 alone/flopcast run a.yaml
 says err "flopcast-mpi.so, which lets them work together, is not found"

@@ -1,7 +1,6 @@
 #include "workspace.h"
 
 #include "base/threads.h"
-#include "scenario/jobs.h"
 #include "scenario/lottery.h"
 
 #include <math.h>
@@ -368,45 +367,11 @@ static void weights_of_points(void **state)
     assert_near(scenario_weight(&point), 2 * 16 / 2 * 3 * 5, 0);
 }
 
-/* What another rank sends of a result is what it has, but spans and samples; a program may share the job's timeline. */
-static void results_travel_as_bytes(void **state)
-{
-    (void)state;
-    struct exec_memory_sample whole[] = {{.time_s = 1}, {.time_s = 2}}, part[] = {{.time_s = 3}};
-    struct exec_program programs[] = {{.timeline = whole, .n_timeline = 2, .breakdown.compute_s = 5},
-        {.timeline = part, .n_timeline = 1, .memory.oom_op = "second"}};
-    struct scenario_result sent = {.mfu = 0.5,
-                               .n_samples = 3,
-                               .exec = {.programs = programs,
-                                   .n_programs = 2,
-                                   .timeline = whole,
-                                   .n_timeline = 2,
-                                   .memory.oom_op = "first",
-                                   .step_time_s = 7}},
-                           got;
-    struct pack pack = {0};
-    struct arena arena = ARENA_INIT;
-    jobs_pack_result(&pack, &sent);
-    struct unpack from = {pack.at, pack.n};
-    jobs_unpack_result(&from, &got, &arena);
-    assert_int_equal(from.left, 0);
-    assert_true(got.mfu == 0.5 && got.exec.step_time_s == 7 && got.n_samples == 0 && !got.samples);
-    assert_string_equal(got.exec.memory.oom_op, "first");
-    assert_string_equal(got.exec.programs[1].memory.oom_op, "second");
-    assert_true(got.exec.programs[0].breakdown.compute_s == 5);
-    assert_ptr_equal(got.exec.programs[0].timeline, got.exec.timeline);
-    assert_true(
-        got.exec.timeline != whole && got.exec.timeline[1].time_s == 2 && got.exec.programs[1].timeline[0].time_s == 3);
-    pack_free(&pack);
-    arena_release(&arena);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_point_is_the_mean_over_the_lottery),
         cmocka_unit_test(weights_of_points),
-        cmocka_unit_test(results_travel_as_bytes),
         cmocka_unit_test(threads_do_not_change_results),
         cmocka_unit_test(a_loop_leaves_out_what_is_known_and_may_be_ended),
         cmocka_unit_test(rates_follow_from_the_step),

@@ -1,5 +1,6 @@
 #include "options/arguments.h"
 
+#include "crew/ranks.h"
 #include "base/threads.h"
 #include "base/units.h"
 #include "options/command.h"
@@ -79,6 +80,10 @@ void argument_shard(void *shard, const struct argument *argument)
     struct shard *out = shard;
     int n = 0;
     const char *text = argument->text;
+    if (ranks_launched() > 1)
+        argp_error(argument->state,
+            "--shard %s: the %d programs that mpirun has started share the work by themselves; leave --shard out", text,
+            ranks_launched());
     bool read = isdigit((unsigned char)*text) && sscanf(text, "%d/%d%n", &out->shard, &out->shards, &n) == 2;
     if (!read || text[n] || out->shard < 1 || out->shards < out->shard || out->shards > MAX_SHARDS)
         argp_error(argument->state, "--shard %s: I/N is wanted, part I of N from 1/N to N/N, as in 2/8", text);

@@ -4,7 +4,7 @@
 
 #include "base/build.h"
 #include "base/files.h"
-#include "crew/crew.h"
+#include "crew/ranks.h"
 #include "options/describe.h"
 
 #include <argp.h>
@@ -46,7 +46,7 @@ bool program_set_up(void)
     if (atexit(close_stdout) != 0)
         return false;
     argp_err_exit_status = CLI_INPUT;
-    crew_set_up();
+    ranks_set_up();
     gsl_set_error_handler_off(); /* its default handler aborts; here return values are checked */
     return true;
 }

@@ -5,15 +5,14 @@
 #ifndef FLOPCAST_CREW_MPI_H
 #define FLOPCAST_CREW_MPI_H
 
-#include "crew/pack.h"
-
 #include <stdbool.h>
+#include <stddef.h>
 
 struct crew_mpi {
     int rank, ranks;
-    /* Messages of two ranks come in the order in which they were sent. */
+    /* Messages of two ranks come in the order in which they were sent. Of any length. */
     void (*send)(int to, const void *bytes, size_t n);
-    bool (*receive)(int *from, struct pack *out); /* the next message that has come; false: none has */
+    unsigned char *(*receive)(int *from, size_t *n); /* the next message that has come, for free(); NULL: none has */
     void (*end)(void);
 };
 

@@ -1,37 +1,48 @@
-/* flopcast-mpi.so: what crew/mpi.h asks for, by MPI. One thread calls it. */
+/* flopcast-mpi.so: what crew/mpi.h asks for, by MPI. One thread calls it. A message is its length and then its bytes in
+ * pieces, since MPI counts in int. */
 #include "crew/mpi.h"
 
-#include "base/status.h"
+#include "base/arena.h"
 
-#include <limits.h>
 #include <mpi.h>
+#include <stdint.h>
 #include <stdlib.h>
 
-enum { TAG = 1 };
+enum { TAG_LENGTH = 1, TAG_BYTES = 2, PIECE = 1 << 28 };
+
+static int mpi_piece(uint64_t left)
+{
+    return left < PIECE ? (int)left : PIECE;
+}
 
 /* MPI's default for errors is to end all ranks with a message, so calls have no status to look at. */
-static void send(int to, const void *bytes, size_t n)
+static void mpi_send(int to, const void *bytes, size_t n)
 {
-    BUG_IF(n > INT_MAX, "a message of %zu bytes is longer than MPI sends", n);
-    MPI_Send(bytes, (int)n, MPI_BYTE, to, TAG, MPI_COMM_WORLD);
+    uint64_t left = n;
+    const unsigned char *next = bytes;
+    MPI_Send(&left, 1, MPI_UINT64_T, to, TAG_LENGTH, MPI_COMM_WORLD);
+    for (int piece; (piece = mpi_piece(left)) > 0; next += piece, left -= (uint64_t)piece)
+        MPI_Send(next, piece, MPI_BYTE, to, TAG_BYTES, MPI_COMM_WORLD);
 }
 
-static bool receive(int *from, struct pack *out)
+static unsigned char *mpi_receive(int *from, size_t *n)
 {
-    int there = 0, n = 0;
+    int there = 0;
+    uint64_t left = 0;
     MPI_Status status;
-    MPI_Iprobe(MPI_ANY_SOURCE, TAG, MPI_COMM_WORLD, &there, &status);
+    MPI_Iprobe(MPI_ANY_SOURCE, TAG_LENGTH, MPI_COMM_WORLD, &there, &status);
     if (!there)
-        return false;
-    MPI_Get_count(&status, MPI_BYTE, &n);
-    pack_reserve(out, (size_t)n);
-    out->n = (size_t)n;
+        return NULL;
     *from = status.MPI_SOURCE;
-    MPI_Recv(out->at, n, MPI_BYTE, status.MPI_SOURCE, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    return true;
+    MPI_Recv(&left, 1, MPI_UINT64_T, *from, TAG_LENGTH, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    *n = left;
+    unsigned char *bytes = xcalloc(left + 1, 1), *next = bytes;
+    for (int piece; (piece = mpi_piece(left)) > 0; next += piece, left -= (uint64_t)piece)
+        MPI_Recv(next, piece, MPI_BYTE, *from, TAG_BYTES, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return bytes;
 }
 
-static void end(void)
+static void mpi_end(void)
 {
     MPI_Finalize();
 }
@@ -44,7 +55,7 @@ struct crew_mpi *flopcast_mpi_begin(void)
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS || provided < MPI_THREAD_FUNNELED)
         return NULL;
     struct crew_mpi *mpi = xcalloc(1, sizeof *mpi);
-    *mpi = (struct crew_mpi){.send = send, .receive = receive, .end = end};
+    *mpi = (struct crew_mpi){.send = mpi_send, .receive = mpi_receive, .end = mpi_end};
     MPI_Comm_rank(MPI_COMM_WORLD, &mpi->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &mpi->ranks);
     return mpi;

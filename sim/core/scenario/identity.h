@@ -35,10 +35,9 @@ struct scenario_kept {
     bool (*keep)(void *self, const struct scenario_identity *identity, const struct scenario_result *result);
 };
 
-/* Who does a search or a validation, and which part of it; {0}: threads of this process, all. */
+/* Which part of a search or a validation is done here, and who keeps its results; {0}: all, nobody. */
 struct scenario_share {
-    struct crew *crew;
-    const struct scenario_kept *kept; /* NULL: nobody; under MPI of rank 0 alone */
+    const struct scenario_kept *kept; /* NULL: nobody */
     int shard, shards;                /* 0: all */
 };
 

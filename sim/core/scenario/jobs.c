@@ -41,7 +41,7 @@ void jobs_begin(struct jobs *jobs, int n, const struct scenario_work *work)
         jobs->done += known;
         jobs->total -= others;
     }
-    jobs->loop = (struct crew_loop){.n = n, .known = jobs->skipped, .everyone = work->everyone};
+    jobs->loop = (struct crew_loop){.n = n, .known = jobs->skipped};
 }
 
 bool jobs_ended(struct jobs *jobs, int job, enum status status)
@@ -57,61 +57,4 @@ bool jobs_ended(struct jobs *jobs, int job, enum status status)
 void jobs_end(struct jobs *jobs)
 {
     free(jobs->skipped);
-}
-
-/* ---- results as bytes ---- */
-
-static void pack_timeline(struct pack *out, const struct exec_memory_sample *timeline, int n)
-{
-    pack_bytes(out, timeline, sizeof *timeline * (size_t)n);
-}
-
-static struct exec_memory_sample *unpack_timeline(struct unpack *from, int n, struct arena *arena)
-{
-    struct exec_memory_sample *timeline = ARENA_ARRAY(arena, struct exec_memory_sample, n);
-    unpack_bytes(from, timeline, sizeof *timeline * (size_t)n);
-    return timeline;
-}
-
-void jobs_pack_result(struct pack *out, const struct scenario_result *result)
-{
-    const struct exec_result *exec = &result->exec;
-    BUG_IF(exec->n_spans > 0 || exec->n_host_spans > 0, "spans are not sent");
-    PACK(out, *result);
-    pack_text(out, exec->memory.oom_op);
-    for (int p = 0; p < exec->n_programs; p++) {
-        const struct exec_program *program = &exec->programs[p];
-        bool same = program->timeline == exec->timeline;
-        PACK(out, *program);
-        pack_text(out, program->memory.oom_op);
-        PACK(out, same);
-        pack_timeline(out, program->timeline, same ? 0 : program->n_timeline);
-    }
-    pack_timeline(out, exec->timeline, exec->n_timeline);
-}
-
-void jobs_unpack_result(struct unpack *from, struct scenario_result *result, struct arena *arena)
-{
-    struct exec_result *exec = &result->exec;
-    UNPACK(from, *result);
-    result->samples = NULL;
-    result->n_samples = 0;
-    exec->spans = NULL;
-    exec->host_spans = NULL;
-    exec->stands_for = NULL;
-    exec->memory.oom_op = unpack_text(from, arena);
-    exec->programs = ARENA_ARRAY(arena, struct exec_program, exec->n_programs);
-    bool *same = xcalloc((size_t)exec->n_programs + 1, sizeof *same);
-    for (int p = 0; p < exec->n_programs; p++) {
-        struct exec_program *program = &exec->programs[p];
-        UNPACK(from, *program);
-        program->memory.oom_op = unpack_text(from, arena);
-        UNPACK(from, same[p]);
-        program->timeline = unpack_timeline(from, same[p] ? 0 : program->n_timeline, arena);
-    }
-    exec->timeline = unpack_timeline(from, exec->n_timeline, arena);
-    for (int p = 0; p < exec->n_programs; p++)
-        if (same[p])
-            exec->programs[p].timeline = exec->timeline;
-    free(same);
 }

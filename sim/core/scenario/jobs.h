@@ -8,7 +8,7 @@ struct jobs {
     const struct scenario_work *work;
     int done, total; /* of this loop: known ones are done, those left to others do not count */
     bool *skipped;
-    struct crew_loop loop; /* to fill: order, self, job, pack, unpack; for crew_run() */
+    struct crew_loop loop; /* to fill: order, self, job; for crew_run() */
 };
 
 /* The points of a set, largest first. An array of set->n_points, for free(). */
@@ -18,10 +18,5 @@ void jobs_begin(struct jobs *jobs, int n, const struct scenario_work *work);
 /* For crew_loop.ended of whoever has the struct: keeps the result, reports the progress. */
 bool jobs_ended(struct jobs *jobs, int job, enum status status);
 void jobs_end(struct jobs *jobs);
-
-/* A result as bytes, and back with its arrays in the arena. Spans are left out: who traces does not send. Samples are
- * sent for themselves. */
-void jobs_pack_result(struct pack *out, const struct scenario_result *result);
-void jobs_unpack_result(struct unpack *from, struct scenario_result *result, struct arena *arena);
 
 #endif

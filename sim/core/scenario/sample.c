@@ -174,16 +174,6 @@ static enum status draw_sample(void *self, int job, struct diag *diag)
     return sample(sample_of(all, job), &point, diag);
 }
 
-static void pack_sample(void *self, int job, struct pack *out)
-{
-    PACK(out, *sample_of(self, job));
-}
-
-static void unpack_sample(void *self, int job, struct unpack *from)
-{
-    UNPACK(from, *sample_of(self, job));
-}
-
 static bool end_sample(void *self, int job, enum status status)
 {
     struct sampled *all = self;
@@ -205,10 +195,8 @@ enum status scenario_sample_some(struct scenario_result *results, struct arena *
     loop->order = order;
     loop->self = &all;
     loop->job = draw_sample;
-    loop->pack = pack_sample;
-    loop->unpack = unpack_sample;
     loop->ended = end_sample;
-    enum status status = crew_run(work->crew, loop, diag);
+    enum status status = crew_run(loop, diag);
     jobs_end(&all.jobs);
     free(order);
     free(points);

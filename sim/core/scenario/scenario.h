@@ -222,8 +222,6 @@ enum status scenario_simulate_all(struct scenario_result *results, struct arena 
 
 /* What a loop over points is asked for beside their results; {0}: nothing. */
 struct scenario_work {
-    struct crew *crew;  /* under MPI, other ranks that help; NULL: threads of this process alone */
-    bool everyone;      /* crew_loop's: under MPI every rank has the results */
     const bool *known;  /* results that are there already and stay as they are, an entry a point; NULL: none */
     const bool *others; /* left to somebody else (another shard), an entry a point; NULL: none */
     /* Called with each result that has come to be, before progress, which counts known ones, too; from one thread at a

@@ -132,30 +132,10 @@ static enum status simulate_point(void *self, int point, struct diag *diag)
     return scenario_simulate(&all->results[point], &all->set->points[point], &all->arenas[point], diag);
 }
 
-static void pack_point(void *self, int point, struct pack *out)
-{
-    struct simulated *all = self;
-    jobs_pack_result(out, &all->results[point]);
-}
-
-static void unpack_point(void *self, int point, struct unpack *from)
-{
-    struct simulated *all = self;
-    jobs_unpack_result(from, &all->results[point], &all->arenas[point]);
-}
-
 static bool end_point(void *self, int point, enum status status)
 {
     struct simulated *all = self;
     return jobs_ended(&all->jobs, point, status);
-}
-
-static bool any_is_traced(const struct scenario_set *set)
-{
-    for (int i = 0; i < set->n_points; i++)
-        if (set->points[i].options.exec.n_trace_ranks > 0)
-            return true;
-    return false;
 }
 
 enum status scenario_simulate_some(struct scenario_result *results, struct arena *arenas,
@@ -168,10 +148,8 @@ enum status scenario_simulate_some(struct scenario_result *results, struct arena
     loop->order = order;
     loop->self = &all;
     loop->job = simulate_point;
-    loop->pack = any_is_traced(set) ? NULL : pack_point;
-    loop->unpack = unpack_point;
     loop->ended = end_point;
-    enum status status = crew_run(work->crew, loop, diag);
+    enum status status = crew_run(loop, diag);
     jobs_end(&all.jobs);
     free(order);
     return status;

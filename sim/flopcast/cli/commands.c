@@ -6,7 +6,7 @@
 #include "cli/dictionary.h"
 #include "rows/table.h"
 #include "rows/words.h"
-#include "crew/crew.h"
+#include "crew/ranks.h"
 #include "scenario/scenario.h"
 #include "scenario/stack.h"
 
@@ -137,7 +137,7 @@ static int cmd_help(int argc, char **argv);
 static const struct command {
     const char *name, *summary;
     int (*run)(int argc, char **argv);
-    bool ranks; /* of MPI can share its work (crew/crew.h) */
+    bool ranks; /* of MPI can share its work (crew/ranks.h) */
 } commands[] = {
     {"run", "simulate scenarios; print, and store in a database", cmd_run, true},
     {"plot", "draw a figure from a database", cmd_plot, false},
@@ -205,10 +205,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         const struct command *command = find(arg, state);
         int first = state->next - 1; /* the command's own name is its argv[0] */
         char whole[64];
-        if (crew_launched() > 1 && !command->ranks)
+        if (ranks_launched() > 1 && !command->ranks)
             argp_error(state,
                 "%s is started %d times by mpirun, but its work cannot be shared; run, validate and tune share theirs",
-                command->name, crew_launched());
+                command->name, ranks_launched());
         snprintf(whole, sizeof whole, "flopcast %s", command->name);
         state->argv[first] = whole;
         *(int *)state->input = command->run(state->argc - first, state->argv + first);

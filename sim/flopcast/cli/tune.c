@@ -5,7 +5,8 @@
 #include "cli/cli.h"
 #include "options/stop.h"
 #include "rows/words.h"
-#include "crew/crew.h"
+#include "crew/ranks.h"
+#include "store/share.h"
 #include "store/outcome.h"
 
 #include <ctype.h>
@@ -510,22 +511,36 @@ static void report_left(const struct tune_command *command, const struct tune *t
             command->shard.shard, command->shard.shards, tune->own + tune->known, command->db, tune->left);
 }
 
-static enum status search(struct tune *tune, const struct tune_command *command, struct diag *diag)
+/* This process' part of the work, or all of it. */
+static enum status search(
+    struct tune *tune, const struct tune_command *command, struct shard part, struct store *store, struct diag *diag)
 {
-    struct store *store = NULL;
-    if (command->db && crew_is_owner(command->crew) && store_open(&store, command->db, STORE_WRITE, diag) != STATUS_OK)
-        return STATUS_IO;
     struct store_outcomes *outcomes = store ? store_outcomes_begin(store, stop_asked) : NULL;
-    struct scenario_share share = {
-        command->crew, store_outcomes_kept(outcomes), command->shard.shard, command->shard.shards};
+    struct scenario_share share = {store_outcomes_kept(outcomes), part.shard, part.shards};
     tune->share = &share;
     enum status status = find(tune, command, diag), stored = store_outcomes_end(outcomes, diag);
     tune->share = NULL;
-    store_close(store);
-    if (tune->known > 0)
-        fprintf(stderr, "tune: %d of %d simulations were in %s already\n", tune->known, tune->known + tune->own,
-            command->db);
     return status == STATUS_OK ? stored : status;
+}
+
+/* The candidates, divided among all ranks; then, as every rank knows what came out, the finalists. What is still
+ * missing is left to rank 0's own search. */
+static void search_with_ranks(
+    struct tune_command *command, const struct scenario_set *set, struct store *store, struct diag *diag)
+{
+    const struct shard part = {ranks_number(command->ranks) + 1, ranks_count(command->ranks)};
+    for (int round = 0; round < 2; round++) {
+        struct tune tune = {0};
+        struct diag own = DIAG_INIT;
+        store_share(store, command->ranks, diag);
+        tune_candidates(&tune, set, &command->options, &command->arena);
+        if (!stop_asked() && diag->worst == STATUS_OK)
+            search(&tune, command, part, store, &own);
+        if (own.worst == STATUS_IO)
+            diag_merge(diag, &own);
+        vec_free(&tune.candidates);
+        store_gather(store, command->ranks, diag);
+    }
 }
 
 static void check(void *self, struct argp_state *state)
@@ -550,14 +565,16 @@ static void load(struct tune *tune, struct tune_command *command, struct scenari
 
 /* Without a database, what there is by then is shown when it is stopped; NULL: nothing is. */
 static struct tune_watch *load_and_watch(
-    struct tune *tune, struct tune_command *command, struct scenario_set *set, struct diag *diag)
+    struct tune *tune, struct tune_command *command, struct scenario_set *set, struct store *store, struct diag *diag)
 {
-    bool shows = !command->db && crew_is_owner(command->crew);
+    bool shows = !command->db && ranks_is_first(command->ranks);
     if (shows)
         stop_watch(STOP_WITHOUT_ANSWER);
     load(tune, command, set, diag);
-    command->own = (struct own_runs){.command = "tune", .quiet = !crew_is_owner(command->crew)};
-    if (diag->worst == STATUS_OK)
+    if (diag->worst == STATUS_OK && ranks_count(command->ranks) > 1)
+        search_with_ranks(command, set, store, diag);
+    command->own = (struct own_runs){.command = "tune"};
+    if (diag->worst == STATUS_OK && ranks_is_first(command->ranks))
         own_runs_simulate(
             &command->own, command->sure, &command->measured, set, &command->overrides, &command->arena, diag);
     if (!shows || diag->worst != STATUS_OK)
@@ -612,16 +629,24 @@ int cmd_tune(int argc, char **argv)
     command.options.keep = command.top;
     if (command.db)
         stop_watch(STOP_AFTER);
-    if (crew_begin(&command.crew, &diag) != STATUS_OK)
+    struct store *store = NULL;
+    if (ranks_begin(&command.ranks, &diag) != STATUS_OK)
         return cli_report(&diag);
-    struct tune_watch *watch = load_and_watch(&tune, &command, &set, &diag);
-    bool whole = diag.worst == STATUS_OK && search(&tune, &command, &diag) == STATUS_OK && tune.left == 0;
+    if (command.db || ranks_count(command.ranks) > 1)
+        store_open_of_rank(&store, command.db, command.ranks, &diag);
+    struct tune_watch *watch = diag.worst == STATUS_OK ? load_and_watch(&tune, &command, &set, store, &diag) : NULL;
+    bool ready = diag.worst == STATUS_OK && ranks_is_first(command.ranks) && !stop_asked();
+    bool whole = ready && search(&tune, &command, command.shard, store, &diag) == STATUS_OK && tune.left == 0;
+    if (tune.known > 0 && ranks_count(command.ranks) == 1)
+        fprintf(
+            stderr, "tune: %d of %d simulations were in %s already\n", tune.known, tune.known + tune.own, command.db);
     tune_watch_end(watch);
     if (diag.worst == STATUS_OK && tune.left > 0)
         report_left(&command, &tune);
     if (whole)
         answer(&command, &set, &tune, &diag);
-    crew_end(command.crew);
+    store_close(store);
+    ranks_end(command.ranks);
     sure_end(&sure);
     vec_free(&command.own.list);
     own_runs_free(&command.measured);

@@ -17,8 +17,8 @@ struct tune_command {
     const char *strategy; /* --strategy: "all", or one of strategy_names; NULL: not given */
     bool is_model;        /* file is a model, no scenario */
     struct shard shard;
-    struct crew *crew;
-    int by, top; /* enum tune_order */
+    struct ranks *ranks; /* NULL: without mpirun */
+    int by, top;         /* enum tune_order */
     enum records_format format;
     struct token_count tokens; /* to train on */
     struct tune_options options;

@@ -1,4 +1,4 @@
-/* Candidates of a search by whoever simulates them: the crew, or who has kept their results. */
+/* Candidates of a search by whoever simulates them: threads, or who has kept their results. */
 #include "scenario/energy.h"
 #include "study/tune_search.h"
 
@@ -110,13 +110,8 @@ enum status tune_simulate(struct tune *tune, const int *chosen, int n, bool nois
     find_known(&all);
     if (divided && all.share->shards > 0)
         leave_to_others(&all);
-    const struct scenario_work work = {.crew = all.share->crew,
-        .everyone = true,
-        .known = all.known,
-        .others = all.others,
-        .keep = keep,
-        .progress = show,
-        .self = &all};
+    const struct scenario_work work = {
+        .known = all.known, .others = all.others, .keep = keep, .progress = show, .self = &all};
     enum status status = scenario_simulate_some(all.results, all.arenas, &all.set, &work, diag);
     if (tune->changing)
         tune->changing(tune->self, true);

@@ -8,7 +8,8 @@
 #include "options/waiting.h"
 #include "rows/words.h"
 #include "config/config.h"
-#include "crew/crew.h"
+#include "crew/ranks.h"
+#include "store/share.h"
 #include "store/outcome.h"
 #include "store/csv_where.h"
 #include "validate/validation.h"
@@ -30,7 +31,7 @@ struct validate_command {
     enum records_format format;
     bool rows, open, all, uncommitted;
     struct shard shard;
-    struct crew *crew;
+    struct ranks *ranks; /* NULL: without mpirun */
 };
 
 static void take_measurements(void *member, const struct argument *argument)
@@ -318,24 +319,49 @@ static bool load(const struct validate_command *command, struct validate_table *
     return true;
 }
 
-/* Predictions and errors. */
-static void simulate(
-    const struct validate_command *command, struct validate_table *table, struct store *store, struct diag *diag)
+/* Predictions of this process' part of the rows, or of all. */
+static void simulate_part(const struct validate_command *command, struct validate_table *table, struct shard part,
+    struct store *store, struct diag *diag)
 {
     struct store_outcomes *outcomes = store ? store_outcomes_begin(store, stop_asked) : NULL;
-    struct scenario_share share = {
-        command->crew, store_outcomes_kept(outcomes), command->shard.shard, command->shard.shards};
+    struct scenario_share share = {store_outcomes_kept(outcomes), part.shard, part.shards};
     table->share = &share;
     if (command->open)
         validate_keep_open(table);
     if (command->predict)
         validate_keep_unmeasured(table);
-    struct waiting *waiting = waiting_begin("validate", "", "runs", NULL, !crew_is_owner(command->crew));
+    struct waiting *waiting = waiting_begin("validate", "", "runs", NULL, !ranks_is_first(command->ranks));
     validate_run(table, waiting_count, waiting, diag);
     waiting_end(waiting);
     table->share = NULL;
     store_outcomes_end(outcomes, diag);
-    if (table->n_known > 0)
+}
+
+/* Every rank does its part of the rows, which are read for it once more, and rank 0 takes all in. */
+static void simulate_with_ranks(const struct validate_command *command, struct store *store, struct diag *diag)
+{
+    const struct shard part = {ranks_number(command->ranks) + 1, ranks_count(command->ranks)};
+    struct validate_table table = {0};
+    struct diag own = DIAG_INIT;
+    store_share(store, command->ranks, diag);
+    if (load(command, &table, &own))
+        simulate_part(command, &table, part, store, &own);
+    if (own.worst == STATUS_IO)
+        diag_merge(diag, &own);
+    validate_release(&table);
+    store_gather(store, command->ranks, diag);
+}
+
+/* Predictions and errors. */
+static void simulate(
+    const struct validate_command *command, struct validate_table *table, struct store *store, struct diag *diag)
+{
+    if (ranks_count(command->ranks) > 1)
+        simulate_with_ranks(command, store, diag);
+    if (!ranks_is_first(command->ranks) || diag->worst == STATUS_IO)
+        return;
+    simulate_part(command, table, command->shard, store, diag);
+    if (table->n_known > 0 && ranks_count(command->ranks) == 1)
         fprintf(
             stderr, "validate: %d of %d simulations are in %s already\n", table->n_known, table->n_runs, command->db);
     if (table->left > 0)
@@ -444,13 +470,13 @@ static void validate(const struct validate_command *command, struct arena *arena
     if (diag->n_errors == 0 &&
         (command->from ? validate_stored_read(&table, command->from, command->source, diag)
                        : load(command, &table, diag)) &&
-        (!command->db || !crew_is_owner(command->crew) ||
-            store_open(&store, command->db, STORE_WRITE, diag) == STATUS_OK)) {
+        ((!command->db && ranks_count(command->ranks) == 1) ||
+            store_open_of_rank(&store, command->db, command->ranks, diag) == STATUS_OK)) {
         if (command->from)
             validate_stored_check(&table, diag);
         else
             simulate(command, &table, store, diag);
-        if (table.left > 0 || !crew_is_owner(command->crew)) {
+        if (table.left > 0 || !ranks_is_first(command->ranks)) {
             report_left(command, &table, diag);
             store_close(store);
             validate_release(&table);
@@ -501,9 +527,9 @@ int cmd_validate(int argc, char **argv)
     struct diag diag = DIAG_INIT;
     if (command.db)
         stop_watch(STOP_AFTER);
-    if (crew_begin(&command.crew, &diag) == STATUS_OK)
+    if (ranks_begin(&command.ranks, &diag) == STATUS_OK)
         validate(&command, &arena, &diag);
-    crew_end(command.crew);
+    ranks_end(command.ranks);
     vec_free(&command.measurements);
     vec_free(&command.by);
     arena_release(&arena);

@@ -185,21 +185,6 @@ static enum status do_run(void *self, int i, struct diag *diag)
     return status;
 }
 
-static void pack_run(void *self, int i, struct pack *out)
-{
-    const struct validated *all = self;
-    PACK(out, all->results[i]);
-    pack_text(out, all->reasons[i]);
-}
-
-static void unpack_run(void *self, int i, struct unpack *from)
-{
-    struct validated *all = self;
-    UNPACK(from, all->results[i]);
-    const char *reason = unpack_text(from, &all->table->arena);
-    all->reasons[i] = reason ? strdup(reason) : NULL;
-}
-
 static void keep_row(struct validated *all, int i)
 {
     keep_figures(&all->table->rows.at[all->runs[i].row], &all->results[i]);
@@ -257,15 +242,9 @@ static void do_runs(struct validated *all, struct diag *diag)
     for (int i = 0; i < all->n; i++)
         skipped[i] = all->known[i] || all->others[i];
     int *order = crew_order(cost, all->n);
-    const struct crew_loop loop = {.n = all->n,
-        .order = order,
-        .known = skipped,
-        .self = all,
-        .job = do_run,
-        .pack = pack_run,
-        .unpack = unpack_run,
-        .ended = end_run};
-    crew_run(all->share->crew, &loop, diag);
+    const struct crew_loop loop = {
+        .n = all->n, .order = order, .known = skipped, .self = all, .job = do_run, .ended = end_run};
+    crew_run(&loop, diag);
     for (int i = 0; i < all->n; i++)
         free(all->reasons[i]);
     free(order);
