@@ -140,7 +140,7 @@ for ranks in 2 3; do
     expect 0 mpirun -n $ranks "$FLOPCAST" run a.yaml
     cmp out whole.txt || fail "$ranks ranks print another table: $(diff out whole.txt | head -n 5)"
 done
-# Ranks in folders of their own, each with the scenario: only the first has the database.
+# Ranks in separate folders, each with the scenario: only the first has the database.
 for folder in first second; do
     mkdir $folder
     cp a.yaml tiny.json $folder
