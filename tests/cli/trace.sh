@@ -6,6 +6,10 @@ set -euo pipefail
 scenario a.yaml "noise: {gpu_speed_spread: 0, kernel_jitter: 0, network_jitter: 0, host_jitter: 0}"
 
 expect 0 "$FLOPCAST" run a.yaml --trace t.json.gz --trace-ranks 0,5 --db a.db --format csv
+# The optimizer's step is what its kernels take.
+expect 0 "$FLOPCAST" run gpt2 --topology h100 --gpus 8 --strategy ddp --seq-len 512 --no-noise --trace step.json --db step.db --quiet
+[[ $(ask "SELECT abs(optimizer_s - (SELECT sum(end_s - start_s) FROM span WHERE phase = 'optimizer' AND stream = 'compute')) < 1e-12 AND optimizer_s > 0 FROM point" step.db) == 1 ]] ||
+    fail "optimizer_s: $(ask "SELECT optimizer_s FROM point" step.db)"
 expect 0 "$FLOPCAST" calibrate import kineto t.json.gz --db b.db # reads the JSON whole, so it is valid
 
 # Both ranks have the collectives of the plan, as many, of as many bytes.

@@ -51,6 +51,12 @@ static bool oom(const struct record_source *s)
     return !ok(s);
 }
 
+/* Whose step is most of what it costs to train by it. */
+static bool with_muon(const struct record_source *source)
+{
+    return ok(source) && source->point->options.strategy.train.optimizer == OPTIMIZER_MUON;
+}
+
 static bool with_stages(const struct record_source *s)
 {
     return ok(s) && exec_has_stages(&s->result->exec);
@@ -166,6 +172,10 @@ const struct record_column record_columns[] = {
         BREAKDOWN(compute_s, ok), .program = true, .outcome = true},
     {"contention_s", "REAL", "part of compute_s: slower beside collectives than alone", BREAKDOWN(contention_s, ok),
         .program = true},
+    {"optimizer_s", "REAL", "part of compute_s: kernels of the optimizer's step", BREAKDOWN(optimizer_s, ok),
+        .program = true,
+        .shown = {"optimizer", "% of step", PERCENT, 1, RECORD_SPARE_EXPOSED, .place = 12, .of_step = true},
+        .shown_if = with_muon},
     {"host_bound_s", "REAL", NULL, BREAKDOWN(host_bound_s, ok), .program = true},
     {"other_idle_s", "REAL", NULL, BREAKDOWN(other_idle_s, ok), .program = true},
     {"comm_s", "REAL", "collectives moving, hidden or not", BREAKDOWN(comm_s, ok), .program = true},

@@ -164,6 +164,7 @@ struct exec_comm_time {
 struct exec_breakdown {
     double compute_s;    /* the compute stream was running kernels */
     double contention_s; /* part of compute_s: kernels were slower beside collectives than alone */
+    double optimizer_s;  /* part of compute_s: kernels of the optimizer's step */
     /* Exposed communication: the compute stream was idle because it waited for a collective or message, or for another
      * stream's kernel while one was under way (mostly what that kernel waited for), or because the host was blocked
      * until one was done (batch_p2p_comm's synchronize, loss.item()); without the bubble. The sum of all kinds'

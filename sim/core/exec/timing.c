@@ -12,6 +12,7 @@ static void add_breakdown(struct exec_breakdown *sum, const struct exec_breakdow
 {
     sum->compute_s += part->compute_s * share;
     sum->contention_s += part->contention_s * share;
+    sum->optimizer_s += part->optimizer_s * share;
     sum->exposed_comm_s += part->exposed_comm_s * share;
     sum->exposed_wait_s += part->exposed_wait_s * share;
     sum->host_bound_s += part->host_bound_s * share;
