@@ -50,9 +50,8 @@ const char *sure_said(struct arena *arena, const struct sure_range *range, doubl
 
 const char *sure_said_to_fit(struct arena *arena, struct sure *sure, double peak, double capacity)
 {
-    static const double CLEAR = 0.949; /* the file ends at 95 % */
     double share = sure_of_fit(sure, peak, capacity);
-    return share > CLEAR ? "fits"
+    return share > SCENARIO_SURE_TO_FIT ? "fits"
                          : arena_printf(arena, "close: fits in %.0f of 10 such cases", fmax(1, floor(10 * share)));
 }
 

@@ -51,6 +51,11 @@ static bool oom(const struct record_source *s)
     return !ok(s);
 }
 
+static bool with_verdict(const struct record_source *s)
+{
+    return ok(s) && s->result->sure.fits > 0;
+}
+
 /* Whose step is most of what it costs to train by it. */
 static bool with_muon(const struct record_source *source)
 {
@@ -228,6 +233,10 @@ const struct record_column record_columns[] = {
     {"tflops_per_gpu_high", "REAL", NULL, OF(sure.tflops_high, with_interval)},
     {"tokens_per_s_per_gpu_low", "REAL", "the same interval", OF(sure.tokens_low, with_interval)},
     {"tokens_per_s_per_gpu_high", "REAL", NULL, OF(sure.tokens_high, with_interval)},
+    {"fits_share", "REAL",
+        "of such cases, those in which a job with this peak stays within the GPU's memory (sim/core/scenario/sure.h); "
+        "0.05 to 0.95. NULL: not known",
+        OF(sure.fits, with_verdict)},
 };
 const int n_record_columns = sizeof record_columns / sizeof *record_columns;
 

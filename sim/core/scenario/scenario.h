@@ -162,7 +162,10 @@ struct scenario_slow {
 struct scenario_sure {
     double tflops_low, tflops_high, tokens_low, tokens_high; /* of a GPU */
     double middle; /* over what is simulated: 1 unless something was measured of the job */
+    double fits; /* share of such cases in which a job with this peak stays within the GPU's memory; not conditioned */
 };
+/* From here on a job is said to fit without more words; sure.yaml ends at 95 %. */
+#define SCENARIO_SURE_TO_FIT 0.949
 
 struct scenario_result {
     struct exec_result exec; /* step time and what goes with it: the mean over clusters with and without slow hosts */

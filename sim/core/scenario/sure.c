@@ -463,6 +463,12 @@ struct sure_range sure_of_ratio(struct sure *sure, const struct scenario_point *
     return sure_ratio(&sure->numbers, shared, doublings);
 }
 
+double sure_peak_bytes(const struct exec_memory *memory)
+{
+    return memory->peak_reserved_bytes + memory->peak_category_bytes[HBM_CONTEXT] +
+           memory->peak_category_bytes[HBM_NCCL];
+}
+
 void sure_set(struct sure *sure, const struct scenario_point *points, struct scenario_result *results, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -474,7 +480,10 @@ void sure_set(struct sure *sure, const struct scenario_point *points, struct sce
         if (range->known)
             result->sure = (struct scenario_sure){result->tflops_per_gpu * range->low,
                 result->tflops_per_gpu * range->high, result->tokens_per_s_per_gpu * range->low,
-                result->tokens_per_s_per_gpu * range->high, range->middle};
+                result->tokens_per_s_per_gpu * range->high, range->middle, 0};
+        if (sure->known)
+            result->sure.fits =
+                sure_fits(&sure->numbers, sure_peak_bytes(&result->exec.memory), result->exec.memory.capacity_bytes);
     }
 }
 

@@ -137,6 +137,8 @@ struct sure_range sure_measure(
 /* Lives as long as sure. mfu: what the point's simulation gave. */
 const struct sure_range *sure_of_speed(struct sure *sure, const struct scenario_point *point, double mfu);
 const struct sure_range *sure_of_peak(struct sure *sure);
+/* What a run takes of a GPU at its fullest: reserved by the allocator, with CUDA context and NCCL. */
+double sure_peak_bytes(const struct exec_memory *memory);
 /* sure_fits(); 0 or 1 by the peak alone where nothing is known. */
 double sure_of_fit(struct sure *sure, double peak, double capacity);
 /* Of the ratio of the point's speed to that on a cluster of this many doublings fewer GPUs. */

@@ -48,8 +48,7 @@ static const char *limits(struct arena *arena, const struct scenario_result *res
 
 static const char *room(struct view *view, const struct exec_memory *memory)
 {
-    double fixed = memory->peak_category_bytes[HBM_CONTEXT] + memory->peak_category_bytes[HBM_NCCL],
-           peak = memory->peak_reserved_bytes + fixed;
+    double peak = sure_peak_bytes(memory);
     if (memory->alloc_retries_a_step > 0)
         return arena_printf(view->arena, "just fits: cudaMalloc fails and is tried again %.1f times a step",
             memory->alloc_retries_a_step);

@@ -181,11 +181,18 @@ function showNothing(why) {
   showTrouble(why);
 }
 
+// Within the error of peaks: in how many of ten such cases the job fits. Where the allocator tries again it just fits.
+function closeOf(point) {
+  const share = point.fits_share;
+  return share && share <= 0.949 && !(point.alloc_retries_a_step > 0) ? Math.max(1, Math.floor(10 * share)) : 0;
+}
+
 function showVerdict(point) {
-  const { need, has } = memoryOf(point), fits = point.status !== 'oom';
-  $('answer').className = fits ? 'good' : 'bad';
+  const { need, has } = memoryOf(point), fits = point.status !== 'oom', close = fits ? closeOf(point) : 0;
+  $('answer').className = close ? 'close' : fits ? 'good' : 'bad';
   $('answers').classList.remove('wrong');
-  $('verdict').textContent = fits ? `Fits, ${gib(has - need)} to spare` : `Does not fit: ${gib(point.shortfall_bytes ?? need - has)} short`;
+  $('verdict').textContent = close ? `Close: fits in ${close} of 10 such cases, ${gib(has - need)} to spare`
+    : fits ? `Fits, ${gib(has - need)} to spare` : `Does not fit: ${gib(point.shortfall_bytes ?? need - has)} short`;
   $('speed').replaceChildren();
   $('sure').toggleAttribute('hidden', !fits);
   if (!fits) {
@@ -372,18 +379,7 @@ async function answer() {
   const paragraphs = printed.stdout.split('\n\n').map(text => text.replaceAll('\n', ' '));
   $('words').textContent = paragraphs[0];
   $('how-sure').textContent = paragraphs.find(text => text.startsWith('how sure: ')) ?? '';
-  showClose(paragraphs[0]);
   await around(mine, gpus);
-}
-
-// Within the error of peaks the program says in how many of ten such cases a job fits: "close: fits in 6 of 10 such cases".
-function showClose(answer) {
-  const close = /close: (fits in \d+ of 10)/.exec(answer);
-  if (!close)
-    return;
-  $('answer').className = 'close';
-  $('verdict').textContent = $('verdict').textContent.replace(/^Fits/, `Close: ${close[1]} such cases`);
-  $('bar').textContent = `${$('verdict').textContent} · ${$('speed').textContent}`;
 }
 
 async function around(mine, gpus) {
@@ -549,7 +545,6 @@ function listen() {
       return;
     drawn = innerWidth;
     showVerdict(point);
-    showClose($('words').textContent);
     showMemory(point);
     drawCurve();
   });
