@@ -1,5 +1,5 @@
-/* NeMo AutoModel's recipes (nemo_automodel/recipes, components/distributed/config.py): FSDP2 around its models
- * (components/models) or those of transformers. Keys by the recipes of its examples/llm_benchmark in 2025 and 2026. */
+/* NeMo AutoModel's recipes: FSDP2 around its models (components/models) or those of transformers; what several settings
+ * say together. One by one: scenarios/import/automodel.yaml. */
 #include "exchange/rules.h"
 
 #include <stdlib.h>
@@ -9,101 +9,9 @@
 #define PIPE DIST "pipeline."
 #define BACK "model.backend."
 #define STEP "step_scheduler."
-const struct rule automodel_rules[] = {
-    {DIST "strategy", RULE_WORDS, "strategy", "fsdp2=fsdp fsdp=fsdp ddp=ddp"},
-    {DIST "tp_size", RULE_INT, "parallelism.tensor", NULL},
-    {DIST "cp_size", RULE_INT, "parallelism.context", NULL},
-    {DIST "pp_size", RULE_INT, "parallelism.pipeline", NULL},
-    {DIST "ep_size", RULE_INT, "parallelism.expert", NULL},
-    {DIST "dp_size", RULE_ASIDE, NULL, "the ranks that are left"},
-    {DIST "dp_replicate_size", RULE_HELD, NULL, "1 none None null"},
-    {DIST "sequence_parallel", RULE_MADE, "parallelism.sequence", "true false"},
-    {DIST "activation_checkpointing", RULE_WORDS, "train.activation_checkpointing", "true=full false=none"},
-    {DIST "enable_async_tensor_parallel", RULE_MADE, "parallelism.tensor_overlap", "true false"},
-    {DIST "enable_compile", RULE_WORDS, "train.fusion", "true=inductor false=eager"},
-    {DIST "defer_fsdp_grad_sync", RULE_WORDS, "fsdp.no_sync", "true=true false=false"},
-    {DIST "enable_fsdp2_prefetch", RULE_SLIGHT, NULL, "FSDP2's own prefetch, of the next block, is simulated"},
-    {DIST "patch_is_packed_sequence", RULE_ASIDE, NULL, "of attention's mask"},
-    {DIST "use_hf_tp_plan", RULE_ASIDE, NULL, "the layers that are cut are the same"},
-    {DIST "offload_policy", RULE_REFUSED, NULL, "parameters stay on the GPU"},
-    {DIST "moe.reshard_after_forward", RULE_WORDS, "fsdp.reshard_after_forward", "true=always false=never"},
-    {DIST "moe.ignore_router_for_ac", RULE_SLIGHT, NULL, "the router is recomputed with its block"},
-    {DIST "moe.wrap_outer_model", RULE_SLIGHT, NULL, "the root's parameters are a unit"},
-    {PIPE "pp_schedule", RULE_WORDS, "parallelism.schedule",
-        "interleaved1f1b=1F1B Interleaved1F1B=1F1B 1f1b=1F1B 1F1B=1F1B gpipe=GPipe GPipe=GPipe "
-        "zbvzerobubble=ZBVZeroBubble dualpipev=DualPipeV"},
-    {PIPE "pp_microbatch_size pp_batch_size", RULE_MADE, "train.micro_batch", NULL},
-    {PIPE "layers_per_stage", RULE_MADE, "parallelism.virtual", NULL},
-    {PIPE "round_virtual_stages_to_pp_multiple", RULE_MADE, "parallelism.virtual", "up down"},
-    {PIPE "scale_grads_in_schedule " PIPE "patch_* " PIPE "dtype", RULE_ASIDE, NULL, "of how stages are cut out"},
-    {STEP "local_batch_size", RULE_MADE, "train.micro_batch train.device_batch", NULL},
-    {STEP "global_batch_size", RULE_INT, "train.global_batch", NULL},
-    {STEP "*", RULE_ASIDE, NULL, "of the run's length, saving and evaluation"},
-    {"dataset.seq_len dataset.seq_length packed_sequence.packed_sequence_size", RULE_INT, "train.seq_len", NULL},
-    {"packed_sequence.*", RULE_SLIGHT, NULL,
-        "a packed sequence is one document, unless train.document_mean says otherwise"},
-    {"dataset.* validation_dataset.* dataloader.* validation_dataloader.* tokenizer.*", RULE_ASIDE, NULL, "data"},
-    {"model.pretrained_model_name_or_path model.config.pretrained_model_name_or_path", RULE_FACT, "model", NULL},
-    {"model._target_", RULE_HELD, NULL,
-        "nemo_automodel.NeMoAutoModelForCausalLM.from_config nemo_automodel.NeMoAutoModelForCausalLM.from_pretrained"},
-    {"model.torch_dtype model.dtype", RULE_WORDS, "train.precision",
-        "bf16=bf16 bfloat16=bf16 torch.bfloat16=bf16 fp32=bf16_mixed float32=bf16_mixed"},
-    {"model.num_nextn_predict_layers model.mtp_*", RULE_REFUSED, NULL,
-        "a model has the layers of multi-token prediction that its file says (mtp_layers)"},
-    {"model.config.trust_remote_code model.config._target_ model.config.use_cache model.config.dtype model.force_hf "
-     "model.trust_remote_code model.output_hidden_states model.use_liger_kernel model.config.name_or_path",
-        RULE_ASIDE, NULL, "of loading"},
-    {"model.attn_implementation", RULE_WORDS, "train.attention",
-        "flash_attention_2=flash flash_attention_3=flash sdpa=flash flex_attention=flash eager=naive"},
-    {"model.config.*", RULE_SHAPE, NULL, NULL},
-    {BACK "_target_", RULE_ASIDE, NULL, "a name"},
-    {BACK "attn", RULE_WORDS, "train.attention", "te=flash sdpa=flash flex=flash flash=flash eager=naive"},
-    {BACK "linear", RULE_HELD, NULL, "te torch quack"}, /* one GEMM each */
-    {BACK "rms_norm", RULE_FACT, NULL, "te torch torch_fp32 quack"},
-    {BACK "rope " BACK "rope_fusion", RULE_FACT, NULL, "true false te torch quack"},
-    {BACK "experts", RULE_WORDS, "train.expert_kernels", "gmm=grouped torch_mm=grouped te=grouped torch=loop"},
-    {BACK "dispatcher", RULE_MADE, "train.moe_token_dispatcher_type train.moe_flex_dispatcher_backend",
-        "deepep hybridep torch"},
-    {BACK "dispatcher_num_sms", RULE_MADE, "train.moe_deepep_num_sms train.moe_hybridep_num_sms", NULL},
-    {BACK "fake_balanced_gate", RULE_FACT, NULL, "true false"},
-    {BACK "compile_attn", RULE_SLIGHT, NULL,
-        "what torch.compile fuses around attention is simulated as separate kernels"},
-    {BACK "te_fp8.recipe", RULE_FACT, NULL, "mxfp8 current delayed"},
-    {BACK "gate_precision", RULE_SLIGHT, NULL, "the router's product is simulated in the format of training"},
-    {BACK "enable_hf_state_dict_adapter", RULE_ASIDE, NULL, "loading and saving"},
-    {BACK "enable_fsdp_optimizations", RULE_SLIGHT, NULL,
-        "gradients of micro-batches are reduced as fsdp.no_sync says"},
-    {BACK "mok.*", RULE_REFUSED, NULL, "the dispatchers torch, deepep and hybridep are simulated"},
-    {"peft._target_", RULE_HELD, NULL, "nemo_automodel.components._peft.lora.PeftConfig"},
-    {"peft.dim", RULE_INT, "train.lora_rank", NULL},
-    {"peft.target_modules", RULE_FACT, NULL, NULL},
-    {"peft.exclude_modules", RULE_SLIGHT, NULL, "all linear layers of the blocks have adapters"},
-    {"peft.moe_rank_scaling", RULE_SLIGHT, NULL, "adapters of experts have the rank of others"},
-    {"peft.alpha peft.dropout peft.use_triton peft.match_all_linear peft.lora_A_init", RULE_ASIDE, NULL,
-        "values of the adapters"},
-    {"quantization.load_in_4bit", RULE_BOOL, "train.qlora", NULL},
-    {"quantization.*", RULE_ASIDE, NULL, "of the format of 4 bits"},
-    {"fp8.enabled", RULE_WORDS, "train.precision", "true=fp8_mixed false=bf16"},
-    {"fp8.recipe_name", RULE_WORDS, "train.fp8_recipe", "tensorwise=tensorwise rowwise=rowwise"},
-    {"fp8.*", RULE_SLIGHT, NULL, "torchao's defaults are simulated"},
-    {"compile.enabled", RULE_WORDS, "train.fusion", "true=inductor false=eager"},
-    {"compile.*", RULE_ASIDE, NULL, "of torch.compile"},
-    {"loss_fn._target_", RULE_MADE, "train.cross_entropy",
-        "~ nemo_automodel.components.loss.linear_ce.FusedLinearCrossEntropy"},
-    {"loss_fn.fp32_upcast", RULE_FACT, NULL, "true false"},
-    {"loss_fn.*", RULE_ASIDE, NULL, "values of the loss"},
-    {"optimizer._target_", RULE_MADE, "train.optimizer", "~ torch.optim.AdamW torch.optim.Adam torch.optim.SGD"},
-    {"optimizer.foreach optimizer.fused", RULE_MADE, "train.optimizer_impl", "true false"},
-    {"optimizer.* lr_scheduler.* clip_grad_norm.*", RULE_ASIDE, NULL, "the update's values"},
-    {"benchmark.num_nodes ci.nodes", RULE_MADE, "cluster.gpus", NULL},
-    {"benchmark.* ci.* wandb.* mlflow.* profiling.* checkpoint.* rng.* dist_env.* seed recipe logging.*", RULE_ASIDE,
-        NULL, "names, logging and saving"},
-};
-const int automodel_n_rules = sizeof automodel_rules / sizeof *automodel_rules;
-
 enum status automodel_read(struct configuration *config, const char *path, struct diag *diag)
 {
-    return rules_apply_file(config, path, automodel_rules, automodel_n_rules, diag);
+    return rules_apply_file(config, path, &importer_of(config, CONFIGURATION_AUTOMODEL)->rules, diag);
 }
 
 static void finish_model(struct configuration *config)

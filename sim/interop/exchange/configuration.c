@@ -101,6 +101,10 @@ enum status configuration_read(
     format = format == CONFIGURATION_ACCELERATE ? owner_of(path) : format;
     out->has[format] = true;
     path = arena_strdup(out->arena, path);
+    bool both = format == CONFIGURATION_PRIMUS; /* a front of these two */
+    if (!importer_open(out, format, diag) || (both && (!importer_open(out, CONFIGURATION_MEGATRON, diag) ||
+                                                          !importer_open(out, CONFIGURATION_TORCHTITAN, diag))))
+        return STATUS_INPUT;
     enum status status = readers[format](out, path, diag);
     return status == STATUS_OK ? read_comments(out, path, diag) : status;
 }

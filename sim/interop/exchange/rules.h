@@ -1,4 +1,5 @@
-/* Private to exchange: tables of what settings of a framework become, and what is left to be worked out. */
+/* Private to exchange: what settings of a framework become, by tables of a file of data, and what is left to be worked
+ * out. */
 #ifndef FLOPCAST_EXCHANGE_RULES_H
 #define FLOPCAST_EXCHANGE_RULES_H
 
@@ -25,14 +26,44 @@ enum rule_kind {
     RULE_OTHER    /* of another sort of job, which words names: nothing is written */
 };
 
+/* An entry of a framework's file, scenarios/import/FRAMEWORK.yaml: "{names: --bf16, kind: set, key: train.precision,
+ * words: bf16_mixed}". key and words: NULL where the kind has none. The first entry that has a name holds. */
 struct rule {
     const char *names; /* one or several, with blanks between; "a*": all that begin with a */
     enum rule_kind kind;
     const char *key, *words;
 };
+struct rules {
+    const struct rule *list;
+    int n;
+};
+
+/* What is none of the framework's jobs, or files: name is a part of a program's or a model's name, or keys of a file
+ * with blanks between; what it is; model: what --model may name then, NULL: nothing. */
+struct importer_other {
+    const char *name, *what, *model;
+};
+struct importer_pair {
+    const char *key, *value;
+};
+
+/* A framework's file. Of Primus rules are its own keys, megatron and torchtitan those that it adds to these two.
+ * begins: settings that a written file has in any case. renamed: keys that Megatron's arguments call otherwise. */
+struct importer {
+    struct rules rules, megatron, torchtitan;
+    const struct importer_other *others;
+    const struct importer_pair *begins, *renamed;
+    int n_others, n_begins, n_renamed;
+};
+
+/* importer.c: the file of a format, read once a configuration and kept in its arena; NULL: it has mistakes, which are
+ * reported, with their place: a kind that needs a key or words and has none, a key that no scenario or model has. */
+const struct importer *importer_open(struct configuration *config, enum configuration_format format, struct diag *diag);
+/* The same, which was read before. */
+const struct importer *importer_of(const struct configuration *config, enum configuration_format format);
 
 /* The rule of a name; NULL: there is none. */
-const struct rule *rules_find(const struct rule *rules, int n, const char *name);
+const struct rule *rules_find(const struct rules *rules, const char *name);
 
 /* A table's words one by one: the next of them, in the arena; NULL: there is none more. */
 const char *rules_word(const char **at, struct arena *arena);
@@ -40,15 +71,15 @@ const char *rules_word(const char **at, struct arena *arena);
 const char *rules_theirs(const char *words, const char *ours, struct arena *arena);
 
 /* Applies the table to a setting. Names that are in no rule are not understood. */
-enum status rules_apply(struct configuration *config, const struct rule *rules, int n,
-    struct configuration_setting *setting, struct diag *diag);
+enum status rules_apply(
+    struct configuration *config, const struct rules *rules, struct configuration_setting *setting, struct diag *diag);
 
 /* Adds all leaves of a document as settings and applies the table. */
 enum status rules_apply_document(
-    struct configuration *config, const struct config_doc *doc, const struct rule *rules, int n, struct diag *diag);
+    struct configuration *config, const struct config_doc *doc, const struct rules *rules, struct diag *diag);
 /* The same of a file of YAML or JSON. */
 enum status rules_apply_file(
-    struct configuration *config, const char *path, const struct rule *rules, int n, struct diag *diag);
+    struct configuration *config, const char *path, const struct rules *rules, struct diag *diag);
 
 /* The same of the leaves below a mapping, but those below `but` (NULL: all), by any function; names begin there. */
 typedef enum status apply_setting(
@@ -113,10 +144,7 @@ int64_t model_ranks(const struct configuration *config);
 
 const char *number_text(struct configuration *config, int64_t number);
 
-extern const struct rule megatron_rules[], torchtitan_rules[], automodel_rules[];
-extern const int megatron_n_rules, torchtitan_n_rules, automodel_n_rules;
-
-/* One file a framework: its table, and what follows from several settings. */
+/* One file a framework: how its files are read, and what follows from several settings. */
 enum status deepspeed_read(struct configuration *config, const char *path, struct diag *diag);
 void deepspeed_finish(struct configuration *config, struct diag *diag);
 enum status accelerate_read(struct configuration *config, const char *path, struct diag *diag);

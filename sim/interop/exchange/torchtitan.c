@@ -1,5 +1,5 @@
-/* torchtitan's configuration: torchtitan/config/job_config.py; where names have moved, also those of 2024
- * (torchtitan/config_manager.py). */
+/* torchtitan's configuration: its TOML, and what several settings say together. One by one:
+ * scenarios/import/torchtitan.yaml. */
 #include "exchange/rules.h"
 #include "exchange/toml.h"
 
@@ -7,98 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DTYPES "bfloat16 float32"
 #define LINEAR "quantize.linear.float8."
-const struct rule torchtitan_rules[] = {
-    {"model.name model.flavor", RULE_SHAPE, NULL, NULL},
-    {"model.converters", RULE_MADE, "train.precision", "~ [float8]"},
-    {"model.norm_type", RULE_FACT, NULL, "rmsnorm fused_rmsnorm compiled_rmsnorm"},
-    {"training.local_batch_size training.batch_size", RULE_MADE, "train.micro_batch train.device_batch", NULL},
-    {"training.global_batch_size", RULE_MADE, "train.global_batch train.device_batch", NULL},
-    {"training.seq_len", RULE_INT, "train.seq_len", NULL},
-    {"training.max_norm", RULE_MADE, "train.clip_grad_norm", "~ 1.0 0"},
-    {"training.compile compile.enable", RULE_WORDS, "train.fusion", "true=inductor false=eager"},
-    {"training.mixed_precision_param", RULE_MADE, "train.precision", DTYPES},
-    {"training.mixed_precision_reduce", RULE_WORDS, "fsdp.reduce_dtype", "float32=fp32 bfloat16=bf16"},
-    {"training.dtype", RULE_HELD, NULL, "float32"},
-    {"training.enable_cpu_offload", RULE_BOOL, "fsdp.cpu_offload", NULL},
-    {"training.fp8_linear", RULE_FACT, NULL, NULL},
-    {"training.data_parallel_type", RULE_FACT, NULL, "fsdp ddp"},
-    {"parallelism.data_parallel_replicate_degree training.data_parallel_replicate_degree", RULE_MADE,
-        "fsdp.sharding_strategy", NULL},
-    {"parallelism.data_parallel_shard_degree training.data_parallel_shard_degree training.data_parallel_degree",
-        RULE_MADE, "fsdp.sharding_group_size cluster.gpus", NULL},
-    {"training.fsdp_reshard_after_forward parallelism.fsdp_reshard_after_forward", RULE_WORDS,
-        "fsdp.reshard_after_forward", "default=default always=always never=never"},
-    {"parallelism.tensor_parallel_degree training.tensor_parallel_degree", RULE_INT, "parallelism.tensor", NULL},
-    {"parallelism.disable_loss_parallel parallelism.enable_compiled_autograd experimental.enable_compiled_autograd "
-     "experimental.enable_loss_parallel training.enable_loss_parallel",
-        RULE_FACT, NULL, "true false"},
-    {"parallelism.enable_async_tensor_parallel experimental.enable_async_tensor_parallel", RULE_WORDS,
-        "parallelism.tensor_overlap", "true=micro_pipeline false=none"},
-    {"parallelism.context_parallel_degree experimental.context_parallel_degree", RULE_INT, "parallelism.context", NULL},
-    {"parallelism.context_parallel_rotate_method experimental.context_parallel_rotate_method", RULE_WORDS,
-        "parallelism.context_kind", "allgather=all_gather alltoall=p2p"}, /* of a ring's keys and values */
-    {"parallelism.pipeline_parallel_degree experimental.pipeline_parallel_degree training.pipeline_parallel_degree",
-        RULE_INT, "parallelism.pipeline", NULL},
-    {"parallelism.pipeline_parallel_schedule experimental.pipeline_parallel_schedule", RULE_MADE,
-        "parallelism.schedule parallelism.virtual",
-        "1F1B 1f1b GPipe gpipe Interleaved1F1B interleaved_1f1b ZBVZeroBubble DualPipeV"},
-    {"parallelism.pipeline_parallel_microbatch_size", RULE_MADE, "train.micro_batch", NULL},
-    {"parallelism.pipeline_parallel_split_points experimental.pipeline_parallel_split_points "
-     "parallelism.module_fqns_per_model_part parallelism.pipeline_parallel_layers_per_stage "
-     "experimental.pipeline_parallel_microbatches parallelism.pipeline_parallel_schedule_csv",
-        RULE_REFUSED, NULL, "stages of equal weight are simulated"},
-    {"parallelism.pipeline_parallel_first_stage_less_layers parallelism.pipeline_parallel_last_stage_less_layers",
-        RULE_SLIGHT, NULL, "the ends of a pipeline are weighed as torchtitan's default does"},
-    {"parallelism.expert_parallel_degree", RULE_INT, "parallelism.expert", NULL},
-    {"parallelism.expert_tensor_parallel_degree", RULE_INT, "parallelism.expert_tensor", NULL},
-    {"activation_checkpoint.mode", RULE_MADE, "train.activation_checkpointing", "none full selective"},
-    {"activation_checkpoint.selective_ac_option activation_checkpoint.selective_ac_type", RULE_FACT, NULL, NULL},
-    {"activation_checkpoint.memory_budget activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns "
-     "activation_checkpoint.early_stop activation_checkpoint.preserve_rng_state "
-     "activation_checkpoint.determinism_check activation_checkpoint.debug",
-        RULE_SLIGHT, NULL, "torchtitan's default is simulated"},
-    {"optimizer.name", RULE_WORDS, "train.optimizer", "AdamW=adamw Adam=adam"},
-    {"optimizer.implementation", RULE_WORDS, "train.optimizer_impl", "fused=fused foreach=foreach for-loop=for_loop"},
-    {"optimizer.fused", RULE_WORDS, "train.optimizer_impl", "true=fused false=foreach"},
-    {"optimizer.early_step_in_backward", RULE_HELD, NULL, "false"},
-    {"optimizer.*", RULE_ASIDE, NULL, "of the update's value"},
-    {"lr_scheduler.*", RULE_ASIDE, NULL, "learning rate"},
-    {"float8.enable_float8_linear", RULE_FACT, NULL, "true false"},
-    {"float8.enable_fsdp_float8_all_gather " LINEAR "enable_fsdp_float8_all_gather", RULE_MADE,
-        "fsdp.float8_all_gather", "true false"},
-    {"float8.recipe_name " LINEAR "recipe_name", RULE_MADE, "train.fp8_recipe", "tensorwise rowwise"},
-    {"float8.precompute_float8_dynamic_scale_for_fsdp " LINEAR "precompute_float8_dynamic_scale_for_fsdp", RULE_ASIDE,
-        NULL, "scales"},
-    {"float8.force_recompute_fp8_weight_in_bwd " LINEAR "force_recompute_fp8_weight_in_bwd", RULE_ASIDE, NULL,
-        "of tensors that backward has anyway"},
-    {"float8.filter_fqns " LINEAR "filter_fqns", RULE_FACT, NULL, NULL},
-    {"float8.emulate " LINEAR "emulate", RULE_REFUSED, NULL, "FP8 runs on the GPU's own units"},
-    {"float8.moe_fqns_prototype quantize.grouped_mm.* quantize.linear.mx.* quantize.dense.* mx.*", RULE_FACT, NULL,
-        NULL},
-    {"encoder.* training.img_size training.classifer_free_guidance_prob training.classifier_free_guidance_prob",
-        RULE_OTHER, NULL, "FLUX, a model of images,"},
-    {"training.max_seq_len", RULE_ASIDE, NULL, "of the table of positions"},
-    {"eval.* validation.* inference.*", RULE_ASIDE, NULL, "not training"},
-    {"job.* experimental.custom_args_module experimental.custom_import", RULE_ASIDE, NULL, "names and paths"},
-    {"profiling.* metrics.* debug.* memory_estimation.*", RULE_ASIDE, NULL, "logging"},
-    {"checkpoint.*", RULE_ASIDE, NULL, "saving"},
-    {"comm.* activation_offload.enable_prefetch", RULE_ASIDE, NULL, "time-outs"},
-    {"fault_tolerance.enable", RULE_HELD, NULL, "false"},
-    {"fault_tolerance.*", RULE_ASIDE, NULL, "off"},
-    {"model.hf_assets_path model.tokenizer_path model.tokenizer_type model.print_after_conversion", RULE_ASIDE, NULL,
-        "names and paths"},
-    {"training.dataset training.dataset_path training.dataloader training.data_parallel_seed", RULE_ASIDE, NULL,
-        "data"},
-    {"training.steps training.warmup_steps training.seed training.gc_freq training.gc_debug", RULE_ASIDE, NULL,
-        "of the run's length and seed"},
-    {"training.deterministic debug.deterministic", RULE_HELD, NULL, "false"},
-    {"compile.components compile.backend compile.model compile.loss", RULE_HELD, NULL,
-        "[model,loss] [loss,model] inductor true"},
-};
-const int torchtitan_n_rules = sizeof torchtitan_rules / sizeof *torchtitan_rules;
-
 enum status torchtitan_read(struct configuration *config, const char *path, struct diag *diag)
 {
     struct config_doc *doc = NULL;
@@ -108,7 +17,7 @@ enum status torchtitan_read(struct configuration *config, const char *path, stru
     if (status == STATUS_OK)
         status = toml_parse(&doc, path, text, n, diag);
     if (status == STATUS_OK)
-        status = rules_apply_document(config, doc, torchtitan_rules, torchtitan_n_rules, diag);
+        status = rules_apply_document(config, doc, &importer_of(config, CONFIGURATION_TORCHTITAN)->rules, diag);
     config_free(doc);
     free(text);
     return status;
