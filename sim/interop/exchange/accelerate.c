@@ -55,23 +55,6 @@ enum status accelerate_read(struct configuration *config, const char *path, stru
     return status == STATUS_OK ? read_named(config, path, diag) : status;
 }
 
-/* fully_shard's is true or false; accelerate's FSDP 1 also takes the names of sharding strategies there. */
-static void finish_reshard(struct configuration *config)
-{
-    struct configuration_setting *reshard = setting_find(config, "fsdp_config.fsdp_reshard_after_forward");
-    if (!reshard || reshard->words)
-        return;
-    bool is_true = strcmp(reshard->value, "true") == 0, is_false = strcmp(reshard->value, "false") == 0;
-    bool second = put_int(config, "fsdp.version", 1) == 2;
-    if (second && (is_true || is_false))
-        put_setting(config, "fsdp.reshard_after_forward", is_true ? "always" : "never", reshard);
-    else if (is_true || is_false)
-        setting_aside(reshard, "of FSDP 2");
-    else
-        put_setting(config, "fsdp.sharding_strategy",
-            strcmp(reshard->value, "HYBRID_SHARD_ZERO2") == 0 ? "_HYBRID_SHARD_ZERO2" : reshard->value, reshard);
-}
-
 static void finish_hybrid(struct configuration *config, struct diag *diag)
 {
     struct configuration_setting *copies = setting_find(config, DEGREE "dp_replicate_size");
@@ -86,35 +69,4 @@ static void finish_hybrid(struct configuration *config, struct diag *diag)
     setting_aside(shard, "all ranks of data parallelism");
 }
 
-/* accelerate's plugin makes a Megatron-LM of these (utils/megatron_lm.py). */
-static void finish_megatron(struct configuration *config)
-{
-    struct configuration_setting *sequence = setting_find(config, MEG "sequence_parallelism");
-    bool alone = put_int(config, "parallelism.tensor", 1) == 1;
-    if (sequence && !sequence->words && !alone)
-        put_setting(config, "parallelism.sequence", sequence->value, sequence);
-    else if (sequence && !sequence->words)
-        setting_aside(sequence, "of tensor parallelism");
-}
-
-void accelerate_finish(struct configuration *config, struct diag *diag)
-{
-    const char *strategy = put_find(config, "strategy"), *precision = put_find(config, "train.precision");
-    bool fsdp = strategy && strcmp(strategy, "fsdp") == 0;
-    bool half = precision && (strcmp(precision, "bf16_mixed") == 0 || strcmp(precision, "fp16_mixed") == 0);
-    if (fsdp && !put_find(config, "fsdp.backward_prefetch"))
-        put_assumed(config, "fsdp.backward_prefetch", "None", "accelerate's default, not PyTorch's");
-    if (fsdp)
-        put_assumed(config, "fsdp.no_sync", "true", "as accelerate accumulates gradients without sync_each_batch");
-    if (strategy && strcmp(strategy, "ddp") == 0 && half)
-        put_assumed(config, "train.autocast", "true", "as accelerate trains in mixed precision without FSDP");
-    if (put_int(config, "parallelism.context", 1) > 1 && !put_find(config, "train.attention"))
-        put_assumed(config, "train.attention", "flash", "PyTorch's context parallelism is of fused attention");
-    struct configuration_setting *wide = setting_find(config, FP8 "override_linear_precision");
-    if (wide && !strstr(wide->value, "true") && !strstr(wide->value, "True"))
-        setting_aside(wide, "simulated so");
-    setting_refuse(wide, "all three products of a linear layer are simulated in FP8");
-    finish_reshard(config);
-    finish_hybrid(config, diag);
-    finish_megatron(config);
-}
+const struct importer_call accelerate_calls[] = {{"hybrid", finish_hybrid}, {0}};

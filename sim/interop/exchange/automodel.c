@@ -14,8 +14,9 @@ enum status automodel_read(struct configuration *config, const char *path, struc
     return rules_apply_file(config, path, &importer_of(config, CONFIGURATION_AUTOMODEL)->rules, diag);
 }
 
-static void finish_model(struct configuration *config)
+static void finish_model(struct configuration *config, struct diag *diag)
 {
+    (void)diag;
     struct configuration_setting *name = setting_find(config, "model.config.pretrained_model_name_or_path");
     name = name ? name : setting_find(config, "model.pretrained_model_name_or_path");
     if (name)
@@ -116,110 +117,9 @@ static void finish_gpus(struct configuration *config, struct diag *diag)
     assume(config, arena_printf(config->arena, "benchmark.num_nodes: nodes of %d GPUs", (int)each));
 }
 
-static void finish_experts(struct configuration *config, struct diag *diag)
+static void finish_adapters(struct configuration *config, struct diag *diag)
 {
-    struct configuration_setting *way = setting_find(config, BACK "dispatcher");
-    struct configuration_setting *sms = setting_find(config, BACK "dispatcher_num_sms");
-    struct configuration_setting *balanced = setting_find(config, BACK "fake_balanced_gate");
-    bool torch = way && strcmp(way->value, "torch") == 0, across = put_int(config, "parallelism.expert", 1) > 1;
-    bool hybrid = way && strcmp(way->value, "hybridep") == 0;
-    if (way && !way->words && across) {
-        put_setting(config, "train.moe_token_dispatcher_type", torch ? "allgather" : "flex", way);
-        if (!torch)
-            put_setting(config, "train.moe_flex_dispatcher_backend", way->value, way);
-        if (sms && !torch)
-            put_setting(config, hybrid ? "train.moe_hybridep_num_sms" : "train.moe_deepep_num_sms",
-                number_text(config, setting_int(config, sms->name, 20, diag)), sms);
-    }
-    if (!way || !way->words)
-        setting_aside(way, "of expert parallelism");
-    if (across && !put_find(config, "fsdp.reshard_after_forward"))
-        put_assumed(
-            config, "fsdp.reshard_after_forward", "never", "AutoModel's default of mixtures of experts, recalled");
-    setting_aside(sms, "of expert parallelism");
-    if (balanced && strcmp(balanced->value, "false") == 0)
-        assume(config, "model.backend.fake_balanced_gate: the router's loads are simulated balanced; "
-                       "train.expert_routing=learned has those of a trained one");
-    if (balanced && strcmp(balanced->value, "true") == 0)
-        put_setting(config, "train.expert_routing", "balanced", balanced);
-    setting_aside(balanced, "loads are balanced, unless train.expert_routing says otherwise");
-}
-
-static void finish_precision(struct configuration *config)
-{
-    struct configuration_setting *fp8 = setting_find(config, BACK "te_fp8.recipe");
-    struct configuration_setting *norm = setting_find(config, BACK "rms_norm");
-    struct configuration_setting *loss = setting_find(config, "loss_fn._target_");
-    struct configuration_setting *upcast = setting_find(config, "loss_fn.fp32_upcast");
-    if (fp8 && !fp8->words) {
-        put_setting(config, "train.precision", "fp8_mixed", fp8);
-        put_setting(config, "train.fp8_recipe", "tensorwise", fp8);
-        assume(config, arena_printf(config->arena,
-                           "model.backend.te_fp8.recipe: TransformerEngine's %s is simulated as torchao's scales by "
-                           "tensor, as weights that FSDP gathers are cast by each layer",
-                           fp8->value));
-    }
-    if (!put_find(config, "train.precision"))
-        put_assumed(config, "train.precision", "bf16", "torch_dtype of AutoModel's from_config");
-    if (norm && !norm->words && strncmp(norm->value, "torch", strlen("torch")) != 0)
-        assume(config, "model.backend.rms_norm: norms are simulated as PyTorch's kernels");
-    if (!norm || !norm->words)
-        setting_aside(norm, "nearly none; see what is assumed");
-    struct configuration_setting *rope[] = {
-        setting_find(config, BACK "rope"), setting_find(config, BACK "rope_fusion")};
-    for (int i = 0; i < 2; i++)
-        if (rope[i] && !rope[i]->words) {
-            if (strcmp(rope[i]->value, "true") == 0 || strcmp(rope[i]->value, "quack") == 0)
-                assume(config, "model.backend.rope: rotary positions are simulated as PyTorch's kernels");
-            setting_aside(rope[i], "nearly none; see what is assumed");
-        }
-    bool linear = loss && strstr(loss->value, "FusedLinearCrossEntropy");
-    if (linear)
-        put_setting(config, "train.cross_entropy", "fused", loss);
-    if (linear)
-        assume(
-            config, "loss_fn: FusedLinearCrossEntropy is simulated as a fused kernel on whole logits; it keeps none");
-    setting_aside(loss, "a cross entropy in PyTorch's kernels");
-    setting_aside(upcast, "values of the loss");
-}
-
-static void finish_optimizer(struct configuration *config)
-{
-    struct configuration_setting *target = setting_find(config, "optimizer._target_");
-    struct configuration_setting *each = setting_find(config, "optimizer.foreach");
-    struct configuration_setting *fused = setting_find(config, "optimizer.fused");
-    const char *leaf = target ? strrchr(target->value, '.') : NULL;
-    if (leaf && strcmp(leaf, ".AdamW") == 0)
-        put_setting(config, "train.optimizer", "adamw", target);
-    else if (leaf && (strcmp(leaf, ".Adam") == 0 || strcmp(leaf, ".FusedAdam") == 0))
-        put_setting(config, "train.optimizer", "adam", target);
-    else if (leaf && strcmp(leaf, ".SGD") == 0)
-        put_setting(config, "train.optimizer", "sgd", target);
-    setting_refuse(target, "known are Adam, AdamW, FusedAdam and SGD");
-    bool one = fused && strcmp(fused->value, "true") == 0;
-    if (one)
-        put_setting(config, "train.optimizer_impl", "fused", fused);
-    else if (each && strcmp(each->value, "false") == 0)
-        put_setting(config, "train.optimizer_impl", "for_loop", each);
-    setting_aside(each, "PyTorch's default");
-    setting_aside(fused, "PyTorch's default");
-}
-
-static void finish_tensor(struct configuration *config)
-{
-    struct configuration_setting *sequence = setting_find(config, DIST "sequence_parallel");
-    struct configuration_setting *overlap = setting_find(config, DIST "enable_async_tensor_parallel");
-    bool tensor = put_int(config, "parallelism.tensor", 1) > 1;
-    if (tensor && sequence && !sequence->words)
-        put_setting(config, "parallelism.sequence", sequence->value, sequence);
-    if (tensor && overlap && strcmp(overlap->value, "true") == 0)
-        put_setting(config, "parallelism.tensor_overlap", "micro_pipeline", overlap);
-    setting_aside(sequence, "of tensor parallelism");
-    setting_aside(overlap, tensor ? "off" : "of tensor parallelism");
-}
-
-static void finish_adapters(struct configuration *config)
-{
+    (void)diag;
     struct configuration_setting *targets = setting_find(config, "peft.target_modules");
     if (!targets)
         return;
@@ -237,22 +137,5 @@ static void finish_adapters(struct configuration *config)
     put_setting(config, "train.lora_targets", list, targets);
 }
 
-void automodel_finish(struct configuration *config, struct diag *diag)
-{
-    finish_model(config);
-    const char *strategy = put_find(config, "strategy");
-    if (!strategy)
-        put_assumed(config, "strategy", "fsdp", "AutoModel's default, FSDP2");
-    if (strcmp(put_find(config, "strategy"), "fsdp") == 0)
-        put_assumed(config, "fsdp.version", "2", NULL);
-    finish_tensor(config);
-    finish_gpus(config, diag);
-    finish_batch(config, diag);
-    finish_experts(config, diag);
-    finish_precision(config);
-    finish_optimizer(config);
-    finish_adapters(config);
-    if (!put_find(config, "train.attention"))
-        put_assumed(config, "train.attention", "flash", "scaled_dot_product_attention");
-    put_assumed(config, "stack", "pytorch-2.11", "the version is not in the file");
-}
+const struct importer_call automodel_calls[] = {
+    {"model", finish_model}, {"gpus", finish_gpus}, {"batch", finish_batch}, {"adapters", finish_adapters}, {0}};

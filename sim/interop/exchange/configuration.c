@@ -398,16 +398,9 @@ enum status configuration_finish(
     mark_repeated(config);
     put_all_given(config, given);
     /* In this order: what DeepSpeed makes of a batch depends on the degrees that others state. */
-    static void (*const finish[])(struct configuration *, struct diag *) = {
-        [CONFIGURATION_DEEPSPEED] = deepspeed_finish,
-        [CONFIGURATION_ACCELERATE] = accelerate_finish,
-        [CONFIGURATION_TORCHTITAN] = torchtitan_finish,
-        [CONFIGURATION_MEGATRON] = megatron_finish,
-        [CONFIGURATION_AUTOMODEL] = automodel_finish,
-        [CONFIGURATION_PRIMUS] = primus_finish};
     for (int f = CONFIGURATION_FORMAT_COUNT - 1; f >= 0; f--)
         if (config->has[f])
-            finish[f](config, diag);
+            importer_follow(config, (enum configuration_format)f, "finish", diag);
     close_settings(config);
     const char *stack = put_find(config, "stack");
     if (stack && strcmp(stack, "none") == 0)

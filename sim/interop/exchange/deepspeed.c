@@ -10,8 +10,9 @@ enum status deepspeed_read(struct configuration *config, const char *path, struc
     return rules_apply_file(config, path, &importer_of(config, CONFIGURATION_DEEPSPEED)->rules, diag);
 }
 
-static void finish_precision(struct configuration *config)
+static void finish_precision(struct configuration *config, struct diag *diag)
 {
+    (void)diag;
     struct configuration_setting *bf16 = setting_find(config, "bf16.enabled");
     struct configuration_setting *fp16 = setting_find(config, "fp16.enabled");
     bf16 = bf16 ? bf16 : setting_find(config, "bfloat16.enabled");
@@ -35,8 +36,9 @@ static void finish_precision(struct configuration *config)
 
 /* "auto": what transformers' Trainer and accelerate put there, of the model's hidden size
  * (transformers/integrations/deepspeed.py, trainer_config_finalize). */
-static void finish_auto(struct configuration *config)
+static void finish_auto(struct configuration *config, struct diag *diag)
 {
+    (void)diag;
     int64_t width = model_width(config);
     const struct {
         const char *name, *key, *formula;
@@ -99,36 +101,13 @@ static void finish_batch(struct configuration *config, struct diag *diag)
 /* OneBitAdam is Adam until its freeze_step, and compresses what it communicates from then on (onebit/adam.py): the
  * first part is simulated, and the file says so. ZeroOneAdam compresses from the beginning, Lamb has norms of each
  * tensor. */
-static void finish_optimizer(struct configuration *config, struct configuration_setting *type)
+static void finish_one_bit(struct configuration *config, struct diag *diag)
 {
-    if (strcmp(type->value, "OneBitAdam") == 0) {
-        type->fate = FATE_TAKEN;
-        type->words = "Adam until freeze_step; see assumptions";
-        put_assumed(config, "train.optimizer", "adam",
-            "as OneBitAdam until its freeze_step; what it compresses from then on is not simulated");
-    }
-    if (!put_find(config, "train.optimizer"))
-        put_assumed(config, "train.optimizer", "adamw", "in place of what is not simulated");
+    (void)diag;
+    struct configuration_setting *type = setting_find(config, "optimizer.type");
+    type->fate = FATE_TAKEN;
+    type->words = "Adam until freeze_step; see assumptions";
 }
 
-void deepspeed_finish(struct configuration *config, struct diag *diag)
-{
-    if (!put_find(config, "strategy"))
-        put_assumed(config, "strategy", "deepspeed", NULL);
-    finish_precision(config);
-    finish_batch(config, diag);
-    finish_auto(config);
-    if (!put_find(config, OUR "stage"))
-        put_assumed(config, OUR "stage", "0", "DeepSpeed's default");
-    struct configuration_setting *type = setting_find(config, "optimizer.type");
-    if (type && !put_find(config, "train.optimizer"))
-        finish_optimizer(config, type);
-    struct configuration_setting *plain = setting_find(config, "optimizer.params.torch_adam");
-    if (type) {
-        bool foreach = plain && strcmp(plain->value, "true") == 0;
-        if (plain)
-            put_setting(config, "train.optimizer_impl", foreach ? "foreach" : "fused", plain);
-        else
-            put_assumed(config, "train.optimizer_impl", "fused", "as DeepSpeed builds FusedAdam and FusedLion");
-    }
-}
+const struct importer_call deepspeed_calls[] = {
+    {"precision", finish_precision}, {"batch", finish_batch}, {"auto", finish_auto}, {"one_bit", finish_one_bit}, {0}};

@@ -103,8 +103,9 @@ enum status megatron_read(struct configuration *config, const char *path, struct
     return status;
 }
 
-static void finish_recomputation(struct configuration *config)
+static void finish_recomputation(struct configuration *config, struct diag *diag)
 {
+    (void)diag;
     struct configuration_setting *granularity = setting_find(config, "--recompute-granularity");
     struct configuration_setting *modules = setting_find(config, "--recompute-modules");
     bool selective = granularity && strcmp(granularity->value, "selective") == 0;
@@ -120,8 +121,9 @@ static void finish_recomputation(struct configuration *config)
     setting_aside(modules, "of --recompute-granularity selective");
 }
 
-static void finish_pipeline(struct configuration *config, bool deepspeed, struct diag *diag)
+static void finish_pipeline(struct configuration *config, struct diag *diag)
 {
+    bool deepspeed = setting_find(config, "--deepspeed") != NULL;
     struct configuration_setting *each = setting_find(config, "--num-layers-per-virtual-pipeline-stage");
     int64_t per_chunk = setting_int(config, "--num-layers-per-virtual-pipeline-stage", 0, diag);
     int64_t stages = put_int(config, PAR "pipeline", 1);
@@ -146,8 +148,9 @@ static void switch_off(
 
 /* Without tensor parallelism Megatron-LM switches sequence parallelism off, and has nothing to overlap
  * (validate_args). */
-static void finish_tensor(struct configuration *config)
+static void finish_tensor(struct configuration *config, struct diag *diag)
 {
+    (void)diag;
     struct configuration_setting *sequence = setting_find(config, "--sequence-parallel");
     struct configuration_setting *overlap = setting_find(config, "--tp-comm-overlap");
     if (put_int(config, PAR "tensor", 1) > 1 || setting_open(config, "--tensor-model-parallel-size"))
@@ -156,128 +159,19 @@ static void finish_tensor(struct configuration *config)
     switch_off(config, overlap, PAR "tensor_overlap", "of tensor parallelism, which is 1");
 }
 
-/* Options of the softmax between two GEMMs, which fused attention does not have; its softmax is in FP32. */
-static void finish_softmax(struct configuration *config, bool gpt)
+/* DeepSpeed's own file, if it is among those that are read. */
+static void finish_deepspeed(struct configuration *config, struct diag *diag)
 {
-    struct configuration_setting *unfused = setting_find(config, "--no-masked-softmax-fusion");
-    struct configuration_setting *wide = setting_find(config, "--attention-softmax-in-fp32");
-    const char *attention = put_find(config, "train.attention");
-    bool naive = attention && strcmp(attention, "naive") == 0;
-    if (!naive || !gpt)
-        setting_aside(unfused, naive ? "simulated so" : "of attention in separate kernels");
-    if (naive && gpt && unfused)
-        setting_refuse(wide, "without fusion the softmax is simulated in the format of training");
-    else
-        setting_aside(wide, "flash attention and the fused softmax have it in FP32");
-}
-
-/* Megatron-FSDP says by its strategy what is sharded. */
-static void finish_sharding(struct configuration *config)
-{
-    struct configuration_setting *shards = setting_find(config, "--use-distributed-optimizer");
-    if (put_find(config, MEG "use_megatron_fsdp"))
-        setting_aside(shards, "--data-parallel-sharding-strategy says what is sharded");
-    else if (shards)
-        put_setting(config, MEG "use_distributed_optimizer", "true", shards);
-}
-
-/* Gradients are kept in the format that they travel in: validate_args takes --main-grads-dtype bf16 for
- * --grad-reduce-in-bf16, and refuses it beside --accumulate-allreduce-grads-in-fp32. */
-static void finish_main_gradients(struct configuration *config)
-{
-    struct configuration_setting *kept = setting_find(config, "--main-grads-dtype");
-    if (!kept || kept->words)
-        return;
-    if (strcmp(kept->value, "bf16") != 0)
-        setting_aside(kept, "simulated so, unless gradients are reduced in BF16");
-    else if (setting_find(config, "--accumulate-allreduce-grads-in-fp32"))
-        setting_refuse(kept, "Megatron-LM refuses it beside --accumulate-allreduce-grads-in-fp32");
-    else
-        put_setting(config, MEG "grad_reduce_in_fp32", "false", kept);
-}
-
-/* Megatron-FSDP's gradients, as they are kept and as they travel. */
-static void finish_gradients(struct configuration *config)
-{
-    finish_main_gradients(config);
-    struct configuration_setting *kept = setting_find(config, "--megatron-fsdp-main-grads-dtype");
-    const char *wide = put_find(config, MEG "grad_reduce_in_fp32");
-    if (!kept)
-        return;
-    const char *own = setting_is(config, "--megatron-fsdp-main-grads-dtype", "fp32") ? "true" : "false";
-    if (wide && strcmp(wide, own) != 0)
-        setting_refuse(kept, "gradients are kept in the format that they travel in");
-    else
-        put_setting(config, MEG "grad_reduce_in_fp32", own, kept);
-}
-
-static void leave_off(struct configuration *config, const char *path)
-{
-    if (!put_find(config, path))
-        put_assumed(config, path, "false", NULL);
-}
-
-/* What Megatron-LM does only when it is asked to; stacks have it the other way. */
-static void finish_switches(struct configuration *config)
-{
-    leave_off(config, MEG "overlap_grad_reduce");
-    leave_off(config, MEG "overlap_param_gather");
-    if (!put_find(config, MEG "use_megatron_fsdp"))
-        leave_off(config, MEG "use_distributed_optimizer");
-    finish_gradients(config);
-    if (!put_find(config, MEG "grad_reduce_in_fp32"))
-        put_assumed(config, MEG "grad_reduce_in_fp32", setting_find(config, "--bf16") ? "true" : "false",
-            "Megatron-LM's default with this precision");
-    if (!put_find(config, "train.attention") && setting_find(config, "--checkpoint-activations"))
-        put_assumed(config, "train.attention", "naive", "as when --checkpoint-activations was an argument");
-}
-
-void megatron_finish(struct configuration *config, struct diag *diag)
-{
-    struct configuration_setting *deepspeed = setting_find(config, "--deepspeed");
+    (void)diag;
     struct configuration_setting *file = setting_find(config, "--deepspeed-config");
-    struct configuration_setting *fp8 = setting_find(config, "--fp8-format");
-    if (fp8 && !fp8->words)
-        put_setting(config, "train.precision", "fp8_mixed", fp8);
-    if (setting_is(config, "--fp8-recipe", "tensorwise"))
-        assume(
-            config, "--fp8-recipe: current scaling is simulated as delayed scaling, without a pass for largest values");
-    struct configuration_setting *fp4 = setting_find(config, "--fp4-format");
-    if (fp4 && !fp4->words)
-        put_setting(config, "train.precision", "fp4_mixed", fp4);
-    if (!put_find(config, "train.precision"))
-        put_assumed(config, "train.precision", "fp32", "neither --bf16 nor --fp16 is given");
-    if (!put_find(config, "train.optimizer"))
-        put_assumed(config, "train.optimizer", "adam", "Megatron-LM's default");
-    if (setting_is(config, "--optimizer", "dist_muon"))
-        put_setting(config, "train.muon_distributed", "true", setting_find(config, "--optimizer"));
-    megatron_gpus(config, diag);
-    megatron_allocator(config);
-    finish_tensor(config);
-    finish_recomputation(config);
-    finish_pipeline(config, deepspeed != NULL, diag);
-    finish_sharding(config);
-    if (deepspeed) {
-        put_setting(config, "strategy", "deepspeed", deepspeed);
-        put_assumed(config, "stack", "megatron-deepspeed-2022", "the version is not in the file");
-        if (!put_find(config, "deepspeed.zero_optimization.stage"))
-            put_assumed(config, "deepspeed.zero_optimization.stage", "1", "Megatron-DeepSpeed's default");
-    } else {
-        bool old = setting_find(config, "--checkpoint-activations") || setting_find(config, "--DDP-impl");
-        put_assumed(config, "strategy", "megatron", NULL);
-        put_assumed(config, "stack", old ? "megatron-2021" : "megatron-core", "the version is not in the file");
-        finish_switches(config);
-    }
-    struct configuration_setting *pipeline = setting_find(config, "--no-pipeline-parallel");
-    setting_aside(pipeline, "one stage");
-    struct configuration_setting *partition = setting_find(config, "--partition-activations");
-    if (put_int(config, PAR "tensor", 1) == 1)
-        setting_aside(partition, "of tensor parallelism");
-    setting_refuse(partition, "each rank of tensor parallelism keeps whole inputs of blocks");
     if (file && config->has[CONFIGURATION_DEEPSPEED])
         setting_aside(file, "read");
     setting_refuse(file, "name that file, too");
-    megatron_model(config, diag);
-    const char *family = put_model_find(config, "family");
-    finish_softmax(config, family && strcmp(family, "gpt") == 0);
 }
+
+const struct importer_call megatron_calls[] = {{"gpus", megatron_gpus}, {"allocator", megatron_allocator},
+    {"tensor", finish_tensor}, {"recomputation", finish_recomputation}, {"pipeline", finish_pipeline},
+    {"deepspeed", finish_deepspeed}, {"model", megatron_model}, {"family", megatron_family},
+    {"rotary", megatron_rotary}, {"vocab", megatron_vocab}, {"width", megatron_width},
+    {"positions", megatron_positions}, {"window", megatron_window}, {"dropout", megatron_dropout},
+    {"experts", megatron_experts}, {0}};

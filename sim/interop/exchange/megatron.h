@@ -11,11 +11,19 @@
 bool megatron_launcher(
     struct configuration *config, struct configuration_setting *setting, const struct shell_argument *argument);
 void megatron_gpus(struct configuration *config, struct diag *diag);
-void megatron_allocator(struct configuration *config);
+void megatron_allocator(struct configuration *config, struct diag *diag);
 /* megatron.c: the argument sets something, wherever it stands. */
 bool megatron_sets(const struct configuration *config, const char *name);
 
-void megatron_model(struct configuration *config, struct diag *diag);   /* megatron_model.c */
+/* megatron_model.c: follows the steps `model` of Megatron-LM's file, and what of them is no data. */
+void megatron_model(struct configuration *config, struct diag *diag);
+void megatron_family(struct configuration *config, struct diag *diag);
+void megatron_rotary(struct configuration *config, struct diag *diag);
+void megatron_vocab(struct configuration *config, struct diag *diag);
+void megatron_width(struct configuration *config, struct diag *diag);
+void megatron_positions(struct configuration *config, struct diag *diag);
+void megatron_window(struct configuration *config, struct diag *diag);
+void megatron_dropout(struct configuration *config, struct diag *diag);
 void megatron_experts(struct configuration *config, struct diag *diag); /* also latent attention */
 
 #endif

@@ -150,8 +150,9 @@ static void split_allocator(struct configuration *config, struct configuration_s
     setting_aside(setting, "of the host's memory");
 }
 
-void megatron_allocator(struct configuration *config)
+void megatron_allocator(struct configuration *config, struct diag *diag)
 {
+    (void)diag;
     static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct configuration_setting *setting = setting_find(config, names[i]);

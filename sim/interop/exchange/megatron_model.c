@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Rows of the embedding: the tokenizer's words, rounded up (megatron/training/tokenizer: _vocab_size_with_padding). */
-static void find_vocab(struct configuration *config, struct diag *diag)
+void megatron_vocab(struct configuration *config, struct diag *diag)
 {
     enum { GPT2_WORDS = 50257, DIVISIBLE_BY = 128 };
     struct configuration_setting *padded = setting_find(config, "--pad-vocab-size-to");
@@ -35,6 +35,11 @@ static void find_vocab(struct configuration *config, struct diag *diag)
             "vocab of the model: --model NAME, or --vocab-size among the arguments, as its tokenizer is not known");
 }
 
+static bool is_gpt(const struct configuration *config)
+{
+    return strcmp(put_model_find(config, "family"), "gpt") == 0;
+}
+
 static int64_t shape(struct configuration *config, const char *key)
 {
     const char *text = put_model_find(config, key);
@@ -42,8 +47,9 @@ static int64_t shape(struct configuration *config, const char *key)
 }
 
 /* One of a few settings decides; all of them are then taken. What a family lacks and costs as much is assumed. */
-static void find_family(struct configuration *config)
+void megatron_family(struct configuration *config, struct diag *diag)
 {
+    (void)diag;
     struct configuration_setting *norm = setting_find(config, "--normalization");
     struct configuration_setting *rotary = setting_find(config, "--use-rotary-position-embeddings");
     struct configuration_setting *positions = setting_find(config, "--position-embedding-type");
@@ -75,8 +81,10 @@ static void find_family(struct configuration *config)
 }
 
 /* Rotary positions as separate kernels, where there are any. */
-static void find_rotary(struct configuration *config, bool gpt)
+void megatron_rotary(struct configuration *config, struct diag *diag)
 {
+    (void)diag;
+    bool gpt = is_gpt(config);
     struct configuration_setting *unfused = setting_find(config, "--no-rope-fusion");
     if (!unfused || !gpt || !put_find(config, "train.rotary"))
         return;
@@ -89,8 +97,9 @@ static void find_rotary(struct configuration *config, bool gpt)
         .words = "there are no rotary positions"};
 }
 
-static void find_positions(struct configuration *config, bool gpt, struct diag *diag)
+void megatron_positions(struct configuration *config, struct diag *diag)
 {
+    bool gpt = is_gpt(config);
     struct configuration_setting *rows = setting_find(config, "--max-position-embeddings");
     struct configuration_setting *kind = setting_find(config, "--position-embedding-type");
     struct configuration_setting *none = setting_find(config, "--no-position-embedding");
@@ -104,8 +113,9 @@ static void find_positions(struct configuration *config, bool gpt, struct diag *
     setting_aside(rows, "there is no table of positions");
 }
 
-static void find_width(struct configuration *config)
+void megatron_width(struct configuration *config, struct diag *diag)
 {
+    (void)diag;
     struct configuration_setting *gated = setting_find(config, "--swiglu");
     gated = gated ? gated : setting_find(config, "--quick-geglu");
     int64_t width = shape(config, "d_model");
@@ -116,67 +126,8 @@ static void find_width(struct configuration *config)
     put_model(config, "d_ff", number_text(config, gated ? width * PLAIN * 2 / 3 / ROUND * ROUND : width * PLAIN), NULL);
 }
 
-/* Biases: of all linear layers unless --disable-bias-linear; --add-qkv-bias keeps those of q, k and v, which is what
- * the family llama can have. */
-static void find_biases(struct configuration *config, bool llama)
-{
-    struct configuration_setting *plain = setting_find(config, "--disable-bias-linear");
-    struct configuration_setting *qkv = setting_find(config, "--add-qkv-bias");
-    if (llama && (qkv || !plain))
-        put_model(config, "biases", "true", qkv);
-    if (llama && !plain)
-        assume(config, "--disable-bias-linear is not given: of biases only those of q, k and v are simulated");
-    if (!llama && plain)
-        put_model(config, "biases", "false", plain);
-    if (!llama && plain && qkv)
-        assume(config, "--add-qkv-bias: biases of q, k and v are not simulated without those of other layers");
-    setting_aside(plain, "in the family");
-    setting_aside(qkv, "see --disable-bias-linear");
-}
-
-static void find_switches(struct configuration *config, bool gpt)
-{
-    struct configuration_setting *untied = setting_find(config, "--untie-embeddings-and-output-weights");
-    struct configuration_setting *norm = setting_find(config, "--embed-layernorm");
-    struct configuration_setting *groups = setting_find(config, "--group-query-attention");
-    struct configuration_setting *share = setting_find(config, "--rotary-percent");
-    struct configuration_setting *heads = setting_find(config, "--qk-layernorm");
-    bool llama = strcmp(put_model_find(config, "family"), "llama") == 0;
-    bool neox = !gpt && !llama, latent = setting_find(config, "--multi-latent-attention") != NULL;
-    if (untied)
-        put_model(config, "tied_embeddings", "false", untied);
-    else
-        put_model(config, "tied_embeddings", "true", NULL);
-    find_biases(config, llama);
-    if (norm && gpt)
-        put_model(config, "embedding_norm", "true", norm);
-    setting_refuse(norm, "a norm behind the embedding is simulated without rotary positions");
-    if (heads && llama && !latent)
-        put_model(config, "qk_norm", "true", heads);
-    if (latent)
-        setting_aside(heads, "the norms of the latents, which are simulated");
-    setting_refuse(heads, "norms of queries and keys are simulated with --swiglu and rotary positions");
-    if (!groups)
-        put_model_remove(config, "n_kv_heads");
-    setting_aside(groups, "by --num-query-groups");
-    if (neox)
-        put_model(config, "parallel_residual", "false", NULL);
-    if (neox && !share)
-        put_model(config, "rotary_share", "100 %", NULL);
-    else if (neox)
-        put_model(config, "rotary_share", arena_printf(config->arena, "%.6g", strtod(share->value, NULL)), share);
-    if (share && llama && strtod(share->value, NULL) < 1)
-        setting_refuse(share, "whole heads are turned where layers are gated");
-    setting_aside(share, "of rotary positions");
-    if (gpt) {
-        put_model(config, "sequence_first", "true", NULL);
-        struct configuration_setting *unfused = setting_find(config, "--no-masked-softmax-fusion");
-        put_model(config, "fused_softmax", unfused ? "false" : "true", unfused);
-    }
-}
-
 /* A window of keys to the left, in all blocks or in all but every n-th: "127,0" sees 128. */
-static void find_window(struct configuration *config, struct diag *diag)
+void megatron_window(struct configuration *config, struct diag *diag)
 {
     struct configuration_setting *window = setting_find(config, "--window-size");
     struct configuration_setting *skip = setting_find(config, "--window-attn-skip-freq");
@@ -195,17 +146,9 @@ static void find_window(struct configuration *config, struct diag *diag)
         put_model(config, "full_attention_every", number_text(config, every), skip);
 }
 
-static void find_mtp(struct configuration *config, struct diag *diag)
+void megatron_dropout(struct configuration *config, struct diag *diag)
 {
-    struct configuration_setting *layers = setting_find(config, "--mtp-num-layers");
-    bool llama = strcmp(put_model_find(config, "family"), "llama") == 0;
-    if (layers && llama)
-        put_model(config, "mtp_layers", number_text(config, setting_int(config, layers->name, 0, diag)), layers);
-    setting_refuse(layers, "multi-token prediction is simulated with --swiglu and rotary positions");
-}
-
-static void find_dropout(struct configuration *config)
-{
+    (void)diag;
     struct configuration_setting *hidden = setting_find(config, "--hidden-dropout");
     struct configuration_setting *attention = setting_find(config, "--attention-dropout");
     if (hidden)
@@ -247,19 +190,8 @@ static void leave_shape(struct configuration *config)
 void megatron_model(struct configuration *config, struct diag *diag)
 {
     bool named = put_find(config, "model") != NULL;
-    if (!in_checkpoint(config) && put_model_find(config, "d_model")) {
-        find_family(config);
-        bool gpt = strcmp(put_model_find(config, "family"), "gpt") == 0;
-        find_rotary(config, gpt);
-        find_vocab(config, diag);
-        find_width(config);
-        find_positions(config, gpt, diag);
-        find_switches(config, gpt);
-        find_window(config, diag);
-        find_mtp(config, diag);
-        find_dropout(config);
-        megatron_experts(config, diag);
-    }
+    if (!in_checkpoint(config) && put_model_find(config, "d_model"))
+        importer_follow(config, CONFIGURATION_MEGATRON, "model", diag);
     if (named)
         setting_aside(setting_find(config, "--mtp-num-layers"), "mtp_layers of the model, which is named, says it");
     if (named || config->model.n == 0)
@@ -410,21 +342,13 @@ static void find_layers(struct configuration *config, struct diag *diag)
 
 /* ---- the rest ---- */
 
-static void find_router(struct configuration *config, struct diag *diag)
+static void find_groups(struct configuration *config, struct diag *diag)
 {
-    struct configuration_setting *score = setting_find(config, "--moe-router-score-function");
     struct configuration_setting *groups = setting_find(config, "--moe-router-num-groups");
     struct configuration_setting *kept = setting_find(config, "--moe-router-group-topk");
     struct configuration_setting *scaling = setting_find(config, "--moe-router-topk-scaling-factor");
     struct configuration_setting *before = setting_find(config, "--moe-router-pre-softmax");
-    struct configuration_setting *bias = setting_find(config, "--moe-router-enable-expert-bias");
-    bool sigmoid = score && strcmp(score->value, "sigmoid") == 0;
-    if (score && (sigmoid || strcmp(score->value, "softmax") == 0))
-        put_model(config, "moe.router", score->value, score);
-    setting_refuse(score, "known are: softmax sigmoid");
-    if (bias && !sigmoid)
-        assume(config, "--moe-router-enable-expert-bias: the bias on scores is simulated with sigmoid only");
-    setting_aside(bias, "of the router's score function");
+    bool sigmoid = setting_is(config, "--moe-router-score-function", "sigmoid");
     if (groups && setting_int(config, groups->name, 1, diag) > 1) {
         put_model(config, "moe.groups", number_text(config, setting_int(config, groups->name, 1, diag)), groups);
         if (kept)
@@ -440,60 +364,6 @@ static void find_router(struct configuration *config, struct diag *diag)
     setting_aside(scaling, "1");
 }
 
-static void find_shared(struct configuration *config, struct diag *diag)
-{
-    struct configuration_setting *shared = setting_find(config, "--moe-shared-expert-intermediate-size");
-    struct configuration_setting *gate = setting_find(config, "--moe-shared-expert-gate");
-    if (shared)
-        put_model(config, "moe.shared_d_ff", number_text(config, setting_int(config, shared->name, 0, diag)), shared);
-    if (gate && shared)
-        put_model(config, "moe.shared_gate", "true", gate);
-    setting_aside(gate, "of a shared expert");
-}
-
-static void find_routed(struct configuration *config, struct configuration_setting *experts, struct diag *diag)
-{
-    struct configuration_setting *topk = setting_find(config, "--moe-router-topk");
-    struct configuration_setting *width = setting_find(config, "--moe-ffn-hidden-size");
-    struct configuration_setting *latent = setting_find(config, "--moe-latent-size");
-    put_model(config, "moe.experts", number_text(config, setting_int(config, experts->name, 0, diag)), experts);
-    if (latent)
-        put_model(config, "moe.latent", number_text(config, setting_int(config, latent->name, 0, diag)), latent);
-    if (topk)
-        put_model(config, "moe.experts_per_token", number_text(config, setting_int(config, topk->name, 2, diag)), topk);
-    else
-        put_model(config, "moe.experts_per_token", "2", NULL);
-    if (width)
-        put_model(config, "moe.d_ff", number_text(config, setting_int(config, width->name, 0, diag)), width);
-    else if (put_model_find(config, "d_ff"))
-        put_model(config, "moe.d_ff", put_model_find(config, "d_ff"), NULL);
-}
-
-static void find_latent(struct configuration *config, struct diag *diag)
-{
-    static const struct {
-        const char *name, *key;
-        int64_t by_default; /* MLATransformerConfig; of --q-lora-rank none */
-    } parts[] = {{"--kv-lora-rank", "mla.kv_lora_rank", 32}, {"--q-lora-rank", "mla.q_lora_rank", 0},
-        {"--qk-head-dim", "mla.qk_nope_head_dim", 128}, {"--qk-pos-emb-head-dim", "mla.qk_rope_head_dim", 64},
-        {"--v-head-dim", "mla.v_head_dim", 128}};
-    struct configuration_setting *latent = setting_find(config, "--multi-latent-attention");
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        struct configuration_setting *part = setting_find(config, parts[i].name);
-        if (latent && part)
-            put_model(config, parts[i].key, number_text(config, setting_int(config, part->name, 0, diag)), part);
-        else if (latent)
-            put_model(config, parts[i].key, number_text(config, parts[i].by_default), NULL);
-        setting_aside(part, "of latent attention");
-    }
-    if (!latent)
-        return;
-    setting_aside(latent, "see mla");
-    put_model_remove(config, "d_kv");
-    put_model_remove(config, "n_kv_heads");
-    put_model_remove(config, "rotary_share");
-}
-
 void megatron_experts(struct configuration *config, struct diag *diag)
 {
     struct configuration_setting *experts = setting_find(config, "--num-experts");
@@ -507,11 +377,13 @@ void megatron_experts(struct configuration *config, struct diag *diag)
             (experts ? experts : latent)->name);
         return;
     }
-    find_latent(config, diag);
+    importer_follow(config, CONFIGURATION_MEGATRON, "latent", diag);
     if (!experts)
         return;
-    find_routed(config, experts, diag);
+    importer_follow(config, CONFIGURATION_MEGATRON, "experts", diag);
+    if (!setting_find(config, "--moe-ffn-hidden-size") && put_model_find(config, "d_ff"))
+        put_model(config, "moe.d_ff", put_model_find(config, "d_ff"), NULL);
     find_layers(config, diag);
-    find_shared(config, diag);
-    find_router(config, diag);
+    importer_follow(config, CONFIGURATION_MEGATRON, "router", diag);
+    find_groups(config, diag);
 }

@@ -150,7 +150,7 @@ static void check_sizes(struct configuration *config, struct diag *diag)
 
 static void finish_model(struct configuration *config, struct diag *diag)
 {
-    struct configuration_setting *model = setting_find(config, "model"), *base = setting_find(config, "config");
+    struct configuration_setting *model = setting_find(config, "model");
     const struct importer *importer = importer_of(config, CONFIGURATION_PRIMUS);
     for (int i = 0; model && !put_find(config, "model") && i < importer->n_others; i++) {
         const struct importer_other *other = &importer->others[i];
@@ -161,59 +161,6 @@ static void finish_model(struct configuration *config, struct diag *diag)
     if (model)
         put_called(config, model->value, model);
     check_sizes(config, diag);
-    if (base && strcmp(base->value, "pre_trainer.yaml") == 0)
-        setting_aside(base, "Primus' defaults, as assumed below");
-    else
-        setting_refuse(base, "the defaults of pre_trainer.yaml are known");
-    setting_aside(setting_find(config, "framework"), "whose settings the overrides are");
-    setting_aside(setting_find(config, "trainer_class"), "of the program");
-    setting_aside(setting_find(config, "name"), "a name");
-}
-
-/* What a model says itself is asked of its file. */
-static void finish_values(struct configuration *config)
-{
-    static const char *const names[] = {"attn_sink", "use_sink_attention", "swiglu_limit", "hc_use_sinkhorn",
-        "hybrid_attention_enabled", "multi_latent_attention", "activation_func", "sink_sliding_window",
-        "sink_window_even_layers_only"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        setting_aside(setting_find(config, names[i]), "of the model, which is named");
-    for (int i = 0; i < config->settings.n; i++) {
-        struct configuration_setting *setting = &config->settings.at[i];
-        if (strncmp(setting->name, "use_v4_", strlen("use_v4_")) == 0)
-            setting_aside(setting, "kernels of the model");
-    }
-    setting_aside(setting_find(config, "empty_cache_interval"), "seldom");
-}
-
-static void finish_experts(struct configuration *config, struct diag *diag)
-{
-    struct configuration_setting *deepep = setting_find(config, "use_turbo_deepep");
-    struct configuration_setting *cus = setting_find(config, "turbo_deepep_num_cu");
-    bool on = deepep && strcmp(deepep->value, "true") == 0;
-    if (on) {
-        put_setting(config, "train.moe_token_dispatcher_type", "flex", deepep);
-        put_setting(config, "train.moe_flex_dispatcher_backend", "deepep", deepep);
-    }
-    if (on && cus)
-        put_setting(
-            config, "train.moe_deepep_num_sms", number_text(config, setting_int(config, cus->name, 20, diag)), cus);
-    setting_aside(deepep, "off");
-    setting_aside(cus, "of DeepEP");
-}
-
-/* Before Megatron's own: what its table does not call so. */
-static void finish_precision(struct configuration *config)
-{
-    struct configuration_setting *fp8 = setting_find(config, "fp8"), *fp4 = setting_find(config, "fp4");
-    if (!put_find(config, "train.precision"))
-        put_assumed(config, "train.precision", "bf16_mixed", "Primus' default, bf16");
-    if (fp8 && !fp8->words && !value_is_off(fp8->value))
-        put_setting(config, "train.precision", "fp8_mixed", fp8);
-    if (fp4 && !fp4->words && !value_is_off(fp4->value))
-        put_setting(config, "train.precision", "fp4_mixed", fp4);
-    setting_aside(fp8, "off");
-    setting_aside(fp4, "off");
 }
 
 /* "Et*7|t*8|t*8|t*7,L": an embedding, blocks, a head with its loss, of each chunk. As many blocks as it says are
@@ -291,8 +238,9 @@ static void finish_layers(struct configuration *config, struct diag *diag)
 }
 
 /* PyTorch's fully_shard around Megatron's model, in place of Megatron's data parallelism. */
-static void finish_fsdp2(struct configuration *config)
+static void finish_fsdp2(struct configuration *config, struct diag *diag)
 {
+    (void)diag;
     struct configuration_setting *fsdp2 = setting_find(config, "use_torch_fsdp2");
     if (!fsdp2 || strcmp(fsdp2->value, "true") != 0) {
         setting_aside(fsdp2, "off");
@@ -315,8 +263,9 @@ static void finish_fsdp2(struct configuration *config)
 }
 
 /* No file says how many: one node, or as many as hold a copy of the model. */
-static void finish_gpus(struct configuration *config)
+static void finish_gpus(struct configuration *config, struct diag *diag)
 {
+    (void)diag;
     enum { A_NODE = 8 };
     int64_t copy = model_ranks(config), stages = put_int(config, "parallelism.pipeline", 1);
     int64_t experts = times(put_int(config, "parallelism.expert", 1), stages), least = copy > experts ? copy : experts;
@@ -326,8 +275,9 @@ static void finish_gpus(struct configuration *config)
 }
 
 /* --cross-entropy-loss-fusion asks for the kernel that --cross-entropy-fusion-impl names, whichever comes first. */
-static void finish_loss(struct configuration *config)
+static void finish_loss(struct configuration *config, struct diag *diag)
 {
+    (void)diag;
     struct configuration_setting *kernel = setting_find(config, "--cross-entropy-fusion-impl");
     struct configuration_setting *on = setting_find(config, "--cross-entropy-loss-fusion");
     if (kernel && on && on->bare && strcmp(kernel->value, "te") == 0)
@@ -339,47 +289,29 @@ static void finish_loss(struct configuration *config)
 
 static void finish_megatron(struct configuration *config, struct diag *diag)
 {
-    finish_loss(config);
-    finish_precision(config);
-    finish_layers(config, diag);
-    finish_values(config);
-    if (!put_find(config, "megatron.use_distributed_optimizer") && !setting_find(config, "--use-distributed-optimizer"))
-        put_assumed(config, "megatron.use_distributed_optimizer", "true", "Primus' default");
-    if (!put_find(config, "megatron.grad_reduce_in_fp32"))
-        put_assumed(config, "megatron.grad_reduce_in_fp32", "true", "Primus' default");
-    if (!put_find(config, "train.attention"))
-        put_assumed(config, "train.attention", "flash", "Primus' default");
-    megatron_finish(config, diag);
-    finish_fsdp2(config);
-    finish_experts(config, diag);
+    importer_follow(config, CONFIGURATION_MEGATRON, "finish", diag);
 }
 
 static void finish_torchtitan(struct configuration *config, struct diag *diag)
 {
-    struct configuration_setting *model = setting_find(config, "model");
-    struct configuration_setting *linear = setting_find(config, "primus_turbo.use_turbo_float8_linear");
-    struct configuration_setting *mx = setting_find(config, "primus_turbo.use_turbo_mx_linear");
-    struct configuration_setting *experts = setting_find(config, "primus_turbo.use_moe_fp8");
-    bool named = model && strstr(model->value, "-fp8") != NULL;
-    bool micro = mx && strcmp(mx->value, "true") == 0;
-    if (named || micro || (linear && strcmp(linear->value, "true") == 0 && named))
-        put_assumed(config, "train.precision", "fp8_mixed", "as the model's file is called");
-    if (micro)
-        put_setting(config, "train.fp8_recipe", "mxfp8", mx);
-    torchtitan_finish(config, diag);
-    setting_aside(linear, "of models in FP8, whose files are called so");
-    setting_aside(mx, "off");
-    if (experts && strcmp(experts->value, "true") == 0)
-        assume(config, "primus_turbo.use_moe_fp8: experts are simulated in the precision of training");
-    setting_aside(experts, "nearly none; see what is assumed");
+    importer_follow(config, CONFIGURATION_TORCHTITAN, "finish", diag);
 }
 
-void primus_finish(struct configuration *config, struct diag *diag)
+static void finish_framework(struct configuration *config, struct diag *diag)
 {
-    finish_model(config, diag);
-    finish_gpus(config);
-    if (setting_is(config, "framework", "torchtitan"))
-        finish_torchtitan(config, diag);
-    else
-        finish_megatron(config, diag);
+    bool titan = setting_is(config, "framework", "torchtitan");
+    importer_follow(config, CONFIGURATION_PRIMUS, titan ? "torchtitan" : "megatron", diag);
 }
+
+/* A model in FP8 is one by its file's name. */
+static void finish_float8(struct configuration *config, struct diag *diag)
+{
+    (void)diag;
+    const struct configuration_setting *model = setting_find(config, "model");
+    if ((model && strstr(model->value, "-fp8")) || setting_is(config, "primus_turbo.use_turbo_mx_linear", "true"))
+        put_assumed(config, "train.precision", "fp8_mixed", "as the model's file is called");
+}
+
+const struct importer_call primus_calls[] = {{"model", finish_model}, {"gpus", finish_gpus},
+    {"framework", finish_framework}, {"loss", finish_loss}, {"layers", finish_layers}, {"megatron", finish_megatron},
+    {"fsdp2", finish_fsdp2}, {"float8", finish_float8}, {"torchtitan", finish_torchtitan}, {0}};

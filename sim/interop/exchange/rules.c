@@ -20,8 +20,7 @@ const struct rule *rules_find(const struct rules *rules, const char *name)
     return NULL;
 }
 
-/* "theirs=ours theirs=ours": ours, in the arena; NULL: the value is not among them. */
-static const char *translate(const char *words, const char *value, struct arena *arena)
+const char *rules_ours(const char *words, const char *value, struct arena *arena)
 {
     size_t n = strlen(value);
     for (const char *at = words; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
@@ -128,7 +127,7 @@ static enum status take_bool(
 static void take_words(struct configuration *config, const struct rule *rule, struct configuration_setting *setting)
 {
     const char *value = first_word(setting->value, config->arena);
-    const char *ours = translate(rule->words, value, config->arena);
+    const char *ours = rules_ours(rule->words, value, config->arena);
     if (ours)
         put_setting(config, rule->key, ours, setting);
     else

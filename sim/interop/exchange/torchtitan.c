@@ -140,8 +140,9 @@ static void finish_degrees(struct configuration *config, struct diag *diag)
     setting_aside(shard, n_shard < 0 ? "all ranks that are left" : "by the GPUs");
 }
 
-static void finish_schedule(struct configuration *config)
+static void finish_schedule(struct configuration *config, struct diag *diag)
 {
+    (void)diag;
     struct configuration_setting *schedule =
         either(config, "parallelism.pipeline_parallel_schedule", "experimental.pipeline_parallel_schedule");
     if (put_int(config, "parallelism.pipeline", 1) == 1) {
@@ -165,8 +166,9 @@ static void finish_schedule(struct configuration *config)
 }
 
 /* Selective by operator, or every n-th block in full. */
-static void finish_checkpointing(struct configuration *config)
+static void finish_checkpointing(struct configuration *config, struct diag *diag)
 {
+    (void)diag;
     struct configuration_setting *mode = setting_find(config, "activation_checkpoint.mode");
     struct configuration_setting *option =
         either(config, "activation_checkpoint.selective_ac_option", "activation_checkpoint.selective_ac_type");
@@ -256,62 +258,16 @@ static void finish_float8(struct configuration *config, bool on)
     }
 }
 
-static void finish_precision(struct configuration *config)
+static void finish_precision(struct configuration *config, struct diag *diag)
 {
+    (void)diag;
     struct configuration_setting *param = setting_find(config, "training.mixed_precision_param");
     bool full = param && strcmp(param->value, "float32") == 0;
     if (param && !param->words)
         put_setting(config, "train.precision", full ? "fp32" : "bf16_mixed", param);
     finish_float8(config, find_float8(config) != NULL);
-    if (!put_find(config, "train.precision"))
-        put_assumed(config, "train.precision", "bf16_mixed", "torchtitan's default");
-    bool fp8 = strcmp(put_find(config, "train.precision"), "fp8_mixed") == 0;
-    if (fp8 && !put_find(config, "train.fp8_recipe"))
-        put_assumed(config, "train.fp8_recipe", "tensorwise", "torchao's default");
-    if (!put_find(config, "fsdp.reduce_dtype") && strcmp(put_find(config, "strategy"), "fsdp") == 0)
-        put_assumed(config, "fsdp.reduce_dtype", "fp32", "torchtitan's default");
 }
 
-/* Switches of which torchtitan has changed the default. */
-static void finish_switches(struct configuration *config)
-{
-    struct configuration_setting *norm = setting_find(config, "model.norm_type");
-    struct configuration_setting *plain = setting_find(config, "parallelism.disable_loss_parallel");
-    struct configuration_setting *loss =
-        either(config, "training.enable_loss_parallel", "experimental.enable_loss_parallel");
-    struct configuration_setting *autograd =
-        either(config, "parallelism.enable_compiled_autograd", "experimental.enable_compiled_autograd");
-    bool one = put_int(config, "parallelism.tensor", 1) == 1;
-    if (norm && !norm->words && strcmp(norm->value, "rmsnorm") != 0)
-        assume(config, "model.norm_type: simulated as rmsnorm");
-    if (norm && !norm->words)
-        setting_aside(norm, "RMSNorm");
-    if (plain && !plain->words && (one || strcmp(plain->value, "false") == 0))
-        setting_aside(plain, one ? "of tensor parallelism" : "simulated so");
-    setting_refuse(plain, "simulated as false");
-    if (loss && !loss->words && (one || strcmp(loss->value, "true") == 0))
-        setting_aside(loss, one ? "of tensor parallelism" : "simulated so");
-    setting_refuse(loss, "simulated as true");
-    if (autograd && strcmp(autograd->value, "false") == 0)
-        setting_aside(autograd, "simulated so");
-    setting_refuse(autograd, "simulated as false");
-}
-
-void torchtitan_finish(struct configuration *config, struct diag *diag)
-{
-    struct configuration_setting *norm = setting_find(config, "training.max_norm");
-    finish_model(config, diag);
-    finish_degrees(config, diag);
-    finish_batch(config, diag);
-    finish_schedule(config);
-    finish_checkpointing(config);
-    finish_precision(config);
-    finish_switches(config);
-    if (norm)
-        put_setting(config, "train.clip_grad_norm", strtod(norm->value, NULL) > 0 ? "true" : "false", norm);
-    if (put_int(config, "parallelism.tensor", 1) > 1)
-        put_assumed(config, "parallelism.sequence", "true", "torchtitan's tensor parallelism always has it");
-    put_assumed(config, "train.attention", "flash", "scaled_dot_product_attention");
-    put_assumed(config, "train.rotary", "complex", "torchtitan's apply_rotary_emb");
-    put_assumed(config, "stack", "torchtitan", "the version is not in the file");
-}
+const struct importer_call torchtitan_calls[] = {{"model", finish_model}, {"degrees", finish_degrees},
+    {"batch", finish_batch}, {"schedule", finish_schedule}, {"checkpointing", finish_checkpointing},
+    {"precision", finish_precision}, {0}};
