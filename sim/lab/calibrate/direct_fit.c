@@ -2,6 +2,7 @@
 
 #include "calibrate/gemm_fit.h"
 #include "calibrate/kernel_rows.h"
+#include "calibrate/recipes.h"
 
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
@@ -96,9 +97,6 @@ enum status direct_rows_load(
         out->list.at[i].out_of_range = is_out_of_range(&out->list.at[i], gpu);
     return status;
 }
-
-const char *const direct_gpus[DIRECT_GPUS] = {"a100-sxm4-80gb", "h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb",
-    "b300-sxm-288gb", "gb200-186gb", "gb300-288gb"};
 
 /* Bytes that the passes of a layer of experts move beside its products, of a row of a token and an expert: 16 bits, to
  * its expert's rows and back (k wide, read and written, each way), the activation (two of n wide in, one out). */
@@ -447,15 +445,17 @@ enum status direct_fit_print(
     FILE *out, const char *measured_folder, const char *gpus_folder, struct arena *arena, struct diag *diag)
 {
     const char *table = arena_printf(arena, "%s/direct.csv", measured_folder);
-    enum status status = STATUS_OK;
-    for (int i = 0; i < DIRECT_GPUS && status == STATUS_OK; i++) {
+    struct recipes recipes;
+    enum status status = recipes_load(&recipes, arena, diag);
+    for (int i = 0; i < recipes.direct.n && status == STATUS_OK; i++) {
+        const char *gpu = recipes.direct.list[i];
         struct hw_gpu filed;
         struct direct_fit fit = {0};
-        status = hw_load_gpu(&filed, arena_printf(arena, "%s/%s.yaml", gpus_folder, direct_gpus[i]), arena, diag);
+        status = hw_load_gpu(&filed, arena_printf(arena, "%s/%s.yaml", gpus_folder, gpu), arena, diag);
         if (status == STATUS_OK)
-            status = direct_fit_solve(&fit, &filed, direct_gpus[i], table, diag);
+            status = direct_fit_solve(&fit, &filed, gpu, table, diag);
         if (status == STATUS_OK)
-            print_gpu(out, direct_gpus[i], &filed, &fit);
+            print_gpu(out, gpu, &filed, &fit);
         direct_fit_free(&fit);
     }
     return status;

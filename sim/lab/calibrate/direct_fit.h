@@ -62,9 +62,6 @@ struct direct_fit {
     struct direct_rows rows;
 };
 
-enum { DIRECT_GPUS = 7 };
-extern const char *const direct_gpus[DIRECT_GPUS]; /* files of topologies/gpus without ".yaml" */
-
 /* filed: the GPU as its file has it; training rates are not looked at. Free with direct_fit_free(), also after a
  * failure. */
 enum status direct_fit_solve(

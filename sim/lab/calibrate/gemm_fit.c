@@ -102,11 +102,6 @@ struct fit_error gemm_error(const struct hw_gpu *gpu, enum dtype math, enum gemm
     return fit_sample_error(&sample);
 }
 
-const struct gemm_case gemm_cases[GEMM_CASES] = {
-    {.gpu = "h100-sxm5-80gb", .math = {DTYPE_BF16, DTYPE_TF32}, .second = GEMM_OTHER_KERNELS},
-    {.gpu = "v100-sxm2-16gb", .math = {DTYPE_FP16, DTYPE_FP32}, .second = GEMM_LOADS_ALIKE},
-};
-
 const double gemm_row_scale = 0.15;       /* assumed */
 static const double START_FLOOR_S = 4e-6; /* start of the search only: launch, prologue and epilogue are microseconds */
 static const double START_EFFICIENCY = 0.85, START_TILE_SHARE = 0.5, START_ROW_GAP = 32; /* likewise */

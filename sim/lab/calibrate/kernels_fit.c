@@ -2,6 +2,7 @@
 
 #include "calibrate/gemm_fit.h"
 #include "calibrate/kernel_rows.h"
+#include "calibrate/recipes.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,7 +15,6 @@ const char *const kernels_class_names[KERNELS_CLASS_COUNT] = {
 };
 const char *const kernels_use_names[KERNELS_USE_COUNT] = {
     [KERNELS_FITTED] = "fitted", [KERNELS_HELD_OUT] = "held out", [KERNELS_FIRST_SESSION] = "first session"};
-const char *const kernels_gpus[KERNELS_GPUS] = {"a100-sxm4-80gb", "gh200-96gb"};
 
 /* fp16: a read or a write of an element is 2 B. Backward reads what forward read and the gradient, and writes one. */
 const struct kernels_operator kernels_operators[KERNELS_OPERATORS] = {
@@ -327,16 +327,17 @@ static void print_fit(FILE *out, const struct kernels_fit *fit, const char *name
 enum status kernels_fit_print(
     FILE *out, const char *measured_folder, const char *gpus_folder, struct arena *arena, struct diag *diag)
 {
-    enum status status = STATUS_OK;
-    for (int i = 0; i < KERNELS_GPUS && status == STATUS_OK; i++) {
+    struct recipes recipes;
+    enum status status = recipes_load(&recipes, arena, diag);
+    for (int i = 0; i < recipes.kernels.n && status == STATUS_OK; i++) {
+        const char *gpu = recipes.kernels.list[i];
         struct hw_gpu filed;
         struct kernels_fit fit = {0};
-        status = hw_load_gpu(&filed, arena_printf(arena, "%s/%s.yaml", gpus_folder, kernels_gpus[i]), arena, diag);
+        status = hw_load_gpu(&filed, arena_printf(arena, "%s/%s.yaml", gpus_folder, gpu), arena, diag);
         if (status == STATUS_OK)
-            status = kernels_fit_solve(
-                &fit, &filed, kernels_gpus[i], arena_printf(arena, "%s/kernels.csv", measured_folder), diag);
+            status = kernels_fit_solve(&fit, &filed, gpu, arena_printf(arena, "%s/kernels.csv", measured_folder), diag);
         if (status == STATUS_OK)
-            print_fit(out, &fit, kernels_gpus[i]);
+            print_fit(out, &fit, gpu);
         kernels_fit_free(&fit);
     }
     return status;
