@@ -1,7 +1,7 @@
 /* The model that Megatron's arguments describe (megatron/training/arguments.py, core/models/gpt). */
+#include "exchange/expression.h"
 #include "exchange/megatron.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -204,102 +204,19 @@ void megatron_model(struct configuration *config, struct diag *diag)
 
 /* ---- --moe-layer-freq: which blocks have experts ---- */
 
-enum { MOST_BLOCKS = 4096, MOST_DEPTH = 8 };
-
-/* A Python expression of lists of 0 and 1: "([0]*3+[1]*58)". */
-struct pattern {
-    const char *at;
-    int depth;
-    bool bad;
-};
-struct blocks {
-    unsigned char has[MOST_BLOCKS];
-    int n;
-};
-
-static char next(struct pattern *p)
-{
-    p->at += strspn(p->at, " ");
-    return *p->at;
-}
-
-static void append(struct pattern *p, struct blocks *to, const struct blocks *from)
-{
-    for (int i = 0; i < from->n && !p->bad; i++) {
-        p->bad = to->n == MOST_BLOCKS;
-        if (!p->bad)
-            to->has[to->n++] = from->has[i];
-    }
-}
-
-static void parse_sum(struct pattern *p, struct blocks *out);
-
-static void parse_list(struct pattern *p, struct blocks *out)
-{
-    p->at++;
-    while (!p->bad && next(p) != ']') {
-        p->bad = (*p->at != '0' && *p->at != '1') || isdigit((unsigned char)p->at[1]) || out->n == MOST_BLOCKS;
-        if (!p->bad)
-            out->has[out->n++] = *p->at++ == '1';
-        if (next(p) == ',')
-            p->at++;
-        else
-            p->bad |= *p->at != ']';
-    }
-    p->at += !p->bad;
-}
-
-static void parse_term(struct pattern *p, struct blocks *out)
-{
-    struct blocks *one = xcalloc(1, sizeof *one);
-    if (next(p) == '[') {
-        parse_list(p, one);
-    } else if (*p->at == '(' && p->depth < MOST_DEPTH) {
-        p->at++;
-        p->depth++;
-        parse_sum(p, one);
-        p->depth--;
-        p->bad |= next(p) != ')';
-        p->at += !p->bad;
-    } else {
-        p->bad = true;
-    }
-    int64_t times = 1;
-    if (!p->bad && next(p) == '*') {
-        char *end = NULL;
-        p->at++;
-        next(p);
-        times = strtoll(p->at, &end, 10);
-        p->bad |= end == p->at || times < 0 || times > MOST_BLOCKS;
-        p->at = end;
-    }
-    for (int64_t i = 0; i < times && !p->bad; i++)
-        append(p, out, one);
-    free(one);
-}
-
-static void parse_sum(struct pattern *p, struct blocks *out)
-{
-    parse_term(p, out);
-    while (!p->bad && next(p) == '+') {
-        p->at++;
-        parse_term(p, out);
-    }
-}
-
 /* As moe.dense_layers, the number of first blocks without, and moe.every; false: the blocks do not lie so. */
-static bool regular(const struct blocks *blocks, int *dense, int *every)
+static bool is_regular(const struct expression_value *blocks, int *dense, int *every)
 {
     int first = 0;
-    while (first < blocks->n && !blocks->has[first])
+    while (first < blocks->n && !blocks->items[first])
         first++;
     int second = first + 1;
-    while (second < blocks->n && !blocks->has[second])
+    while (second < blocks->n && !blocks->items[second])
         second++;
     *every = first == blocks->n ? 1 : second < blocks->n ? second - first : 1;
     *dense = first - (*every - 1);
     for (int i = 0; i < blocks->n && *dense >= 0; i++)
-        if (blocks->has[i] != (i >= *dense && (i - *dense + 1) % *every == 0))
+        if (blocks->items[i] != (i >= *dense && (i - *dense + 1) % *every == 0))
             return false;
     return *dense >= 0 && first < blocks->n;
 }
@@ -322,12 +239,10 @@ static void find_layers(struct configuration *config, struct diag *diag)
         setting_refuse(freq, "a number that divides the blocks is simulated");
         return;
     }
-    struct blocks *blocks = xcalloc(1, sizeof *blocks);
-    struct pattern pattern = {.at = freq->value};
+    struct expression expression = {.at = freq->value, .arena = config->arena};
+    struct expression_value blocks;
     int dense = 0, every = 1;
-    parse_sum(&pattern, blocks);
-    bool read = !pattern.bad && next(&pattern) == '\0';
-    if (read && blocks->n == n && regular(blocks, &dense, &every)) {
+    if (expression_read(&blocks, &expression) && blocks.items && blocks.n == n && is_regular(&blocks, &dense, &every)) {
         put_model(config, "moe.dense_layers", number_text(config, dense), freq);
         put_model(config, "moe.every", number_text(config, every), freq);
     } else {
@@ -337,7 +252,6 @@ static void find_layers(struct configuration *config, struct diag *diag)
             "has, as ([0]*3+[1]*58); --model NAME says the model otherwise",
             freq->value, (long long)n);
     }
-    free(blocks);
 }
 
 /* ---- the rest ---- */
