@@ -21,15 +21,6 @@ static void finish_model(struct configuration *config, struct diag *diag)
     name = name ? name : setting_find(config, "model.pretrained_model_name_or_path");
     if (name)
         put_called(config, name->value, name);
-    for (int i = 0; i < config->settings.n; i++) {
-        struct configuration_setting *setting = &config->settings.at[i];
-        if (strncmp(setting->name, "model.config.", strlen("model.config.")) != 0)
-            continue;
-        if (put_find(config, "model"))
-            setting_aside(setting, "of the model, which is named");
-        else
-            setting_refuse(setting, "--model takes such keys as a config.json");
-    }
 }
 
 /* As many stages as blocks over layers_per_stage, rounded to a multiple of the ranks (functional.py of its pipelining).

@@ -140,31 +140,6 @@ static void finish_degrees(struct configuration *config, struct diag *diag)
     setting_aside(shard, n_shard < 0 ? "all ranks that are left" : "by the GPUs");
 }
 
-static void finish_schedule(struct configuration *config, struct diag *diag)
-{
-    (void)diag;
-    struct configuration_setting *schedule =
-        either(config, "parallelism.pipeline_parallel_schedule", "experimental.pipeline_parallel_schedule");
-    if (put_int(config, "parallelism.pipeline", 1) == 1) {
-        setting_aside(schedule, "of pipelines");
-        return;
-    }
-    put_assumed(config, "parallelism.partition_method", "weighted", NULL);
-    if (!schedule || schedule->words)
-        return;
-    static const struct {
-        char first; /* of its names in several versions */
-        const char *schedule, *chunks;
-    } known[] = {{'1', "1F1B", NULL}, {'g', "GPipe", NULL}, {'i', "1F1B", "2"}, {'z', "ZBVZeroBubble", "2"},
-        {'d', "DualPipeV", "2"}};
-    size_t k = 0;
-    while (k + 1 < sizeof known / sizeof *known && known[k].first != tolower((unsigned char)*schedule->value))
-        k++;
-    put_setting(config, "parallelism.schedule", known[k].schedule, schedule);
-    if (known[k].chunks)
-        put_setting(config, "parallelism.virtual", known[k].chunks, schedule);
-}
-
 /* Selective by operator, or every n-th block in full. */
 static void finish_checkpointing(struct configuration *config, struct diag *diag)
 {
@@ -234,7 +209,7 @@ static struct configuration_setting *find_float8(struct configuration *config)
 }
 
 /* Settings of FP8, which are without effect where it is off. Keys and values alone in BF16 are a small part. */
-static void finish_float8(struct configuration *config, bool on)
+static void leave_float8(struct configuration *config, bool on)
 {
     for (int i = 0; i < config->settings.n; i++) {
         struct configuration_setting *setting = &config->settings.at[i];
@@ -258,16 +233,11 @@ static void finish_float8(struct configuration *config, bool on)
     }
 }
 
-static void finish_precision(struct configuration *config, struct diag *diag)
+static void finish_float8(struct configuration *config, struct diag *diag)
 {
     (void)diag;
-    struct configuration_setting *param = setting_find(config, "training.mixed_precision_param");
-    bool full = param && strcmp(param->value, "float32") == 0;
-    if (param && !param->words)
-        put_setting(config, "train.precision", full ? "fp32" : "bf16_mixed", param);
-    finish_float8(config, find_float8(config) != NULL);
+    leave_float8(config, find_float8(config) != NULL);
 }
 
 const struct importer_call torchtitan_calls[] = {{"model", finish_model}, {"degrees", finish_degrees},
-    {"batch", finish_batch}, {"schedule", finish_schedule}, {"checkpointing", finish_checkpointing},
-    {"precision", finish_precision}, {0}};
+    {"batch", finish_batch}, {"checkpointing", finish_checkpointing}, {"float8", finish_float8}, {0}};
