@@ -38,9 +38,9 @@ static void test_files_agree_with_the_data(void **state)
     struct diag diag = DIAG_INIT;
     struct basis basis = {.measured = MEASURED, .gpus = GPUS, .arena = &arena};
     assert_int_equal(basis_load(&basis, &diag), STATUS_OK); /* once for all: it takes seconds */
-    for (int i = 0; i < GPU_FIT_GPUS; i++) {
+    for (int i = 0; i < basis.recipes.n_gpus; i++) {
         struct hw_gpu filed = {0}, computed = {0};
-        const char *gpu = gpu_fit_names[i];
+        const char *gpu = basis.recipes.gpus[i].gpu;
         if (basis_gpu(&filed, &computed, &basis, gpu, &diag) != STATUS_OK)
             fail_msg("%s", diag.text);
         assert_true(filed.hbm_efficiency.value > 0 && computed.hbm_efficiency.value > 0); /* they are there */
@@ -94,19 +94,23 @@ static void check_held_out(const struct gemm_case *which, const struct hw_gpu *f
 static void test_accuracy_on_held_out_shapes(void **state)
 {
     (void)state;
-    for (int i = 0; i < GEMM_CASES; i++) {
-        struct arena arena = ARENA_INIT;
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct recipes recipes;
+    assert_int_equal(recipes_load(&recipes, &arena, &diag), STATUS_OK);
+    assert_true(recipes.n_gemm >= 2);
+    for (int i = 0; i < recipes.n_gemm; i++) {
         struct gemm_rows rows;
         struct hw_gpu gpu;
-        struct diag diag = DIAG_INIT;
-        const char *path = arena_printf(&arena, GPUS "/%s.yaml", gemm_cases[i].gpu);
+        const struct gemm_case *which = &recipes.gemm[i];
+        const char *path = arena_printf(&arena, GPUS "/%s.yaml", which->gpu);
         assert_int_equal(hw_load_gpu(&gpu, path, &arena, &diag), STATUS_OK);
         hw_clear_training_rates(&gpu);
-        assert_int_equal(gemm_rows_load(&rows, MEASURED "/gemm.csv", gemm_cases[i].gpu, &diag), STATUS_OK);
-        check_held_out(&gemm_cases[i], &gpu, &rows);
+        assert_int_equal(gemm_rows_load(&rows, MEASURED "/gemm.csv", which->gpu, &diag), STATUS_OK);
+        check_held_out(which, &gpu, &rows);
         vec_free(&rows.list);
-        arena_release(&arena);
     }
+    arena_release(&arena);
 }
 
 /* The best product that a search found on H100 (794.5 TFLOPS at 2048 x 2048 x 13312) was not fitted. The
@@ -306,8 +310,11 @@ static void test_report(void **state)
     FILE *out = open_memstream(&text, &n);
     assert_int_equal(gpu_fit_print(out, MEASURED, GPUS, &arena, &diag), STATUS_OK);
     fclose(out);
-    for (int i = 0; i < GPU_FIT_GPUS; i++)
-        assert_non_null(strstr(text, gpu_fit_names[i]));
+    struct recipes recipes;
+    assert_int_equal(recipes_load(&recipes, &arena, &diag), STATUS_OK);
+    assert_true(recipes.n_gpus >= 11);
+    for (int i = 0; i < recipes.n_gpus; i++)
+        assert_non_null(strstr(text, recipes.gpus[i].gpu));
     assert_non_null(strstr(text, "held out"));
     assert_non_null(strstr(text, "+-"));
     free(text);

@@ -406,6 +406,40 @@ static void bad_paths_are_reported_exactly(void **state)
     end(&r);
 }
 
+/* A field by its path, where there is one; a list of mappings. */
+static void finds_fields_and_reads_lists(void **state)
+{
+    (void)state;
+    size_t at = 0;
+    assert_ptr_equal(config_field_find(&sample_table, "train.dropout", &at), &sample_train_fields[1]);
+    assert_int_equal(at, offsetof(struct sample, train) + offsetof(struct sample_train, dropout));
+    static const char *const none[] = {"train.dropuot", "gpus.x", "", "train."};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        assert_null(config_field_find(&sample_table, none[i], &at));
+    static const struct {
+        const char *text, *message;
+        int n;
+    } cases[] = {{"[]", "", 0}, {"[{micro_batch: 3}, {micro_batch: 5, dropout: 10 %}]", "", 2},
+        {"{micro_batch: 3}", "l:1:1: error: a list is wanted, each item a training set-up\n", 0},
+        {"[{micro_batch: 3}, {}]",
+            "l:1:20: error: a training set-up needs the key 'micro_batch' (sequences of a micro-step)\n", 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct config_doc *doc = NULL;
+        struct arena arena = ARENA_INIT;
+        struct diag diag = DIAG_INIT;
+        int n = -1;
+        assert_int_equal(config_parse(&doc, "l", cases[i].text, strlen(cases[i].text), &diag), STATUS_OK);
+        const struct sample_train *list =
+            config_read_list(config_root(doc), &sample_train_table, sizeof *list, &n, &arena, &diag);
+        assert_string_equal(diag.text, cases[i].message);
+        assert_int_equal(n, cases[i].n);
+        assert_true(n < 2 || list[0].micro_batch == 3);
+        assert_true(i != 1 || (list[1].micro_batch == 5 && list[1].dropout > 0.09));
+        config_free(doc);
+        arena_release(&arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -421,6 +455,7 @@ int main(void)
         cmocka_unit_test(assigns_one_field),
         cmocka_unit_test(an_alias_is_read_as_its_key),
         cmocka_unit_test(bad_paths_are_reported_exactly),
+        cmocka_unit_test(finds_fields_and_reads_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define DATA FLOPCAST_TEST_DIR "/data/"
@@ -504,6 +505,68 @@ static void mistakes_have_their_place(void **state)
     }
 }
 
+/* Rules are data of the user's, too: what is wrong in their file has its place there. */
+static void mistakes_of_rules_have_their_place(void **state)
+{
+    (void)state;
+    static const char rule[] = "rules:\n- ", step[] = "rules: []\nsteps: {finish: [\n  ";
+    static const struct {
+        const char *before, *text, *message;
+    } cases[] = {{rule, "{names: a, kind: int, key: train.micro_batch}", ""},
+        {rule, "{names: a, kind: itn, key: train.micro_batch}", ":2:20: error: 'itn' is not one of int, number"},
+        {rule, "{names: a, kind: int, key: train.micro_bacth}",
+            ":2:30: error: 'train.micro_bacth' is no setting of a scenario"},
+        {rule, "{names: a, kind: model, key: train}", ":2:32: error: 'train' is no setting of a model"},
+        {rule, "{names: a, kind: int}", ":2:3: error: a rule of kind int needs 'key'"},
+        {rule, "{names: a, kind: aside}", ":2:3: error: a rule of kind aside needs 'words'"},
+        {rule, "{names: a, kind: bool, key: train.autocast, words: b}",
+            ":2:3: error: a rule of kind bool has no 'words'"},
+        {rule, "{kind: shape}", ":2:3: error: a rule needs the key 'names'"}, {rule, "names", ":2:3: error: "},
+        {step, "{kind: assumed, key: train.micro_batch, words: '2'}]}", ""},
+        {step,
+            "{kind: assumed, when: \"!a a\", key: train.seq_len, words: '2'}, {kind: assumed, when: a!=3 a>1 a=1|2* "
+            "a? b|a parallelism.tensor=1 !strategy=x, key: train.micro_batch, words: '2'}]}",
+            ""},
+        {step, "{names: b|a, when: =2, kind: set, words: train.micro_batch=2}]}", ""},
+        {step,
+            "{names: a, kind: take, key: train.micro_batch, words: 3=3 2=4}, {kind: removed, key: train.micro_batch}, "
+            "{names: a*, kind: int, key: train.micro_batch, words: '1'}]}",
+            ""},
+        {step, "{names: a, kind: assumed, key: train.seq_len, words: '2'}]}",
+            ":3:3: error: a step of kind assumed has no 'names'"},
+        {step, "{kind: aside, words: b}]}", ":3:3: error: a step of kind aside needs 'names'"},
+        {step, "{kind: removed, key: model.d_modell}]}", ":3:24: error: 'd_modell' is no setting of a model"},
+        {step, "{names: a, kind: set, words: train.b=2}]}", ":3:32: error: 'train.b' is no setting of a scenario"},
+        {step, "{kind: call, words: nobody}]}", ": error: there is nothing to call by the name 'nobody'"}};
+    char folder[] = "/tmp/flopcast-rules-XXXXXX", path[256];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/scenarios", folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s/scenarios/import", folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s/scenarios/import/deepspeed.yaml", folder);
+    setenv("FLOPCAST_DATA", folder, 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena = ARENA_INIT;
+        struct configuration config = {.arena = &arena};
+        struct diag diag = DIAG_INIT;
+        FILE *file = fopen(path, "w");
+        assert_non_null(file);
+        fprintf(file, "%s%s\n", cases[i].before, cases[i].text);
+        fclose(file);
+        import_text(&config, CONFIGURATION_DEEPSPEED, "{\"a\": 2}", 8, &diag);
+        const char *wanted = *cases[i].message ? arena_printf(&arena, "%s%s", path, cases[i].message) : "";
+        if (*wanted ? !strstr(diag.text, wanted) : *diag.text || strcmp(of(&config, "train.micro_batch"), "2") != 0)
+            fail_msg("%s: '%s' is not in: %s", cases[i].text, wanted, diag.text);
+        configuration_free(&config);
+        arena_release(&arena);
+    }
+    unsetenv("FLOPCAST_DATA");
+    char remove[300];
+    snprintf(remove, sizeof remove, "rm -r %s", folder);
+    assert_int_equal(system(remove), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -520,6 +583,7 @@ int main(void)
         cmocka_unit_test(the_scenario_is_yaml),
         cmocka_unit_test(files_go_together),
         cmocka_unit_test(mistakes_have_their_place),
+        cmocka_unit_test(mistakes_of_rules_have_their_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

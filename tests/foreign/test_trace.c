@@ -283,12 +283,37 @@ static void classes_by_name(void **state)
         {"void cub::DeviceRadixSortOnesweepKernel<cub::DeviceRadixSortPolicy<long>>", TRACE_OTHER, TRACE_UNKNOWN_KIND},
     };
     (void)state;
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct trace trace = {0};
+    assert_int_equal(trace_names_load(&trace, &arena, &diag), STATUS_OK);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int8_t kind;
-        int class = trace_classify(cases[i].name, &kind);
+        int class = trace_classify(&trace, cases[i].name, &kind);
         if (class != cases[i].class || kind != cases[i].kind)
             fail_msg("%s: %s %d", cases[i].name, trace_class_name(class), kind);
     }
+
+    /* Of a name that is not in the list nothing is known; a class that is none has its place. */
+    char folder[] = "/tmp/flopcast-names-XXXXXX", path[256];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "mkdir -p %s/scenarios/import", folder);
+    assert_int_equal(system(path), 0);
+    snprintf(path, sizeof path, "%s/scenarios/import/kernels.yaml", folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("kernels:\n  mine: gemm\n  yours: gem\n", file);
+    fclose(file);
+    setenv("FLOPCAST_DATA", folder, 1);
+    assert_int_equal(trace_names_load(&trace, &arena, &diag), STATUS_INPUT);
+    assert_non_null(strstr(diag.text, "/scenarios/import/kernels.yaml:3:10: error: 'gem' is no class of kernels"));
+    int8_t kind;
+    assert_int_equal(trace_classify(&trace, "void MINE<4>", &kind), KERNEL_GEMM);
+    assert_int_equal(trace_classify(&trace, "layer_norm", &kind), TRACE_OTHER);
+    unsetenv("FLOPCAST_DATA");
+    snprintf(path, sizeof path, "rm -r %s", folder);
+    assert_int_equal(system(path), 0);
+    arena_release(&arena);
 }
 
 /* A real trace (../import/data/kineto/LICENSE), counted by a dozen lines of Python over its JSON, which share nothing

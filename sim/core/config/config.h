@@ -166,7 +166,13 @@ void config_take_given(void *into, const void *given, const struct config_table 
 /* Whether such a struct has the field at `at`; of a section: any of its fields. */
 bool config_is_given(const struct config_field *field, const void *at);
 
-/* The field that a dotted path of keys names, and where it is in structs of the table. BUG: there is none. */
+/* A list of mappings that the table describes: *n zeroed structs of this size, filled one by one, in the arena. No node
+ * is an empty list; mistakes go to diag. */
+void *config_read_list(struct config_node list, const struct config_table *table, size_t size, int *n,
+    struct arena *arena, struct diag *diag);
+
+/* The field that a dotted path of keys names, and where it is in structs of the table; NULL, or BUG: there is none. */
+const struct config_field *config_field_find(const struct config_table *table, const char *path, size_t *offset);
 const struct config_field *config_field_at(const struct config_table *table, const char *path, size_t *offset);
 /* The field's value at `at` as --set takes it; "" where it has none. */
 const char *config_value_text(const struct config_field *field, const void *at, struct arena *arena);

@@ -465,14 +465,14 @@ static size_t size_of(const struct config_field *field)
     BUG_IF(true, "'%s' holds several values", field->key);
 }
 
-/* As config_assign() walks a path, without a value: a path that leads nowhere is a BUG here. */
-const struct config_field *config_field_at(const struct config_table *table, const char *path, size_t *offset)
+const struct config_field *config_field_find(const struct config_table *table, const char *path, size_t *offset)
 {
     *offset = 0;
-    for (bool loose = false;;) {
+    for (bool loose = false; table;) {
         size_t length = strcspn(path, ".");
         struct found found = find_field(table, loose, path, length);
-        BUG_IF(!found.field, "no '%s' in %s", path, table->what);
+        if (!found.field)
+            return NULL;
         *offset += found.base + found.field->offset;
         if (!path[length])
             return found.field;
@@ -480,6 +480,27 @@ const struct config_field *config_field_at(const struct config_table *table, con
         table = found.field->section;
         path += length + 1;
     }
+    return NULL;
+}
+
+const struct config_field *config_field_at(const struct config_table *table, const char *path, size_t *offset)
+{
+    const struct config_field *field = config_field_find(table, path, offset);
+    BUG_IF(!field, "no '%s' in %s", path, table->what);
+    return field;
+}
+
+void *config_read_list(struct config_node list, const struct config_table *table, size_t size, int *n,
+    struct arena *arena, struct diag *diag)
+{
+    bool is_list = config_kind(list) == CONFIG_SEQUENCE;
+    *n = is_list ? config_count(list) : 0;
+    unsigned char *all = arena_alloc(arena, size * (size_t)*n);
+    if (list.doc && !is_list)
+        diag_input(diag, config_pos(list), "a list is wanted, each item %s", table->what);
+    for (int i = 0; i < *n; i++)
+        config_read(config_item(list, i), table, all + (size_t)i * size, arena, NULL, diag);
+    return all;
 }
 
 void config_copy(void *into, const void *from, const char *path, const struct config_table *table)

@@ -42,31 +42,13 @@ static const struct config_table more_table = CONFIG_TABLE("what a type says mor
 
 /* ---- keys of a type ---- */
 
-static const struct config_field *find_in(
-    const struct config_table *table, const char *path, size_t length, size_t *offset)
-{
-    for (int i = 0; i < table->n_fields; i++) {
-        const struct config_field *field = &table->fields[i];
-        size_t n = strlen(field->key);
-        if (n > length || strncmp(field->key, path, n) != 0)
-            continue;
-        *offset += field->offset;
-        if (n == length)
-            return field;
-        if (path[n] == '.' && field->section)
-            return find_in(field->section, path + n + 1, length - n - 1, offset);
-        *offset -= field->offset;
-    }
-    return NULL;
-}
-
 /* The member's field, with its place in struct config_json, of which the shape is the first member. */
 static enum status find_member(struct config_field *out, struct config_node member, struct diag *diag)
 {
     const char *path = config_text(member);
     size_t offset = 0;
-    const struct config_field *field = find_in(&more_table, path, strlen(path), &offset);
-    field = field ? field : find_in(&model_shape_table, path, strlen(path), &offset);
+    const struct config_field *field = config_field_find(&more_table, path, &offset);
+    field = field ? field : config_field_find(&model_shape_table, path, &offset);
     if (!field)
         return diag_input(diag, config_pos(member), "'%.60s' is no key of a model file, nor of 'more'", path);
     *out = *field;

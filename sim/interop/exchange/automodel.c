@@ -2,11 +2,13 @@
  * around its models (components/models) or those of transformers. Keys by the recipes of its
  * examples/llm_benchmark in 2025 and 2026.
  *
- * The table puts what one key says; the finish functions settle the rest, GPUs before the batch,
+ * Rules put what one key says; the steps settle the rest, GPUs before the batch,
  * which asks for them. What is subtle: the number of virtual stages follows from
  * layers_per_stage and the model's blocks, so it needs a model that is known. A step of several
  * passes of the pipeline is simulated as one pass, which the assumptions say. The number of GPUs
- * of a node is no key: eight, of GB200 four. */
+ * of a node is no key: eight, of GB200 four.
+ *
+ * What one key says stands in scenarios/import/automodel.yaml, with the order of these steps. */
 #include "exchange/rules.h"
 
 #include <stdlib.h>
@@ -16,118 +18,18 @@
 #define PIPE DIST "pipeline."
 #define BACK "model.backend."
 #define STEP "step_scheduler."
-const struct rule automodel_rules[] = {
-    {DIST "strategy", RULE_WORDS, "strategy", "fsdp2=fsdp fsdp=fsdp ddp=ddp"},
-    {DIST "tp_size", RULE_INT, "parallelism.tensor", NULL},
-    {DIST "cp_size", RULE_INT, "parallelism.context", NULL},
-    {DIST "pp_size", RULE_INT, "parallelism.pipeline", NULL},
-    {DIST "ep_size", RULE_INT, "parallelism.expert", NULL},
-    {DIST "dp_size", RULE_ASIDE, NULL, "the ranks that are left"},
-    {DIST "dp_replicate_size", RULE_HELD, NULL, "1 none None null"},
-    {DIST "sequence_parallel", RULE_MADE, "parallelism.sequence", "true false"},
-    {DIST "activation_checkpointing", RULE_WORDS, "train.activation_checkpointing", "true=full false=none"},
-    {DIST "enable_async_tensor_parallel", RULE_MADE, "parallelism.tensor_overlap", "true false"},
-    {DIST "enable_compile", RULE_WORDS, "train.fusion", "true=inductor false=eager"},
-    {DIST "defer_fsdp_grad_sync", RULE_WORDS, "fsdp.no_sync", "true=true false=false"},
-    {DIST "enable_fsdp2_prefetch", RULE_SLIGHT, NULL, "FSDP2's own prefetch, of the next block, is simulated"},
-    {DIST "patch_is_packed_sequence", RULE_ASIDE, NULL, "of attention's mask"},
-    {DIST "use_hf_tp_plan", RULE_ASIDE, NULL, "the layers that are cut are the same"},
-    {DIST "offload_policy", RULE_REFUSED, NULL, "parameters stay on the GPU"},
-    {DIST "moe.reshard_after_forward", RULE_WORDS, "fsdp.reshard_after_forward", "true=always false=never"},
-    {DIST "moe.ignore_router_for_ac", RULE_SLIGHT, NULL, "the router is recomputed with its block"},
-    {DIST "moe.wrap_outer_model", RULE_SLIGHT, NULL, "the root's parameters are a unit"},
-    {PIPE "pp_schedule", RULE_WORDS, "parallelism.schedule",
-        "interleaved1f1b=1F1B Interleaved1F1B=1F1B 1f1b=1F1B 1F1B=1F1B gpipe=GPipe GPipe=GPipe "
-        "zbvzerobubble=ZBVZeroBubble dualpipev=DualPipeV"},
-    {PIPE "pp_microbatch_size pp_batch_size", RULE_MADE, "train.micro_batch", NULL},
-    {PIPE "layers_per_stage", RULE_MADE, "parallelism.virtual", NULL},
-    {PIPE "round_virtual_stages_to_pp_multiple", RULE_MADE, "parallelism.virtual", "up down"},
-    {PIPE "scale_grads_in_schedule " PIPE "patch_* " PIPE "dtype", RULE_ASIDE, NULL, "of how stages are cut out"},
-    {STEP "local_batch_size", RULE_MADE, "train.micro_batch train.device_batch", NULL},
-    {STEP "global_batch_size", RULE_INT, "train.global_batch", NULL},
-    {STEP "*", RULE_ASIDE, NULL, "of the run's length, saving and evaluation"},
-    {"dataset.seq_len dataset.seq_length packed_sequence.packed_sequence_size", RULE_INT, "train.seq_len", NULL},
-    {"packed_sequence.*", RULE_SLIGHT, NULL,
-        "a packed sequence is one document, unless train.document_mean says otherwise"},
-    {"dataset.* validation_dataset.* dataloader.* validation_dataloader.* tokenizer.*", RULE_ASIDE, NULL, "data"},
-    {"model.pretrained_model_name_or_path model.config.pretrained_model_name_or_path", RULE_FACT, "model", NULL},
-    {"model._target_", RULE_HELD, NULL,
-        "nemo_automodel.NeMoAutoModelForCausalLM.from_config nemo_automodel.NeMoAutoModelForCausalLM.from_pretrained"},
-    {"model.torch_dtype model.dtype", RULE_WORDS, "train.precision",
-        "bf16=bf16 bfloat16=bf16 torch.bfloat16=bf16 fp32=bf16_mixed float32=bf16_mixed"},
-    {"model.num_nextn_predict_layers model.mtp_*", RULE_REFUSED, NULL,
-        "a model has the layers of multi-token prediction that its file says (mtp_layers)"},
-    {"model.config.trust_remote_code model.config._target_ model.config.use_cache model.config.dtype model.force_hf "
-     "model.trust_remote_code model.output_hidden_states model.use_liger_kernel model.config.name_or_path",
-        RULE_ASIDE, NULL, "of loading"},
-    {"model.attn_implementation", RULE_WORDS, "train.attention",
-        "flash_attention_2=flash flash_attention_3=flash sdpa=flash flex_attention=flash eager=naive"},
-    {"model.config.*", RULE_SHAPE, NULL, NULL},
-    {BACK "_target_", RULE_ASIDE, NULL, "a name"},
-    {BACK "attn", RULE_WORDS, "train.attention", "te=flash sdpa=flash flex=flash flash=flash eager=naive"},
-    {BACK "linear", RULE_HELD, NULL, "te torch quack"}, /* one GEMM each */
-    {BACK "rms_norm", RULE_FACT, NULL, "te torch torch_fp32 quack"},
-    {BACK "rope " BACK "rope_fusion", RULE_FACT, NULL, "true false te torch quack"},
-    {BACK "experts", RULE_WORDS, "train.expert_kernels", "gmm=grouped torch_mm=grouped te=grouped torch=loop"},
-    {BACK "dispatcher", RULE_MADE, "train.moe_token_dispatcher_type train.moe_flex_dispatcher_backend",
-        "deepep hybridep torch"},
-    {BACK "dispatcher_num_sms", RULE_MADE, "train.moe_deepep_num_sms train.moe_hybridep_num_sms", NULL},
-    {BACK "fake_balanced_gate", RULE_FACT, NULL, "true false"},
-    {BACK "compile_attn", RULE_SLIGHT, NULL,
-        "what torch.compile fuses around attention is simulated as separate kernels"},
-    {BACK "te_fp8.recipe", RULE_FACT, NULL, "mxfp8 current delayed"},
-    {BACK "gate_precision", RULE_SLIGHT, NULL, "the router's product is simulated in the format of training"},
-    {BACK "enable_hf_state_dict_adapter", RULE_ASIDE, NULL, "loading and saving"},
-    {BACK "enable_fsdp_optimizations", RULE_SLIGHT, NULL,
-        "gradients of micro-batches are reduced as fsdp.no_sync says"},
-    {BACK "mok.*", RULE_REFUSED, NULL, "the dispatchers torch, deepep and hybridep are simulated"},
-    {"peft._target_", RULE_HELD, NULL, "nemo_automodel.components._peft.lora.PeftConfig"},
-    {"peft.dim", RULE_INT, "train.lora_rank", NULL},
-    {"peft.target_modules", RULE_FACT, NULL, NULL},
-    {"peft.exclude_modules", RULE_SLIGHT, NULL, "all linear layers of the blocks have adapters"},
-    {"peft.moe_rank_scaling", RULE_SLIGHT, NULL, "adapters of experts have the rank of others"},
-    {"peft.alpha peft.dropout peft.use_triton peft.match_all_linear peft.lora_A_init", RULE_ASIDE, NULL,
-        "values of the adapters"},
-    {"quantization.load_in_4bit", RULE_BOOL, "train.qlora", NULL},
-    {"quantization.*", RULE_ASIDE, NULL, "of the format of 4 bits"},
-    {"fp8.enabled", RULE_WORDS, "train.precision", "true=fp8_mixed false=bf16"},
-    {"fp8.recipe_name", RULE_WORDS, "train.fp8_recipe", "tensorwise=tensorwise rowwise=rowwise"},
-    {"fp8.*", RULE_SLIGHT, NULL, "torchao's defaults are simulated"},
-    {"compile.enabled", RULE_WORDS, "train.fusion", "true=inductor false=eager"},
-    {"compile.*", RULE_ASIDE, NULL, "of torch.compile"},
-    {"loss_fn._target_", RULE_MADE, "train.cross_entropy",
-        "~ nemo_automodel.components.loss.linear_ce.FusedLinearCrossEntropy"},
-    {"loss_fn.fp32_upcast", RULE_FACT, NULL, "true false"},
-    {"loss_fn.*", RULE_ASIDE, NULL, "values of the loss"},
-    {"optimizer._target_", RULE_MADE, "train.optimizer", "~ torch.optim.AdamW torch.optim.Adam torch.optim.SGD"},
-    {"optimizer.foreach optimizer.fused", RULE_MADE, "train.optimizer_impl", "true false"},
-    {"optimizer.* lr_scheduler.* clip_grad_norm.*", RULE_ASIDE, NULL, "the update's values"},
-    {"benchmark.num_nodes ci.nodes", RULE_MADE, "cluster.gpus", NULL},
-    {"benchmark.* ci.* wandb.* mlflow.* profiling.* checkpoint.* rng.* dist_env.* seed recipe logging.*", RULE_ASIDE,
-        NULL, "names, logging and saving"},
-};
-const int automodel_n_rules = sizeof automodel_rules / sizeof *automodel_rules;
-
 enum status automodel_read(struct configuration *config, const char *path, struct diag *diag)
 {
-    return rules_apply_file(config, path, automodel_rules, automodel_n_rules, diag);
+    return rules_apply_file(config, path, &importer_of(config, CONFIGURATION_AUTOMODEL)->rules, diag);
 }
 
-static void finish_model(struct configuration *config)
+static void finish_model(struct configuration *config, struct diag *diag)
 {
+    (void)diag;
     struct configuration_setting *name = setting_find(config, "model.config.pretrained_model_name_or_path");
     name = name ? name : setting_find(config, "model.pretrained_model_name_or_path");
     if (name)
         put_called(config, name->value, name);
-    for (int i = 0; i < config->settings.n; i++) {
-        struct configuration_setting *setting = &config->settings.at[i];
-        if (strncmp(setting->name, "model.config.", strlen("model.config.")) != 0)
-            continue;
-        if (put_find(config, "model"))
-            setting_aside(setting, "of the model, which is named");
-        else
-            setting_refuse(setting, "--model takes such keys as a config.json");
-    }
 }
 
 /* As many stages as blocks over layers_per_stage, rounded to a multiple of the ranks (functional.py of its pipelining).
@@ -215,110 +117,9 @@ static void finish_gpus(struct configuration *config, struct diag *diag)
     assume(config, arena_printf(config->arena, "benchmark.num_nodes: nodes of %d GPUs", (int)each));
 }
 
-static void finish_experts(struct configuration *config, struct diag *diag)
+static void finish_adapters(struct configuration *config, struct diag *diag)
 {
-    struct configuration_setting *way = setting_find(config, BACK "dispatcher");
-    struct configuration_setting *sms = setting_find(config, BACK "dispatcher_num_sms");
-    struct configuration_setting *balanced = setting_find(config, BACK "fake_balanced_gate");
-    bool torch = way && strcmp(way->value, "torch") == 0, across = put_int(config, "parallelism.expert", 1) > 1;
-    bool hybrid = way && strcmp(way->value, "hybridep") == 0;
-    if (way && !way->words && across) {
-        put_setting(config, "train.moe_token_dispatcher_type", torch ? "allgather" : "flex", way);
-        if (!torch)
-            put_setting(config, "train.moe_flex_dispatcher_backend", way->value, way);
-        if (sms && !torch)
-            put_setting(config, hybrid ? "train.moe_hybridep_num_sms" : "train.moe_deepep_num_sms",
-                number_text(config, setting_int(config, sms->name, 20, diag)), sms);
-    }
-    if (!way || !way->words)
-        setting_aside(way, "of expert parallelism");
-    if (across && !put_find(config, "fsdp.reshard_after_forward"))
-        put_assumed(
-            config, "fsdp.reshard_after_forward", "never", "AutoModel's default of mixtures of experts, recalled");
-    setting_aside(sms, "of expert parallelism");
-    if (balanced && strcmp(balanced->value, "false") == 0)
-        assume(config, "model.backend.fake_balanced_gate: the router's loads are simulated balanced; "
-                       "train.expert_routing=learned has those of a trained one");
-    if (balanced && strcmp(balanced->value, "true") == 0)
-        put_setting(config, "train.expert_routing", "balanced", balanced);
-    setting_aside(balanced, "loads are balanced, unless train.expert_routing says otherwise");
-}
-
-static void finish_precision(struct configuration *config)
-{
-    struct configuration_setting *fp8 = setting_find(config, BACK "te_fp8.recipe");
-    struct configuration_setting *norm = setting_find(config, BACK "rms_norm");
-    struct configuration_setting *loss = setting_find(config, "loss_fn._target_");
-    struct configuration_setting *upcast = setting_find(config, "loss_fn.fp32_upcast");
-    if (fp8 && !fp8->words) {
-        put_setting(config, "train.precision", "fp8_mixed", fp8);
-        put_setting(config, "train.fp8_recipe", "tensorwise", fp8);
-        assume(config, arena_printf(config->arena,
-                           "model.backend.te_fp8.recipe: TransformerEngine's %s is simulated as torchao's scales by "
-                           "tensor, as weights that FSDP gathers are cast by each layer",
-                           fp8->value));
-    }
-    if (!put_find(config, "train.precision"))
-        put_assumed(config, "train.precision", "bf16", "torch_dtype of AutoModel's from_config");
-    if (norm && !norm->words && strncmp(norm->value, "torch", strlen("torch")) != 0)
-        assume(config, "model.backend.rms_norm: norms are simulated as PyTorch's kernels");
-    if (!norm || !norm->words)
-        setting_aside(norm, "nearly none; see what is assumed");
-    struct configuration_setting *rope[] = {
-        setting_find(config, BACK "rope"), setting_find(config, BACK "rope_fusion")};
-    for (int i = 0; i < 2; i++)
-        if (rope[i] && !rope[i]->words) {
-            if (strcmp(rope[i]->value, "true") == 0 || strcmp(rope[i]->value, "quack") == 0)
-                assume(config, "model.backend.rope: rotary positions are simulated as PyTorch's kernels");
-            setting_aside(rope[i], "nearly none; see what is assumed");
-        }
-    bool linear = loss && strstr(loss->value, "FusedLinearCrossEntropy");
-    if (linear)
-        put_setting(config, "train.cross_entropy", "fused", loss);
-    if (linear)
-        assume(
-            config, "loss_fn: FusedLinearCrossEntropy is simulated as a fused kernel on whole logits; it keeps none");
-    setting_aside(loss, "a cross entropy in PyTorch's kernels");
-    setting_aside(upcast, "values of the loss");
-}
-
-static void finish_optimizer(struct configuration *config)
-{
-    struct configuration_setting *target = setting_find(config, "optimizer._target_");
-    struct configuration_setting *each = setting_find(config, "optimizer.foreach");
-    struct configuration_setting *fused = setting_find(config, "optimizer.fused");
-    const char *leaf = target ? strrchr(target->value, '.') : NULL;
-    if (leaf && strcmp(leaf, ".AdamW") == 0)
-        put_setting(config, "train.optimizer", "adamw", target);
-    else if (leaf && (strcmp(leaf, ".Adam") == 0 || strcmp(leaf, ".FusedAdam") == 0))
-        put_setting(config, "train.optimizer", "adam", target);
-    else if (leaf && strcmp(leaf, ".SGD") == 0)
-        put_setting(config, "train.optimizer", "sgd", target);
-    setting_refuse(target, "known are Adam, AdamW, FusedAdam and SGD");
-    bool one = fused && strcmp(fused->value, "true") == 0;
-    if (one)
-        put_setting(config, "train.optimizer_impl", "fused", fused);
-    else if (each && strcmp(each->value, "false") == 0)
-        put_setting(config, "train.optimizer_impl", "for_loop", each);
-    setting_aside(each, "PyTorch's default");
-    setting_aside(fused, "PyTorch's default");
-}
-
-static void finish_tensor(struct configuration *config)
-{
-    struct configuration_setting *sequence = setting_find(config, DIST "sequence_parallel");
-    struct configuration_setting *overlap = setting_find(config, DIST "enable_async_tensor_parallel");
-    bool tensor = put_int(config, "parallelism.tensor", 1) > 1;
-    if (tensor && sequence && !sequence->words)
-        put_setting(config, "parallelism.sequence", sequence->value, sequence);
-    if (tensor && overlap && strcmp(overlap->value, "true") == 0)
-        put_setting(config, "parallelism.tensor_overlap", "micro_pipeline", overlap);
-    setting_aside(sequence, "of tensor parallelism");
-    setting_aside(overlap, tensor ? "off" : "of tensor parallelism");
-}
-
-static void finish_adapters(struct configuration *config)
-{
+    (void)diag;
     struct configuration_setting *targets = setting_find(config, "peft.target_modules");
     if (!targets)
         return;
@@ -336,22 +137,5 @@ static void finish_adapters(struct configuration *config)
     put_setting(config, "train.lora_targets", list, targets);
 }
 
-void automodel_finish(struct configuration *config, struct diag *diag)
-{
-    finish_model(config);
-    const char *strategy = put_find(config, "strategy");
-    if (!strategy)
-        put_assumed(config, "strategy", "fsdp", "AutoModel's default, FSDP2");
-    if (strcmp(put_find(config, "strategy"), "fsdp") == 0)
-        put_assumed(config, "fsdp.version", "2", NULL);
-    finish_tensor(config);
-    finish_gpus(config, diag);
-    finish_batch(config, diag);
-    finish_experts(config, diag);
-    finish_precision(config);
-    finish_optimizer(config);
-    finish_adapters(config);
-    if (!put_find(config, "train.attention"))
-        put_assumed(config, "train.attention", "flash", "scaled_dot_product_attention");
-    put_assumed(config, "stack", "pytorch-2.11", "the version is not in the file");
-}
+const struct importer_call automodel_calls[] = {
+    {"model", finish_model}, {"gpus", finish_gpus}, {"batch", finish_batch}, {"adapters", finish_adapters}, {0}};

@@ -113,6 +113,10 @@ enum status configuration_read(
     format = format == CONFIGURATION_ACCELERATE ? owner_of(path) : format;
     out->has[format] = true;
     path = arena_strdup(out->arena, path);
+    bool both = format == CONFIGURATION_PRIMUS; /* a front of these two */
+    if (!importer_open(out, format, diag) || (both && (!importer_open(out, CONFIGURATION_MEGATRON, diag) ||
+                                                          !importer_open(out, CONFIGURATION_TORCHTITAN, diag))))
+        return STATUS_INPUT;
     enum status status = readers[format](out, path, diag);
     return status == STATUS_OK ? read_comments(out, path, diag) : status;
 }
@@ -406,16 +410,9 @@ enum status configuration_finish(
     mark_repeated(config);
     put_all_given(config, given);
     /* In this order: what DeepSpeed makes of a batch depends on the degrees that others state. */
-    static void (*const finish[])(struct configuration *, struct diag *) = {
-        [CONFIGURATION_DEEPSPEED] = deepspeed_finish,
-        [CONFIGURATION_ACCELERATE] = accelerate_finish,
-        [CONFIGURATION_TORCHTITAN] = torchtitan_finish,
-        [CONFIGURATION_MEGATRON] = megatron_finish,
-        [CONFIGURATION_AUTOMODEL] = automodel_finish,
-        [CONFIGURATION_PRIMUS] = primus_finish};
     for (int f = CONFIGURATION_FORMAT_COUNT - 1; f >= 0; f--)
         if (config->has[f])
-            finish[f](config, diag);
+            importer_follow(config, (enum configuration_format)f, "finish", diag);
     close_settings(config);
     const char *stack = put_find(config, "stack");
     if (stack && strcmp(stack, "none") == 0)

@@ -84,8 +84,10 @@ struct configuration_given {
     int n_sets;
 };
 
+struct importer;
 struct configuration {
     struct arena *arena;
+    const struct importer *importers[CONFIGURATION_FORMAT_COUNT]; /* as exchange/rules.h has them; NULL: not read yet */
     const struct configuration_given *given; /* may be set before files are read: a model that is named is not asked of
                                               * them; NULL: not known yet */
     bool has[CONFIGURATION_FORMAT_COUNT];

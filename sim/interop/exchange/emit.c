@@ -19,19 +19,8 @@ struct emitter {
     enum configuration_format format;
     struct scenario_point target;
     struct emit_draft draft;
+    const struct importer *importer;
     struct arena *arena;
-};
-
-static const struct trainer {
-    const struct rule *rules;
-    const int *n_rules;
-    void (*finish)(struct configuration *config, struct diag *diag);
-    const char *const begins[3][2]; /* options that a file has in any case */
-} trainers[CONFIGURATION_FORMAT_COUNT] = {
-    [CONFIGURATION_TORCHTITAN] = {torchtitan_rules, &torchtitan_n_rules, torchtitan_finish, {{0}}},
-    [CONFIGURATION_MEGATRON] = {megatron_rules, &megatron_n_rules, megatron_finish, {{0}}},
-    [CONFIGURATION_AUTOMODEL] = {automodel_rules, &automodel_n_rules, automodel_finish,
-        {{"recipe", "TrainFinetuneRecipeForNextTokenPrediction"}}},
 };
 
 bool emit_can(enum configuration_format format, const struct scenario_point *point)
@@ -39,7 +28,8 @@ bool emit_can(enum configuration_format format, const struct scenario_point *poi
     const struct strategy_options *strategy = &point->options.strategy;
     if (format == CONFIGURATION_MEGATRON)
         return strategy->kind == STRATEGY_MEGATRON;
-    return trainers[format].rules && strategy->kind == STRATEGY_FSDP && strategy->fsdp.version == 2 &&
+    bool fsdp = format == CONFIGURATION_TORCHTITAN || format == CONFIGURATION_AUTOMODEL;
+    return fsdp && strategy->kind == STRATEGY_FSDP && strategy->fsdp.version == 2 &&
            strategy->fsdp.sharding_strategy != NO_SHARD;
 }
 
@@ -88,7 +78,6 @@ static void compare(struct leaves *leaves, const struct config_table *table, siz
 
 static void apply_options(struct configuration *config, const struct emitter *emitter, struct diag *diag)
 {
-    const struct trainer *trainer = &trainers[emitter->format];
     for (int i = 0; i < emitter->draft.options.n; i++) {
         const struct emit_option *option = &emitter->draft.options.at[i];
         struct configuration_setting setting = {.name = option->name,
@@ -96,7 +85,7 @@ static void apply_options(struct configuration *config, const struct emitter *em
             .bare = option->bare,
             .at = {"the draft", i + 1, 1},
             .value_at = {"the draft", i + 1, 1}};
-        rules_apply(config, trainer->rules, *trainer->n_rules, &setting, diag);
+        rules_apply(config, &emitter->importer->rules, &setting, diag);
         vec_push(&config->settings, setting);
     }
 }
@@ -107,6 +96,7 @@ static void import(struct configuration *config, const struct emitter *emitter, 
     static const struct configuration_given given = {.name = "emitted"};
     config->given = &given;
     config->has[emitter->format] = true;
+    config->importers[emitter->format] = emitter->importer;
     apply_options(config, emitter, diag);
     for (int i = 0; i < emitter->draft.said.n; i++)
         configuration_say(config, emitter->draft.said.at[i].key, emitter->draft.said.at[i].value,
@@ -519,13 +509,19 @@ static void take_as_trainers(struct scenario_point *point, enum configuration_fo
 enum status emit_configuration(FILE *out, enum configuration_format format, const struct scenario_point *point,
     const char *title, struct diag *diag)
 {
-    const struct trainer *trainer = &trainers[format];
     struct arena arena = ARENA_INIT;
-    struct emitter emitter = {.format = format, .target = *point, .arena = &arena};
+    struct configuration opened = {.arena = &arena};
+    const struct importer *importer = importer_open(&opened, format, diag);
+    struct emitter emitter = {.format = format, .target = *point, .importer = importer, .arena = &arena};
     BUG_IF(!emit_can(format, point), "%s has not this strategy", configuration_format_names[format]);
+    if (!importer) {
+        arena_release(&arena);
+        return STATUS_INPUT;
+    }
     take_as_trainers(&emitter.target, format);
-    for (int i = 0; trainer->begins[i][0]; i++)
-        vec_push(&emitter.draft.options, ((struct emit_option){trainer->begins[i][0], trainer->begins[i][1], false}));
+    for (int i = 0; i < importer->n_begins; i++)
+        vec_push(
+            &emitter.draft.options, ((struct emit_option){importer->begins[i].key, importer->begins[i].value, false}));
     int best = begin(&emitter);
     if (format == CONFIGURATION_MEGATRON)
         climb_torchrun(&emitter, &best);
@@ -533,12 +529,12 @@ enum status emit_configuration(FILE *out, enum configuration_format format, cons
         climb_model(&emitter, &best);
     for (int before = WORST + 1; best < before;) { /* options may need one another */
         before = best;
-        for (int i = 0; i < *trainer->n_rules; i++)
-            climb_rule(&emitter, &trainer->rules[i], &best);
+        for (int i = 0; i < importer->rules.n; i++)
+            climb_rule(&emitter, &importer->rules.list[i], &best);
     }
     drop_idle(&emitter, &best);
     if (format == CONFIGURATION_MEGATRON)
-        emit_shape(&emitter.draft, &emitter.target.model.shape, &arena);
+        emit_shape(&emitter.draft, importer, &emitter.target.model.shape, &arena);
     enum status status = check(&emitter, diag);
     if (status == STATUS_OK)
         emit_write(out, format, &emitter.draft, title);

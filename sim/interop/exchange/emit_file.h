@@ -19,7 +19,9 @@ struct emit_draft {
 
 /* emit_shape.c: adds Megatron-LM's arguments that give this shape. */
 struct model_shape;
-void emit_shape(struct emit_draft *draft, const struct model_shape *shape, struct arena *arena);
+struct importer;
+void emit_shape(
+    struct emit_draft *draft, const struct importer *importer, const struct model_shape *shape, struct arena *arena);
 
 /* emit_file.c: TOML, YAML, or a script that begins torchrun. */
 void emit_write(FILE *out, enum configuration_format format, const struct emit_draft *draft, const char *title);

@@ -18,6 +18,7 @@
 
 struct shaper {
     struct emit_draft *draft;
+    const struct importer *importer;
     const struct model_shape *shape;
     struct arena *arena;
     VEC(const char *) numbers; /* of the shape, each once */
@@ -75,11 +76,12 @@ static int value_of(struct shaper *shaper, const char **differ)
     size_t n = 0;
     config.given = &given;
     config.has[CONFIGURATION_MEGATRON] = true;
+    config.importers[CONFIGURATION_MEGATRON] = shaper->importer;
     for (int i = 0; i < shaper->draft->options.n; i++) {
         const struct emit_option *option = &shaper->draft->options.at[i];
         struct configuration_setting setting = {
             .name = option->name, .value = option->bare ? "" : option->value, .bare = option->bare, .at = {"", 1, 1}};
-        rules_apply(&config, megatron_rules, megatron_n_rules, &setting, &diag);
+        rules_apply(&config, &shaper->importer->rules, &setting, &diag);
         vec_push(&config.settings, setting);
     }
     if (diag.worst == STATUS_OK)
@@ -145,8 +147,8 @@ static void begin(struct shaper *shaper)
     static const char *const by_family[MODEL_FAMILY_COUNT] = {
         [MODEL_LLAMA] = "rope", [MODEL_NEOX] = "rope", [MODEL_GPT] = "learned_absolute"};
     const char *positions = by_family[shaper->shape->family];
-    for (int i = 0; i < megatron_n_rules; i++) {
-        const struct rule *rule = &megatron_rules[i];
+    for (int i = 0; i < shaper->importer->rules.n; i++) {
+        const struct rule *rule = &shaper->importer->rules.list[i];
         const char *names = rule->names;
         size_t at = 0;
         if (rule->kind != RULE_MODEL)
@@ -167,20 +169,22 @@ static void begin(struct shaper *shaper)
         put(shaper, "--swiglu", "");
 }
 
-void emit_shape(struct emit_draft *draft, const struct model_shape *shape, struct arena *arena)
+void emit_shape(
+    struct emit_draft *draft, const struct importer *importer, const struct model_shape *shape, struct arena *arena)
 {
-    struct shaper shaper = {.draft = draft, .shape = shape, .arena = arena};
+    struct shaper shaper = {.draft = draft, .importer = importer, .shape = shape, .arena = arena};
     int own = draft->options.n;
     compare(&shaper, &model_shape_table, 0, "", NULL, arena);
     begin(&shaper);
     int best = WORST;
     for (int before = WORST + 1; best > 0 && best < before;) {
         before = best;
-        for (int i = 0; i < megatron_n_rules; i++) {
-            const char *names = megatron_rules[i].kind == RULE_SHAPE ? megatron_rules[i].names : "";
+        for (int i = 0; i < importer->rules.n; i++) {
+            const struct rule *rule = &importer->rules.list[i];
+            const char *names = rule->kind == RULE_SHAPE ? rule->names : "";
             for (const char *name; best > 0 && (name = rules_word(&names, arena));)
                 if (!strchr(name, '*') && !has_option(&shaper, name))
-                    climb_name(&shaper, &megatron_rules[i], name, &best);
+                    climb_name(&shaper, rule, name, &best);
         }
     }
     value_of(&shaper, &draft->unsaid);

@@ -14,24 +14,24 @@
 
 /* Options of torchrun, which Megatron-LM's table has; its option of a rule that sets something is Megatron's wherever
  * it stands: what a launcher that is not known runs is not known. */
-static bool is_of_program(const struct shell_argument *argument, struct arena *arena)
+static bool is_of_program(const struct configuration *config, const struct shell_argument *argument)
 {
     bool of_head = *argument->launcher == '#' || strcmp(argument->launcher, SHELL_ENVIRONMENT) == 0;
     bool is_long = strncmp(argument->name, "--", 2) == 0;
-    return !of_head && is_long && (launch_is_python(argument->launcher) || megatron_sets(argument->name, arena));
+    return !of_head && is_long && (launch_is_python(argument->launcher) || megatron_sets(config, argument->name));
 }
 
 bool megatron_launcher(
-    struct configuration_setting *setting, const struct shell_argument *argument, struct arena *arena)
+    struct configuration *config, struct configuration_setting *setting, const struct shell_argument *argument)
 {
     const char *launcher = argument->launcher;
     if (!launcher)
         return false;
     bool counts = launch_count_of(launcher, argument->name) != LAUNCH_COUNTS;
     bool environment = strcmp(launcher, SHELL_ENVIRONMENT) == 0;
-    if (!counts && !environment && is_of_program(argument, arena))
+    if (!counts && !environment && is_of_program(config, argument))
         return false;
-    setting->name = environment ? argument->name : arena_printf(arena, "%s %s", launcher, argument->name);
+    setting->name = environment ? argument->name : arena_printf(config->arena, "%s %s", launcher, argument->name);
     if (!counts && !environment)
         setting_aside(setting, "of the launcher");
     return true;
@@ -156,8 +156,9 @@ static void split_allocator(struct configuration *config, struct configuration_s
     setting_aside(setting, "of the host's memory");
 }
 
-void megatron_allocator(struct configuration *config)
+void megatron_allocator(struct configuration *config, struct diag *diag)
 {
+    (void)diag;
     static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct configuration_setting *setting = setting_find(config, names[i]);

@@ -6,18 +6,18 @@
  * tensor ranks), widths, positions, biases, windows, dropout, and experts with latent attention in
  * the second half.
  *
- * What is subtle: --moe-layer-freq may be a Python expression of lists, which a small parser
+ * What is subtle: --moe-layer-freq may be a Python expression of lists, which expression.c
  * unrolls to a flag a block; it is simulated where some first blocks have no experts and then every
  * n-th has. With --use-checkpoint-args the arguments say nothing of the model, which is then
  * missing. */
+#include "exchange/expression.h"
 #include "exchange/megatron.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Rows of the embedding: the tokenizer's words, rounded up (megatron/training/tokenizer: _vocab_size_with_padding). */
-static void find_vocab(struct configuration *config, struct diag *diag)
+void megatron_vocab(struct configuration *config, struct diag *diag)
 {
     enum { GPT2_WORDS = 50257, DIVISIBLE_BY = 128 };
     struct configuration_setting *padded = setting_find(config, "--pad-vocab-size-to");
@@ -46,6 +46,11 @@ static void find_vocab(struct configuration *config, struct diag *diag)
             "vocab of the model: --model NAME, or --vocab-size among the arguments, as its tokenizer is not known");
 }
 
+static bool is_gpt(const struct configuration *config)
+{
+    return strcmp(put_model_find(config, "family"), "gpt") == 0;
+}
+
 static int64_t shape(struct configuration *config, const char *key)
 {
     const char *text = put_model_find(config, key);
@@ -53,8 +58,9 @@ static int64_t shape(struct configuration *config, const char *key)
 }
 
 /* One of a few settings decides; all of them are then taken. What a family lacks and costs as much is assumed. */
-static void find_family(struct configuration *config)
+void megatron_family(struct configuration *config, struct diag *diag)
 {
+    (void)diag;
     struct configuration_setting *norm = setting_find(config, "--normalization");
     struct configuration_setting *rotary = setting_find(config, "--use-rotary-position-embeddings");
     struct configuration_setting *positions = setting_find(config, "--position-embedding-type");
@@ -86,8 +92,10 @@ static void find_family(struct configuration *config)
 }
 
 /* Rotary positions as separate kernels, where there are any. */
-static void find_rotary(struct configuration *config, bool gpt)
+void megatron_rotary(struct configuration *config, struct diag *diag)
 {
+    (void)diag;
+    bool gpt = is_gpt(config);
     struct configuration_setting *unfused = setting_find(config, "--no-rope-fusion");
     if (!unfused || !gpt || !put_find(config, "train.rotary"))
         return;
@@ -100,8 +108,9 @@ static void find_rotary(struct configuration *config, bool gpt)
         .words = "there are no rotary positions"};
 }
 
-static void find_positions(struct configuration *config, bool gpt, struct diag *diag)
+void megatron_positions(struct configuration *config, struct diag *diag)
 {
+    bool gpt = is_gpt(config);
     struct configuration_setting *rows = setting_find(config, "--max-position-embeddings");
     struct configuration_setting *kind = setting_find(config, "--position-embedding-type");
     struct configuration_setting *none = setting_find(config, "--no-position-embedding");
@@ -115,8 +124,9 @@ static void find_positions(struct configuration *config, bool gpt, struct diag *
     setting_aside(rows, "there is no table of positions");
 }
 
-static void find_width(struct configuration *config)
+void megatron_width(struct configuration *config, struct diag *diag)
 {
+    (void)diag;
     struct configuration_setting *gated = setting_find(config, "--swiglu");
     gated = gated ? gated : setting_find(config, "--quick-geglu");
     int64_t width = shape(config, "d_model");
@@ -127,67 +137,8 @@ static void find_width(struct configuration *config)
     put_model(config, "d_ff", number_text(config, gated ? width * PLAIN * 2 / 3 / ROUND * ROUND : width * PLAIN), NULL);
 }
 
-/* Biases: of all linear layers unless --disable-bias-linear; --add-qkv-bias keeps those of q, k and v, which is what
- * the family llama can have. */
-static void find_biases(struct configuration *config, bool llama)
-{
-    struct configuration_setting *plain = setting_find(config, "--disable-bias-linear");
-    struct configuration_setting *qkv = setting_find(config, "--add-qkv-bias");
-    if (llama && (qkv || !plain))
-        put_model(config, "biases", "true", qkv);
-    if (llama && !plain)
-        assume(config, "--disable-bias-linear is not given: of biases only those of q, k and v are simulated");
-    if (!llama && plain)
-        put_model(config, "biases", "false", plain);
-    if (!llama && plain && qkv)
-        assume(config, "--add-qkv-bias: biases of q, k and v are not simulated without those of other layers");
-    setting_aside(plain, "in the family");
-    setting_aside(qkv, "see --disable-bias-linear");
-}
-
-static void find_switches(struct configuration *config, bool gpt)
-{
-    struct configuration_setting *untied = setting_find(config, "--untie-embeddings-and-output-weights");
-    struct configuration_setting *norm = setting_find(config, "--embed-layernorm");
-    struct configuration_setting *groups = setting_find(config, "--group-query-attention");
-    struct configuration_setting *share = setting_find(config, "--rotary-percent");
-    struct configuration_setting *heads = setting_find(config, "--qk-layernorm");
-    bool llama = strcmp(put_model_find(config, "family"), "llama") == 0;
-    bool neox = !gpt && !llama, latent = setting_find(config, "--multi-latent-attention") != NULL;
-    if (untied)
-        put_model(config, "tied_embeddings", "false", untied);
-    else
-        put_model(config, "tied_embeddings", "true", NULL);
-    find_biases(config, llama);
-    if (norm && gpt)
-        put_model(config, "embedding_norm", "true", norm);
-    setting_refuse(norm, "a norm behind the embedding is simulated without rotary positions");
-    if (heads && llama && !latent)
-        put_model(config, "qk_norm", "true", heads);
-    if (latent)
-        setting_aside(heads, "the norms of the latents, which are simulated");
-    setting_refuse(heads, "norms of queries and keys are simulated with --swiglu and rotary positions");
-    if (!groups)
-        put_model_remove(config, "n_kv_heads");
-    setting_aside(groups, "by --num-query-groups");
-    if (neox)
-        put_model(config, "parallel_residual", "false", NULL);
-    if (neox && !share)
-        put_model(config, "rotary_share", "100 %", NULL);
-    else if (neox)
-        put_model(config, "rotary_share", arena_printf(config->arena, "%.6g", strtod(share->value, NULL)), share);
-    if (share && llama && strtod(share->value, NULL) < 1)
-        setting_refuse(share, "whole heads are turned where layers are gated");
-    setting_aside(share, "of rotary positions");
-    if (gpt) {
-        put_model(config, "sequence_first", "true", NULL);
-        struct configuration_setting *unfused = setting_find(config, "--no-masked-softmax-fusion");
-        put_model(config, "fused_softmax", unfused ? "false" : "true", unfused);
-    }
-}
-
 /* A window of keys to the left, in all blocks or in all but every n-th: "127,0" sees 128. */
-static void find_window(struct configuration *config, struct diag *diag)
+void megatron_window(struct configuration *config, struct diag *diag)
 {
     struct configuration_setting *window = setting_find(config, "--window-size");
     struct configuration_setting *skip = setting_find(config, "--window-attn-skip-freq");
@@ -206,17 +157,9 @@ static void find_window(struct configuration *config, struct diag *diag)
         put_model(config, "full_attention_every", number_text(config, every), skip);
 }
 
-static void find_mtp(struct configuration *config, struct diag *diag)
+void megatron_dropout(struct configuration *config, struct diag *diag)
 {
-    struct configuration_setting *layers = setting_find(config, "--mtp-num-layers");
-    bool llama = strcmp(put_model_find(config, "family"), "llama") == 0;
-    if (layers && llama)
-        put_model(config, "mtp_layers", number_text(config, setting_int(config, layers->name, 0, diag)), layers);
-    setting_refuse(layers, "multi-token prediction is simulated with --swiglu and rotary positions");
-}
-
-static void find_dropout(struct configuration *config)
-{
+    (void)diag;
     struct configuration_setting *hidden = setting_find(config, "--hidden-dropout");
     struct configuration_setting *attention = setting_find(config, "--attention-dropout");
     if (hidden)
@@ -258,19 +201,8 @@ static void leave_shape(struct configuration *config)
 void megatron_model(struct configuration *config, struct diag *diag)
 {
     bool named = put_find(config, "model") != NULL;
-    if (!in_checkpoint(config) && put_model_find(config, "d_model")) {
-        find_family(config);
-        bool gpt = strcmp(put_model_find(config, "family"), "gpt") == 0;
-        find_rotary(config, gpt);
-        find_vocab(config, diag);
-        find_width(config);
-        find_positions(config, gpt, diag);
-        find_switches(config, gpt);
-        find_window(config, diag);
-        find_mtp(config, diag);
-        find_dropout(config);
-        megatron_experts(config, diag);
-    }
+    if (!in_checkpoint(config) && put_model_find(config, "d_model"))
+        importer_follow(config, CONFIGURATION_MEGATRON, "model", diag);
     if (named)
         setting_aside(setting_find(config, "--mtp-num-layers"), "mtp_layers of the model, which is named, says it");
     if (named || config->model.n == 0)
@@ -283,102 +215,19 @@ void megatron_model(struct configuration *config, struct diag *diag)
 
 /* ---- --moe-layer-freq: which blocks have experts ---- */
 
-enum { MOST_BLOCKS = 4096, MOST_DEPTH = 8 };
-
-/* A Python expression of lists of 0 and 1: "([0]*3+[1]*58)". */
-struct pattern {
-    const char *at;
-    int depth;
-    bool bad;
-};
-struct blocks {
-    unsigned char has[MOST_BLOCKS];
-    int n;
-};
-
-static char next(struct pattern *p)
-{
-    p->at += strspn(p->at, " ");
-    return *p->at;
-}
-
-static void append(struct pattern *p, struct blocks *to, const struct blocks *from)
-{
-    for (int i = 0; i < from->n && !p->bad; i++) {
-        p->bad = to->n == MOST_BLOCKS;
-        if (!p->bad)
-            to->has[to->n++] = from->has[i];
-    }
-}
-
-static void parse_sum(struct pattern *p, struct blocks *out);
-
-static void parse_list(struct pattern *p, struct blocks *out)
-{
-    p->at++;
-    while (!p->bad && next(p) != ']') {
-        p->bad = (*p->at != '0' && *p->at != '1') || isdigit((unsigned char)p->at[1]) || out->n == MOST_BLOCKS;
-        if (!p->bad)
-            out->has[out->n++] = *p->at++ == '1';
-        if (next(p) == ',')
-            p->at++;
-        else
-            p->bad |= *p->at != ']';
-    }
-    p->at += !p->bad;
-}
-
-static void parse_term(struct pattern *p, struct blocks *out)
-{
-    struct blocks *one = xcalloc(1, sizeof *one);
-    if (next(p) == '[') {
-        parse_list(p, one);
-    } else if (*p->at == '(' && p->depth < MOST_DEPTH) {
-        p->at++;
-        p->depth++;
-        parse_sum(p, one);
-        p->depth--;
-        p->bad |= next(p) != ')';
-        p->at += !p->bad;
-    } else {
-        p->bad = true;
-    }
-    int64_t times = 1;
-    if (!p->bad && next(p) == '*') {
-        char *end = NULL;
-        p->at++;
-        next(p);
-        times = strtoll(p->at, &end, 10);
-        p->bad |= end == p->at || times < 0 || times > MOST_BLOCKS;
-        p->at = end;
-    }
-    for (int64_t i = 0; i < times && !p->bad; i++)
-        append(p, out, one);
-    free(one);
-}
-
-static void parse_sum(struct pattern *p, struct blocks *out)
-{
-    parse_term(p, out);
-    while (!p->bad && next(p) == '+') {
-        p->at++;
-        parse_term(p, out);
-    }
-}
-
 /* As moe.dense_layers, the number of first blocks without, and moe.every; false: the blocks do not lie so. */
-static bool regular(const struct blocks *blocks, int *dense, int *every)
+static bool is_regular(const struct expression_value *blocks, int *dense, int *every)
 {
     int first = 0;
-    while (first < blocks->n && !blocks->has[first])
+    while (first < blocks->n && !blocks->items[first])
         first++;
     int second = first + 1;
-    while (second < blocks->n && !blocks->has[second])
+    while (second < blocks->n && !blocks->items[second])
         second++;
     *every = first == blocks->n ? 1 : second < blocks->n ? second - first : 1;
     *dense = first - (*every - 1);
     for (int i = 0; i < blocks->n && *dense >= 0; i++)
-        if (blocks->has[i] != (i >= *dense && (i - *dense + 1) % *every == 0))
+        if (blocks->items[i] != (i >= *dense && (i - *dense + 1) % *every == 0))
             return false;
     return *dense >= 0 && first < blocks->n;
 }
@@ -401,12 +250,10 @@ static void find_layers(struct configuration *config, struct diag *diag)
         setting_refuse(freq, "a number that divides the blocks is simulated");
         return;
     }
-    struct blocks *blocks = xcalloc(1, sizeof *blocks);
-    struct pattern pattern = {.at = freq->value};
+    struct expression expression = {.at = freq->value, .arena = config->arena};
+    struct expression_value blocks;
     int dense = 0, every = 1;
-    parse_sum(&pattern, blocks);
-    bool read = !pattern.bad && next(&pattern) == '\0';
-    if (read && blocks->n == n && regular(blocks, &dense, &every)) {
+    if (expression_read(&blocks, &expression) && blocks.items && blocks.n == n && is_regular(&blocks, &dense, &every)) {
         put_model(config, "moe.dense_layers", number_text(config, dense), freq);
         put_model(config, "moe.every", number_text(config, every), freq);
     } else {
@@ -416,26 +263,17 @@ static void find_layers(struct configuration *config, struct diag *diag)
             "has, as ([0]*3+[1]*58); --model NAME says the model otherwise",
             freq->value, (long long)n);
     }
-    free(blocks);
 }
 
 /* ---- the rest ---- */
 
-static void find_router(struct configuration *config, struct diag *diag)
+static void find_groups(struct configuration *config, struct diag *diag)
 {
-    struct configuration_setting *score = setting_find(config, "--moe-router-score-function");
     struct configuration_setting *groups = setting_find(config, "--moe-router-num-groups");
     struct configuration_setting *kept = setting_find(config, "--moe-router-group-topk");
     struct configuration_setting *scaling = setting_find(config, "--moe-router-topk-scaling-factor");
     struct configuration_setting *before = setting_find(config, "--moe-router-pre-softmax");
-    struct configuration_setting *bias = setting_find(config, "--moe-router-enable-expert-bias");
-    bool sigmoid = score && strcmp(score->value, "sigmoid") == 0;
-    if (score && (sigmoid || strcmp(score->value, "softmax") == 0))
-        put_model(config, "moe.router", score->value, score);
-    setting_refuse(score, "known are: softmax sigmoid");
-    if (bias && !sigmoid)
-        assume(config, "--moe-router-enable-expert-bias: the bias on scores is simulated with sigmoid only");
-    setting_aside(bias, "of the router's score function");
+    bool sigmoid = setting_is(config, "--moe-router-score-function", "sigmoid");
     if (groups && setting_int(config, groups->name, 1, diag) > 1) {
         put_model(config, "moe.groups", number_text(config, setting_int(config, groups->name, 1, diag)), groups);
         if (kept)
@@ -451,60 +289,6 @@ static void find_router(struct configuration *config, struct diag *diag)
     setting_aside(scaling, "1");
 }
 
-static void find_shared(struct configuration *config, struct diag *diag)
-{
-    struct configuration_setting *shared = setting_find(config, "--moe-shared-expert-intermediate-size");
-    struct configuration_setting *gate = setting_find(config, "--moe-shared-expert-gate");
-    if (shared)
-        put_model(config, "moe.shared_d_ff", number_text(config, setting_int(config, shared->name, 0, diag)), shared);
-    if (gate && shared)
-        put_model(config, "moe.shared_gate", "true", gate);
-    setting_aside(gate, "of a shared expert");
-}
-
-static void find_routed(struct configuration *config, struct configuration_setting *experts, struct diag *diag)
-{
-    struct configuration_setting *topk = setting_find(config, "--moe-router-topk");
-    struct configuration_setting *width = setting_find(config, "--moe-ffn-hidden-size");
-    struct configuration_setting *latent = setting_find(config, "--moe-latent-size");
-    put_model(config, "moe.experts", number_text(config, setting_int(config, experts->name, 0, diag)), experts);
-    if (latent)
-        put_model(config, "moe.latent", number_text(config, setting_int(config, latent->name, 0, diag)), latent);
-    if (topk)
-        put_model(config, "moe.experts_per_token", number_text(config, setting_int(config, topk->name, 2, diag)), topk);
-    else
-        put_model(config, "moe.experts_per_token", "2", NULL);
-    if (width)
-        put_model(config, "moe.d_ff", number_text(config, setting_int(config, width->name, 0, diag)), width);
-    else if (put_model_find(config, "d_ff"))
-        put_model(config, "moe.d_ff", put_model_find(config, "d_ff"), NULL);
-}
-
-static void find_latent(struct configuration *config, struct diag *diag)
-{
-    static const struct {
-        const char *name, *key;
-        int64_t by_default; /* MLATransformerConfig; of --q-lora-rank none */
-    } parts[] = {{"--kv-lora-rank", "mla.kv_lora_rank", 32}, {"--q-lora-rank", "mla.q_lora_rank", 0},
-        {"--qk-head-dim", "mla.qk_nope_head_dim", 128}, {"--qk-pos-emb-head-dim", "mla.qk_rope_head_dim", 64},
-        {"--v-head-dim", "mla.v_head_dim", 128}};
-    struct configuration_setting *latent = setting_find(config, "--multi-latent-attention");
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        struct configuration_setting *part = setting_find(config, parts[i].name);
-        if (latent && part)
-            put_model(config, parts[i].key, number_text(config, setting_int(config, part->name, 0, diag)), part);
-        else if (latent)
-            put_model(config, parts[i].key, number_text(config, parts[i].by_default), NULL);
-        setting_aside(part, "of latent attention");
-    }
-    if (!latent)
-        return;
-    setting_aside(latent, "see mla");
-    put_model_remove(config, "d_kv");
-    put_model_remove(config, "n_kv_heads");
-    put_model_remove(config, "rotary_share");
-}
-
 void megatron_experts(struct configuration *config, struct diag *diag)
 {
     struct configuration_setting *experts = setting_find(config, "--num-experts");
@@ -518,11 +302,13 @@ void megatron_experts(struct configuration *config, struct diag *diag)
             (experts ? experts : latent)->name);
         return;
     }
-    find_latent(config, diag);
+    importer_follow(config, CONFIGURATION_MEGATRON, "latent", diag);
     if (!experts)
         return;
-    find_routed(config, experts, diag);
+    importer_follow(config, CONFIGURATION_MEGATRON, "experts", diag);
+    if (!setting_find(config, "--moe-ffn-hidden-size") && put_model_find(config, "d_ff"))
+        put_model(config, "moe.d_ff", put_model_find(config, "d_ff"), NULL);
     find_layers(config, diag);
-    find_shared(config, diag);
-    find_router(config, diag);
+    importer_follow(config, CONFIGURATION_MEGATRON, "router", diag);
+    find_groups(config, diag);
 }

@@ -1,76 +1,20 @@
 /* Primus, AMD's front of Megatron-LM and torchtitan (github AMD-AGI/Primus, examples/<framework>/configs): a module
  * names the framework, a file of defaults (pre_trainer.yaml), a file of the model, and overrides, which are the
  * framework's own settings: Megatron's as keys of its namespace, torchtitan's as its sections. ${NAME:default} is what
- * the environment may say otherwise. The defaults of pre_trainer.yaml are recalled. */
+ * the environment may say otherwise. The defaults of pre_trainer.yaml are recalled. Which key becomes what:
+ * scenarios/import/primus.yaml. */
 #include "exchange/megatron.h"
 #include "model/model.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define TURBO "kernels of Primus-Turbo are simulated as those of TransformerEngine and PyTorch"
-#define ZEBRA "a hybrid of linear attention or Mamba (Zebra-Llama)"
-static const struct rule own_rules[] = {
-    {"work_group user_name exp_name workspace platform.*", RULE_ASIDE, NULL, "names and paths"},
-    {"framework config model trainer_class name", RULE_FACT, NULL, NULL},
-    {"sink_level file_sink_level stderr_sink_level log_avg_* disable_wandb disable_tensorboard disable_mlflow "
-     "disable_profiler_activity_cpu torch_profiler_* use_rocm_mem_info* log_* check_for_large_grads "
-     "check_for_spiky_loss mlflow_* pp_warmup stage dump_pp_data disable_last_saving auto_continue_train "
-     "profile_* use_pytorch_profiler profile",
-        RULE_ASIDE, NULL, "logging and saving"},
-};
-static const struct rule megatron_own[] = {
-    {"fp8", RULE_FACT, "train.precision", "hybrid e4m3 null"},
-    {"fp4", RULE_FACT, "train.precision", "e2m1 null"},
-    {"fp4_recipe", RULE_HELD, NULL, "nvfp4"},
-    {"enable_primus_turbo use_turbo_attention use_turbo_gemm use_turbo_parallel_linear use_turbo_grouped_gemm "
-     "use_turbo_grouped_mlp use_turbo_rms_norm use_turbo_fused_act_with_probs use_turbo_permute_padding",
-        RULE_SLIGHT, NULL, TURBO},
-    {"enable_turbo_attention_float8", RULE_REFUSED, NULL, "attention in the format of training is simulated"},
-    {"use_turbo_deepep", RULE_FACT, NULL, "true false"},
-    {"turbo_deepep_num_cu", RULE_FACT, NULL, NULL},
-    {"turbo_deepep_use_comm_stream", RULE_SLIGHT, NULL, "DeepEP's kernels are on another stream"},
-    {"turbo_sync_free_moe_stage", RULE_SLIGHT, NULL, "the host waits for the numbers of rows of experts"},
-    {"no_fp8_weight_transpose_cache", RULE_SLIGHT, NULL,
-        "TransformerEngine's cache of transposed weights is simulated"},
-    {"use_torch_fsdp2", RULE_FACT, NULL, "true false"},
-    {"virtual_pipeline_model_parallel_size", RULE_FACT, NULL, NULL},
-    {"recompute_layer_ids recompute_num_layers pipeline_model_parallel_layout", RULE_FACT, NULL, NULL},
-    {"moe_use_fused_router_with_aux_score moe_fused_router_groupgemm use_fused_router moe_use_legacy_grouped_gemm",
-        RULE_SLIGHT, NULL, "the router's and experts' kernels are simulated as Megatron-LM's"},
-    {"multi_latent_attention", RULE_FACT, NULL, NULL},
-    {"fused_ce_mode fused_ce_chunks", RULE_SLIGHT, NULL, "the loss is simulated on whole logits"},
-    {"use_sink_attention attn_sink sink_* swiglu_limit hc_use_sinkhorn use_v4_* empty_cache_interval", RULE_FACT, NULL,
-        NULL},
-    {"hybrid_attention_enabled", RULE_FACT, NULL, NULL},
-    {"spec use_fla_* fla_* conv_L_cache conv_bias lfm_layer_types", RULE_OTHER, NULL, ZEBRA},
-    {"activation_func", RULE_FACT, NULL, NULL},
-    {"tokenizer_model tokenizer_type train_data_path valid_data_path test_data_path mock_data data_cache_path",
-        RULE_ASIDE, NULL, "data and tokenizer"},
-};
-static const struct rule torchtitan_own[] = {
-    {"primus_turbo.enable_attention_float8", RULE_REFUSED, NULL, "attention in the format of training is simulated"},
-    {"primus_turbo.use_turbo_float8_linear primus_turbo.use_turbo_mx_linear primus_turbo.use_moe_fp8", RULE_FACT, NULL,
-        "true false"},
-    {"primus_turbo.*", RULE_SLIGHT, NULL, TURBO},
-    {"training.mock_data training.debug_moe_force_load_balance debug.moe_force_load_balance", RULE_ASIDE, NULL,
-        "data; loads are balanced unless train.expert_routing says otherwise"},
-};
-#define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
-
-/* Keys of Megatron's namespace that its arguments call otherwise. */
-static const struct {
-    const char *key, *argument;
-} renamed[] = {
-    {"apply_rope_fusion", "rope_fusion"},
-    {"moe_enable_deepep", "moe_enable_deepep"},
-};
-
-static const char *argument_of(const char *key, const char *before, struct arena *arena)
+static const char *argument_of(const struct configuration *config, const char *key, const char *before)
 {
-    for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++)
-        key = strcmp(renamed[i].key, key) == 0 ? renamed[i].argument : key;
-    char *text = arena_strdup(arena, arena_printf(arena, "--%s%s", before, key));
+    const struct importer *importer = importer_of(config, CONFIGURATION_PRIMUS);
+    for (int i = 0; i < importer->n_renamed; i++)
+        key = strcmp(importer->renamed[i].key, key) == 0 ? importer->renamed[i].value : key;
+    char *text = arena_printf(config->arena, "--%s%s", before, key);
     for (char *at = text; *at; at++)
         *at = *at == '_' ? '-' : *at;
     return text;
@@ -87,10 +31,11 @@ static enum status apply_argument(
     struct configuration *config, struct configuration_setting *setting, struct diag *diag)
 {
     const char *key = setting->name; /* kept of what says nothing, so that no argument is found there */
-    const char *off_name = argument_of(key, "no_", config->arena);
-    const struct rule *off_rule = rules_find(megatron_rules, megatron_n_rules, off_name);
-    const char *name = argument_of(key, "", config->arena);
-    const struct rule *rule = rules_find(megatron_rules, megatron_n_rules, name);
+    const struct rules *rules = &importer_of(config, CONFIGURATION_MEGATRON)->rules;
+    const char *off_name = argument_of(config, key, "no_");
+    const struct rule *off_rule = rules_find(rules, off_name);
+    const char *name = argument_of(config, key, "");
+    const struct rule *rule = rules_find(rules, name);
     bool flag = rule && rule->kind == RULE_SET;
     bool on = is_word(setting->value, "true", "True") || (flag && strcmp(setting->value, "1") == 0);
     bool off = is_word(setting->value, "false", "False") || (flag && strcmp(setting->value, "0") == 0);
@@ -111,7 +56,7 @@ static enum status apply_argument(
         setting->bare = true;
         setting->value = "";
     }
-    return rules_apply(config, megatron_rules, megatron_n_rules, setting, diag);
+    return rules_apply(config, rules, setting, diag);
 }
 
 struct overrides {
@@ -123,13 +68,13 @@ static enum status apply(
     struct configuration *config, struct configuration_setting *setting, void *self, struct diag *diag)
 {
     const struct overrides *of = self;
-    const struct rule *own = of->titan ? torchtitan_own : megatron_own;
-    int n = of->titan ? COUNT(torchtitan_own) : COUNT(megatron_own);
-    if (rules_find(own_rules, COUNT(own_rules), setting->name))
-        return rules_apply(config, own_rules, COUNT(own_rules), setting, diag);
-    if (rules_find(own, n, setting->name))
-        return rules_apply(config, own, n, setting, diag);
-    return of->titan ? rules_apply(config, torchtitan_rules, torchtitan_n_rules, setting, diag)
+    const struct importer *importer = importer_of(config, CONFIGURATION_PRIMUS);
+    const struct rules *own = of->titan ? &importer->torchtitan : &importer->megatron;
+    if (rules_find(&importer->rules, setting->name))
+        return rules_apply(config, &importer->rules, setting, diag);
+    if (rules_find(own, setting->name))
+        return rules_apply(config, own, setting, diag);
+    return of->titan ? rules_apply(config, &importer_of(config, CONFIGURATION_TORCHTITAN)->rules, setting, diag)
                      : apply_argument(config, setting, diag);
 }
 
@@ -176,12 +121,6 @@ enum status primus_read(struct configuration *config, const char *path, struct d
 
 /* ---- what follows from several settings ---- */
 
-/* Models of other sorts, by the beginning of their files' names. */
-static const struct {
-    const char *name, *what;
-} others[] = {{"diffusion/", "a diffusion model of images (FLUX)"}, {"zebra_llama", ZEBRA},
-    {"mamba", "a state-space model (Mamba)"}, {"lfm2", "a hybrid of convolutions (LFM2)"}};
-
 /* Sizes among the overrides are those of the model that is named, or of another one. */
 static void check_sizes(struct configuration *config, struct diag *diag)
 {
@@ -211,67 +150,17 @@ static void check_sizes(struct configuration *config, struct diag *diag)
 
 static void finish_model(struct configuration *config, struct diag *diag)
 {
-    struct configuration_setting *model = setting_find(config, "model"), *base = setting_find(config, "config");
-    for (size_t i = 0; model && !put_find(config, "model") && i < sizeof others / sizeof *others; i++)
-        if (strncmp(model->value, others[i].name, strlen(others[i].name)) == 0)
+    struct configuration_setting *model = setting_find(config, "model");
+    const struct importer *importer = importer_of(config, CONFIGURATION_PRIMUS);
+    for (int i = 0; model && !put_find(config, "model") && i < importer->n_others; i++) {
+        const struct importer_other *other = &importer->others[i];
+        if (strncmp(model->value, other->name, strlen(other->name)) == 0)
             diag_input(diag, model->value_at, "model: %s is %s, which is not simulated; --model NAME takes another one",
-                model->value, others[i].what);
+                model->value, other->what);
+    }
     if (model)
         put_called(config, model->value, model);
     check_sizes(config, diag);
-    if (base && strcmp(base->value, "pre_trainer.yaml") == 0)
-        setting_aside(base, "Primus' defaults, as assumed below");
-    else
-        setting_refuse(base, "the defaults of pre_trainer.yaml are known");
-    setting_aside(setting_find(config, "framework"), "whose settings the overrides are");
-    setting_aside(setting_find(config, "trainer_class"), "of the program");
-    setting_aside(setting_find(config, "name"), "a name");
-}
-
-/* What a model says itself is asked of its file. */
-static void finish_values(struct configuration *config)
-{
-    static const char *const names[] = {"attn_sink", "use_sink_attention", "swiglu_limit", "hc_use_sinkhorn",
-        "hybrid_attention_enabled", "multi_latent_attention", "activation_func", "sink_sliding_window",
-        "sink_window_even_layers_only"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        setting_aside(setting_find(config, names[i]), "of the model, which is named");
-    for (int i = 0; i < config->settings.n; i++) {
-        struct configuration_setting *setting = &config->settings.at[i];
-        if (strncmp(setting->name, "use_v4_", strlen("use_v4_")) == 0)
-            setting_aside(setting, "kernels of the model");
-    }
-    setting_aside(setting_find(config, "empty_cache_interval"), "seldom");
-}
-
-static void finish_experts(struct configuration *config, struct diag *diag)
-{
-    struct configuration_setting *deepep = setting_find(config, "use_turbo_deepep");
-    struct configuration_setting *cus = setting_find(config, "turbo_deepep_num_cu");
-    bool on = deepep && strcmp(deepep->value, "true") == 0;
-    if (on) {
-        put_setting(config, "train.moe_token_dispatcher_type", "flex", deepep);
-        put_setting(config, "train.moe_flex_dispatcher_backend", "deepep", deepep);
-    }
-    if (on && cus)
-        put_setting(
-            config, "train.moe_deepep_num_sms", number_text(config, setting_int(config, cus->name, 20, diag)), cus);
-    setting_aside(deepep, "off");
-    setting_aside(cus, "of DeepEP");
-}
-
-/* Before Megatron's own: what its table does not call so. */
-static void finish_precision(struct configuration *config)
-{
-    struct configuration_setting *fp8 = setting_find(config, "fp8"), *fp4 = setting_find(config, "fp4");
-    if (!put_find(config, "train.precision"))
-        put_assumed(config, "train.precision", "bf16_mixed", "Primus' default, bf16");
-    if (fp8 && !fp8->words && !value_is_off(fp8->value))
-        put_setting(config, "train.precision", "fp8_mixed", fp8);
-    if (fp4 && !fp4->words && !value_is_off(fp4->value))
-        put_setting(config, "train.precision", "fp4_mixed", fp4);
-    setting_aside(fp8, "off");
-    setting_aside(fp4, "off");
 }
 
 /* "Et*7|t*8|t*8|t*7,L": an embedding, blocks, a head with its loss, of each chunk. As many blocks as it says are
@@ -349,8 +238,9 @@ static void finish_layers(struct configuration *config, struct diag *diag)
 }
 
 /* PyTorch's fully_shard around Megatron's model, in place of Megatron's data parallelism. */
-static void finish_fsdp2(struct configuration *config)
+static void finish_fsdp2(struct configuration *config, struct diag *diag)
 {
+    (void)diag;
     struct configuration_setting *fsdp2 = setting_find(config, "use_torch_fsdp2");
     if (!fsdp2 || strcmp(fsdp2->value, "true") != 0) {
         setting_aside(fsdp2, "off");
@@ -373,8 +263,9 @@ static void finish_fsdp2(struct configuration *config)
 }
 
 /* No file says how many: one node, or as many as hold a copy of the model. */
-static void finish_gpus(struct configuration *config)
+static void finish_gpus(struct configuration *config, struct diag *diag)
 {
+    (void)diag;
     enum { A_NODE = 8 };
     int64_t copy = model_ranks(config), stages = put_int(config, "parallelism.pipeline", 1);
     int64_t experts = times(put_int(config, "parallelism.expert", 1), stages), least = copy > experts ? copy : experts;
@@ -384,8 +275,9 @@ static void finish_gpus(struct configuration *config)
 }
 
 /* --cross-entropy-loss-fusion asks for the kernel that --cross-entropy-fusion-impl names, whichever comes first. */
-static void finish_loss(struct configuration *config)
+static void finish_loss(struct configuration *config, struct diag *diag)
 {
+    (void)diag;
     struct configuration_setting *kernel = setting_find(config, "--cross-entropy-fusion-impl");
     struct configuration_setting *on = setting_find(config, "--cross-entropy-loss-fusion");
     if (kernel && on && on->bare && strcmp(kernel->value, "te") == 0)
@@ -397,47 +289,29 @@ static void finish_loss(struct configuration *config)
 
 static void finish_megatron(struct configuration *config, struct diag *diag)
 {
-    finish_loss(config);
-    finish_precision(config);
-    finish_layers(config, diag);
-    finish_values(config);
-    if (!put_find(config, "megatron.use_distributed_optimizer") && !setting_find(config, "--use-distributed-optimizer"))
-        put_assumed(config, "megatron.use_distributed_optimizer", "true", "Primus' default");
-    if (!put_find(config, "megatron.grad_reduce_in_fp32"))
-        put_assumed(config, "megatron.grad_reduce_in_fp32", "true", "Primus' default");
-    if (!put_find(config, "train.attention"))
-        put_assumed(config, "train.attention", "flash", "Primus' default");
-    megatron_finish(config, diag);
-    finish_fsdp2(config);
-    finish_experts(config, diag);
+    importer_follow(config, CONFIGURATION_MEGATRON, "finish", diag);
 }
 
 static void finish_torchtitan(struct configuration *config, struct diag *diag)
 {
-    struct configuration_setting *model = setting_find(config, "model");
-    struct configuration_setting *linear = setting_find(config, "primus_turbo.use_turbo_float8_linear");
-    struct configuration_setting *mx = setting_find(config, "primus_turbo.use_turbo_mx_linear");
-    struct configuration_setting *experts = setting_find(config, "primus_turbo.use_moe_fp8");
-    bool named = model && strstr(model->value, "-fp8") != NULL;
-    bool micro = mx && strcmp(mx->value, "true") == 0;
-    if (named || micro || (linear && strcmp(linear->value, "true") == 0 && named))
-        put_assumed(config, "train.precision", "fp8_mixed", "as the model's file is called");
-    if (micro)
-        put_setting(config, "train.fp8_recipe", "mxfp8", mx);
-    torchtitan_finish(config, diag);
-    setting_aside(linear, "of models in FP8, whose files are called so");
-    setting_aside(mx, "off");
-    if (experts && strcmp(experts->value, "true") == 0)
-        assume(config, "primus_turbo.use_moe_fp8: experts are simulated in the precision of training");
-    setting_aside(experts, "nearly none; see what is assumed");
+    importer_follow(config, CONFIGURATION_TORCHTITAN, "finish", diag);
 }
 
-void primus_finish(struct configuration *config, struct diag *diag)
+static void finish_framework(struct configuration *config, struct diag *diag)
 {
-    finish_model(config, diag);
-    finish_gpus(config);
-    if (setting_is(config, "framework", "torchtitan"))
-        finish_torchtitan(config, diag);
-    else
-        finish_megatron(config, diag);
+    bool titan = setting_is(config, "framework", "torchtitan");
+    importer_follow(config, CONFIGURATION_PRIMUS, titan ? "torchtitan" : "megatron", diag);
 }
+
+/* A model in FP8 is one by its file's name. */
+static void finish_float8(struct configuration *config, struct diag *diag)
+{
+    (void)diag;
+    const struct configuration_setting *model = setting_find(config, "model");
+    if ((model && strstr(model->value, "-fp8")) || setting_is(config, "primus_turbo.use_turbo_mx_linear", "true"))
+        put_assumed(config, "train.precision", "fp8_mixed", "as the model's file is called");
+}
+
+const struct importer_call primus_calls[] = {{"model", finish_model}, {"gpus", finish_gpus},
+    {"framework", finish_framework}, {"loss", finish_loss}, {"layers", finish_layers}, {"megatron", finish_megatron},
+    {"fsdp2", finish_fsdp2}, {"float8", finish_float8}, {"torchtitan", finish_torchtitan}, {0}};

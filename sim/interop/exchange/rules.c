@@ -18,22 +18,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct rule *rules_find(const struct rule *rules, int n, const char *name)
+const struct rule *rules_find(const struct rules *rules, const char *name)
 {
     size_t length = strlen(name);
-    for (int i = 0; i < n; i++)
-        for (const char *at = rules[i].names; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+    for (int i = 0; i < rules->n; i++)
+        for (const char *at = rules->list[i].names; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
             size_t one = strcspn(at, " ");
             bool below = at[one - 1] == '*';
             if (below ? length >= one - 1 && strncmp(at, name, one - 1) == 0
                       : length == one && strncmp(at, name, one) == 0)
-                return &rules[i];
+                return &rules->list[i];
         }
     return NULL;
 }
 
-/* "theirs=ours theirs=ours": ours, in the arena; NULL: the value is not among them. */
-static const char *translate(const char *words, const char *value, struct arena *arena)
+const char *rules_ours(const char *words, const char *value, struct arena *arena)
 {
     size_t n = strlen(value);
     for (const char *at = words; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
@@ -140,7 +139,7 @@ static enum status take_bool(
 static void take_words(struct configuration *config, const struct rule *rule, struct configuration_setting *setting)
 {
     const char *value = first_word(setting->value, config->arena);
-    const char *ours = translate(rule->words, value, config->arena);
+    const char *ours = rules_ours(rule->words, value, config->arena);
     if (ours)
         put_setting(config, rule->key, ours, setting);
     else
@@ -210,10 +209,10 @@ static bool is_open(const struct configuration_setting *setting, const struct ru
                : valued && strcmp(setting->value, "auto") == 0 && !strstr(rule->words ? rule->words : "", "auto=");
 }
 
-enum status rules_apply(struct configuration *config, const struct rule *rules, int n,
-    struct configuration_setting *setting, struct diag *diag)
+enum status rules_apply(
+    struct configuration *config, const struct rules *rules, struct configuration_setting *setting, struct diag *diag)
 {
-    const struct rule *rule = rules_find(rules, n, setting->name);
+    const struct rule *rule = rules_find(rules, setting->name);
     if (!rule)
         return STATUS_OK;
     setting->key = rule->kind == RULE_MODEL || rule->kind == RULE_SHAPE ? "model"
@@ -378,34 +377,28 @@ enum status rules_visit(struct configuration *config, struct config_node mapping
     return walk.worst;
 }
 
-struct table {
-    const struct rule *rules;
-    int n;
-};
-
-static enum status apply_table(
+static enum status apply_rules(
     struct configuration *config, struct configuration_setting *setting, void *self, struct diag *diag)
 {
-    const struct table *table = self;
-    return rules_apply(config, table->rules, table->n, setting, diag);
+    return rules_apply(config, self, setting, diag);
 }
 
 enum status rules_apply_document(
-    struct configuration *config, const struct config_doc *doc, const struct rule *rules, int n, struct diag *diag)
+    struct configuration *config, const struct config_doc *doc, const struct rules *rules, struct diag *diag)
 {
     struct config_node root = config_root(doc);
-    struct table table = {rules, n};
+    struct rules table = *rules;
     return rules_visit(
-        config, root, arena_strdup(config->arena, config_pos(root).file), NULL, apply_table, &table, diag);
+        config, root, arena_strdup(config->arena, config_pos(root).file), NULL, apply_rules, &table, diag);
 }
 
 enum status rules_apply_file(
-    struct configuration *config, const char *path, const struct rule *rules, int n, struct diag *diag)
+    struct configuration *config, const char *path, const struct rules *rules, struct diag *diag)
 {
     struct config_doc *doc = NULL;
     enum status status = config_load(&doc, path, diag);
     if (status == STATUS_OK)
-        status = rules_apply_document(config, doc, rules, n, diag);
+        status = rules_apply_document(config, doc, rules, diag);
     config_free(doc);
     return status;
 }

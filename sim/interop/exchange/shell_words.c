@@ -4,9 +4,9 @@
  * An expansion that cannot be known (commands in $( ) and backquotes, unset variables) does not
  * fail: the word remembers the text of it (`unset`), and the argument is then open. What is
  * subtle: a variable that holds arguments expands to nothing here, as its arguments were taken
- * at its assignment; the launcher in front of it claims them. Arithmetic is a recursive descent
- * over + - * / % and brackets with checks for overflow, and depth and lengths are bounded,
- * because scripts come from elsewhere. */
+ * at its assignment; the launcher in front of it claims them. Arithmetic is
+ * expression.c's. Depth and lengths are bounded, because scripts come from elsewhere. */
+#include "exchange/expression.h"
 #include "exchange/shell_reader.h"
 
 #include <ctype.h>
@@ -103,103 +103,47 @@ static void expand_name(struct shell *sh, struct word *word, const char *name, c
         word->unset = variable ? variable->unset : arena_printf(sh->arena, "$%s", name);
 }
 
-/* ---- $((arithmetic)): + - * / % and parentheses over whole numbers and variables ---- */
+/* ---- $((arithmetic)) over whole numbers and variables ---- */
 
 struct sum {
     struct shell *sh;
-    const char *at;
-    bool bad;
-    int depth;
-    const char *unset;
+    const char *unset; /* the last variable that is */
 };
 
-static int64_t add_up(struct sum *s);
-
-static void blanks(struct sum *s)
+static int64_t sum_name(struct expression *e, void *self)
 {
-    while (isspace((unsigned char)*s->at))
-        s->at++;
-}
-
-static int64_t sum_name(struct sum *s)
-{
+    struct sum *sum = self;
     char name[SHELL_MAX_NAME + 1];
     size_t n = 0;
-    while (*s->at == '$' || *s->at == '{')
-        s->at++;
-    while ((isalnum((unsigned char)*s->at) || *s->at == '_') && n < SHELL_MAX_NAME)
-        name[n++] = *s->at++;
+    while (*e->at == '$' || *e->at == '{')
+        e->at++;
+    while ((isalnum((unsigned char)*e->at) || *e->at == '_') && n < SHELL_MAX_NAME)
+        name[n++] = *e->at++;
     name[n] = '\0';
-    if (*s->at == '}')
-        s->at++;
-    const struct variable *variable = n ? find(s->sh, name) : NULL;
-    if (!variable || variable->unset)
-        s->unset = arena_printf(s->sh->arena, "$%s", name);
+    if (*e->at == '}')
+        e->at++;
+    const struct variable *variable = n ? find(sum->sh, name) : NULL;
+    bool known = variable && !variable->unset;
+    if (!known)
+        sum->unset = arena_printf(sum->sh->arena, "$%s", name);
     char *end = NULL;
-    int64_t value = variable && !variable->unset ? strtoll(variable->value, &end, 10) : 0;
-    s->bad |= n == 0 || (end && (*end || end == variable->value));
-    return value;
-}
-
-static int64_t factor(struct sum *s)
-{
-    blanks(s);
-    if (*s->at == '(' && s->depth < SHELL_MAX_DEPTH) {
-        s->at++;
-        s->depth++;
-        int64_t value = add_up(s);
-        s->depth--;
-        blanks(s);
-        s->bad |= *s->at != ')';
-        s->at += *s->at == ')';
-        return value;
-    }
-    if (!isdigit((unsigned char)*s->at))
-        return sum_name(s);
-    char *end = NULL;
-    int64_t value = strtoll(s->at, &end, 10);
-    s->at = end;
-    return value;
-}
-
-static int64_t multiply(struct sum *s)
-{
-    int64_t value = factor(s);
-    for (blanks(s); !s->bad && (*s->at == '*' || *s->at == '/' || *s->at == '%'); blanks(s)) {
-        char operation = *s->at++;
-        int64_t other = factor(s);
-        if (operation == '*')
-            s->bad |= __builtin_mul_overflow(value, other, &value);
-        else if (other <= 0) /* also a number that is not known */
-            s->bad |= !s->unset;
-        else
-            value = operation == '/' ? value / other : value % other;
-    }
-    return value;
-}
-
-static int64_t add_up(struct sum *s)
-{
-    int64_t value = multiply(s);
-    for (blanks(s); !s->bad && (*s->at == '+' || *s->at == '-'); blanks(s)) {
-        char operation = *s->at++;
-        int64_t other = multiply(s);
-        s->bad |= operation == '+' ? __builtin_add_overflow(value, other, &value)
-                                   : __builtin_sub_overflow(value, other, &value);
-    }
+    int64_t value = known ? strtoll(variable->value, &end, 10) : 0;
+    e->unknown |= !known;
+    e->bad |= n == 0 || (end && (*end || end == variable->value));
     return value;
 }
 
 static void expand_sum(struct shell *sh, struct word *word, const char *text)
 {
-    struct sum s = {.sh = sh, .at = text};
-    int64_t value = add_up(&s);
-    blanks(&s);
+    struct sum sum = {.sh = sh};
+    struct expression expression = {.at = text, .name = sum_name, .self = &sum, .arena = sh->arena};
+    struct expression_value value;
+    bool good = expression_read(&value, &expression) && !value.items;
     char digits[32];
-    snprintf(digits, sizeof digits, "%lld", (long long)value);
-    if (s.unset)
-        word->unset = s.unset;
-    else if (s.bad || *s.at)
+    snprintf(digits, sizeof digits, "%lld", (long long)value.number);
+    if (sum.unset)
+        word->unset = sum.unset;
+    else if (!good)
         word->unset = arena_printf(sh->arena, "$((%s))", text);
     else
         add_text(sh, word, digits);

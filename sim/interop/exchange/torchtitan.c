@@ -1,13 +1,15 @@
 /* torchtitan's configuration: torchtitan/config/job_config.py; where names have moved, also
  * those of 2024 (torchtitan/config_manager.py).
  *
- * The TOML is read as a document and goes through torchtitan_rules; many rules only check, and
+ * The TOML is read as a document and goes through the rules; many rules only check, and
  * the finish functions below make settings of them, in an order in which degrees come before
  * batch and schedule. What is subtle: either() takes a setting by its present or its old name.
  * local_batch_size is a micro-batch, but in a pipeline the batch of a whole step, which is cut
  * into micro-batches. A model is a name and a flavor, looked up in called.yaml; the longest name
  * that fits wins, as experiments extend names. FP8 has had three names. What is not in the file
- * is torchtitan's default, and stands among the assumptions. */
+ * is torchtitan's default, and stands among the assumptions.
+ *
+ * What one key says stands in scenarios/import/torchtitan.yaml, with the order of these steps. */
 #include "exchange/rules.h"
 #include "exchange/toml.h"
 
@@ -15,98 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DTYPES "bfloat16 float32"
 #define LINEAR "quantize.linear.float8."
-const struct rule torchtitan_rules[] = {
-    {"model.name model.flavor", RULE_SHAPE, NULL, NULL},
-    {"model.converters", RULE_MADE, "train.precision", "~ [float8]"},
-    {"model.norm_type", RULE_FACT, NULL, "rmsnorm fused_rmsnorm compiled_rmsnorm"},
-    {"training.local_batch_size training.batch_size", RULE_MADE, "train.micro_batch train.device_batch", NULL},
-    {"training.global_batch_size", RULE_MADE, "train.global_batch train.device_batch", NULL},
-    {"training.seq_len", RULE_INT, "train.seq_len", NULL},
-    {"training.max_norm", RULE_MADE, "train.clip_grad_norm", "~ 1.0 0"},
-    {"training.compile compile.enable", RULE_WORDS, "train.fusion", "true=inductor false=eager"},
-    {"training.mixed_precision_param", RULE_MADE, "train.precision", DTYPES},
-    {"training.mixed_precision_reduce", RULE_WORDS, "fsdp.reduce_dtype", "float32=fp32 bfloat16=bf16"},
-    {"training.dtype", RULE_HELD, NULL, "float32"},
-    {"training.enable_cpu_offload", RULE_BOOL, "fsdp.cpu_offload", NULL},
-    {"training.fp8_linear", RULE_FACT, NULL, NULL},
-    {"training.data_parallel_type", RULE_FACT, NULL, "fsdp ddp"},
-    {"parallelism.data_parallel_replicate_degree training.data_parallel_replicate_degree", RULE_MADE,
-        "fsdp.sharding_strategy", NULL},
-    {"parallelism.data_parallel_shard_degree training.data_parallel_shard_degree training.data_parallel_degree",
-        RULE_MADE, "fsdp.sharding_group_size cluster.gpus", NULL},
-    {"training.fsdp_reshard_after_forward parallelism.fsdp_reshard_after_forward", RULE_WORDS,
-        "fsdp.reshard_after_forward", "default=default always=always never=never"},
-    {"parallelism.tensor_parallel_degree training.tensor_parallel_degree", RULE_INT, "parallelism.tensor", NULL},
-    {"parallelism.disable_loss_parallel parallelism.enable_compiled_autograd experimental.enable_compiled_autograd "
-     "experimental.enable_loss_parallel training.enable_loss_parallel",
-        RULE_FACT, NULL, "true false"},
-    {"parallelism.enable_async_tensor_parallel experimental.enable_async_tensor_parallel", RULE_WORDS,
-        "parallelism.tensor_overlap", "true=micro_pipeline false=none"},
-    {"parallelism.context_parallel_degree experimental.context_parallel_degree", RULE_INT, "parallelism.context", NULL},
-    {"parallelism.context_parallel_rotate_method experimental.context_parallel_rotate_method", RULE_WORDS,
-        "parallelism.context_kind", "allgather=all_gather alltoall=p2p"}, /* of a ring's keys and values */
-    {"parallelism.pipeline_parallel_degree experimental.pipeline_parallel_degree training.pipeline_parallel_degree",
-        RULE_INT, "parallelism.pipeline", NULL},
-    {"parallelism.pipeline_parallel_schedule experimental.pipeline_parallel_schedule", RULE_MADE,
-        "parallelism.schedule parallelism.virtual",
-        "1F1B 1f1b GPipe gpipe Interleaved1F1B interleaved_1f1b ZBVZeroBubble DualPipeV"},
-    {"parallelism.pipeline_parallel_microbatch_size", RULE_MADE, "train.micro_batch", NULL},
-    {"parallelism.pipeline_parallel_split_points experimental.pipeline_parallel_split_points "
-     "parallelism.module_fqns_per_model_part parallelism.pipeline_parallel_layers_per_stage "
-     "experimental.pipeline_parallel_microbatches parallelism.pipeline_parallel_schedule_csv",
-        RULE_REFUSED, NULL, "stages of equal weight are simulated"},
-    {"parallelism.pipeline_parallel_first_stage_less_layers parallelism.pipeline_parallel_last_stage_less_layers",
-        RULE_SLIGHT, NULL, "the ends of a pipeline are weighed as torchtitan's default does"},
-    {"parallelism.expert_parallel_degree", RULE_INT, "parallelism.expert", NULL},
-    {"parallelism.expert_tensor_parallel_degree", RULE_INT, "parallelism.expert_tensor", NULL},
-    {"activation_checkpoint.mode", RULE_MADE, "train.activation_checkpointing", "none full selective"},
-    {"activation_checkpoint.selective_ac_option activation_checkpoint.selective_ac_type", RULE_FACT, NULL, NULL},
-    {"activation_checkpoint.memory_budget activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns "
-     "activation_checkpoint.early_stop activation_checkpoint.preserve_rng_state "
-     "activation_checkpoint.determinism_check activation_checkpoint.debug",
-        RULE_SLIGHT, NULL, "torchtitan's default is simulated"},
-    {"optimizer.name", RULE_WORDS, "train.optimizer", "AdamW=adamw Adam=adam"},
-    {"optimizer.implementation", RULE_WORDS, "train.optimizer_impl", "fused=fused foreach=foreach for-loop=for_loop"},
-    {"optimizer.fused", RULE_WORDS, "train.optimizer_impl", "true=fused false=foreach"},
-    {"optimizer.early_step_in_backward", RULE_HELD, NULL, "false"},
-    {"optimizer.*", RULE_ASIDE, NULL, "of the update's value"},
-    {"lr_scheduler.*", RULE_ASIDE, NULL, "learning rate"},
-    {"float8.enable_float8_linear", RULE_FACT, NULL, "true false"},
-    {"float8.enable_fsdp_float8_all_gather " LINEAR "enable_fsdp_float8_all_gather", RULE_MADE,
-        "fsdp.float8_all_gather", "true false"},
-    {"float8.recipe_name " LINEAR "recipe_name", RULE_MADE, "train.fp8_recipe", "tensorwise rowwise"},
-    {"float8.precompute_float8_dynamic_scale_for_fsdp " LINEAR "precompute_float8_dynamic_scale_for_fsdp", RULE_ASIDE,
-        NULL, "scales"},
-    {"float8.force_recompute_fp8_weight_in_bwd " LINEAR "force_recompute_fp8_weight_in_bwd", RULE_ASIDE, NULL,
-        "of tensors that backward has anyway"},
-    {"float8.filter_fqns " LINEAR "filter_fqns", RULE_FACT, NULL, NULL},
-    {"float8.emulate " LINEAR "emulate", RULE_REFUSED, NULL, "FP8 runs on the GPU's own units"},
-    {"float8.moe_fqns_prototype quantize.grouped_mm.* quantize.linear.mx.* quantize.dense.* mx.*", RULE_FACT, NULL,
-        NULL},
-    {"encoder.* training.img_size training.classifer_free_guidance_prob training.classifier_free_guidance_prob",
-        RULE_OTHER, NULL, "FLUX, a model of images,"},
-    {"training.max_seq_len", RULE_ASIDE, NULL, "of the table of positions"},
-    {"eval.* validation.* inference.*", RULE_ASIDE, NULL, "not training"},
-    {"job.* experimental.custom_args_module experimental.custom_import", RULE_ASIDE, NULL, "names and paths"},
-    {"profiling.* metrics.* debug.* memory_estimation.*", RULE_ASIDE, NULL, "logging"},
-    {"checkpoint.*", RULE_ASIDE, NULL, "saving"},
-    {"comm.* activation_offload.enable_prefetch", RULE_ASIDE, NULL, "time-outs"},
-    {"fault_tolerance.enable", RULE_HELD, NULL, "false"},
-    {"fault_tolerance.*", RULE_ASIDE, NULL, "off"},
-    {"model.hf_assets_path model.tokenizer_path model.tokenizer_type model.print_after_conversion", RULE_ASIDE, NULL,
-        "names and paths"},
-    {"training.dataset training.dataset_path training.dataloader training.data_parallel_seed", RULE_ASIDE, NULL,
-        "data"},
-    {"training.steps training.warmup_steps training.seed training.gc_freq training.gc_debug", RULE_ASIDE, NULL,
-        "of the run's length and seed"},
-    {"training.deterministic debug.deterministic", RULE_HELD, NULL, "false"},
-    {"compile.components compile.backend compile.model compile.loss", RULE_HELD, NULL,
-        "[model,loss] [loss,model] inductor true"},
-};
-const int torchtitan_n_rules = sizeof torchtitan_rules / sizeof *torchtitan_rules;
-
 enum status torchtitan_read(struct configuration *config, const char *path, struct diag *diag)
 {
     struct config_doc *doc = NULL;
@@ -116,7 +27,7 @@ enum status torchtitan_read(struct configuration *config, const char *path, stru
     if (status == STATUS_OK)
         status = toml_parse(&doc, path, text, n, diag);
     if (status == STATUS_OK)
-        status = rules_apply_document(config, doc, torchtitan_rules, torchtitan_n_rules, diag);
+        status = rules_apply_document(config, doc, &importer_of(config, CONFIGURATION_TORCHTITAN)->rules, diag);
     config_free(doc);
     free(text);
     return status;
@@ -239,33 +150,10 @@ static void finish_degrees(struct configuration *config, struct diag *diag)
     setting_aside(shard, n_shard < 0 ? "all ranks that are left" : "by the GPUs");
 }
 
-static void finish_schedule(struct configuration *config)
-{
-    struct configuration_setting *schedule =
-        either(config, "parallelism.pipeline_parallel_schedule", "experimental.pipeline_parallel_schedule");
-    if (put_int(config, "parallelism.pipeline", 1) == 1) {
-        setting_aside(schedule, "of pipelines");
-        return;
-    }
-    put_assumed(config, "parallelism.partition_method", "weighted", NULL);
-    if (!schedule || schedule->words)
-        return;
-    static const struct {
-        char first; /* of its names in several versions */
-        const char *schedule, *chunks;
-    } known[] = {{'1', "1F1B", NULL}, {'g', "GPipe", NULL}, {'i', "1F1B", "2"}, {'z', "ZBVZeroBubble", "2"},
-        {'d', "DualPipeV", "2"}};
-    size_t k = 0;
-    while (k + 1 < sizeof known / sizeof *known && known[k].first != tolower((unsigned char)*schedule->value))
-        k++;
-    put_setting(config, "parallelism.schedule", known[k].schedule, schedule);
-    if (known[k].chunks)
-        put_setting(config, "parallelism.virtual", known[k].chunks, schedule);
-}
-
 /* Selective by operator, or every n-th block in full. */
-static void finish_checkpointing(struct configuration *config)
+static void finish_checkpointing(struct configuration *config, struct diag *diag)
 {
+    (void)diag;
     struct configuration_setting *mode = setting_find(config, "activation_checkpoint.mode");
     struct configuration_setting *option =
         either(config, "activation_checkpoint.selective_ac_option", "activation_checkpoint.selective_ac_type");
@@ -331,7 +219,7 @@ static struct configuration_setting *find_float8(struct configuration *config)
 }
 
 /* Settings of FP8, which are without effect where it is off. Keys and values alone in BF16 are a small part. */
-static void finish_float8(struct configuration *config, bool on)
+static void leave_float8(struct configuration *config, bool on)
 {
     for (int i = 0; i < config->settings.n; i++) {
         struct configuration_setting *setting = &config->settings.at[i];
@@ -355,62 +243,11 @@ static void finish_float8(struct configuration *config, bool on)
     }
 }
 
-static void finish_precision(struct configuration *config)
+static void finish_float8(struct configuration *config, struct diag *diag)
 {
-    struct configuration_setting *param = setting_find(config, "training.mixed_precision_param");
-    bool full = param && strcmp(param->value, "float32") == 0;
-    if (param && !param->words)
-        put_setting(config, "train.precision", full ? "fp32" : "bf16_mixed", param);
-    finish_float8(config, find_float8(config) != NULL);
-    if (!put_find(config, "train.precision"))
-        put_assumed(config, "train.precision", "bf16_mixed", "torchtitan's default");
-    bool fp8 = strcmp(put_find(config, "train.precision"), "fp8_mixed") == 0;
-    if (fp8 && !put_find(config, "train.fp8_recipe"))
-        put_assumed(config, "train.fp8_recipe", "tensorwise", "torchao's default");
-    if (!put_find(config, "fsdp.reduce_dtype") && strcmp(put_find(config, "strategy"), "fsdp") == 0)
-        put_assumed(config, "fsdp.reduce_dtype", "fp32", "torchtitan's default");
+    (void)diag;
+    leave_float8(config, find_float8(config) != NULL);
 }
 
-/* Switches of which torchtitan has changed the default. */
-static void finish_switches(struct configuration *config)
-{
-    struct configuration_setting *norm = setting_find(config, "model.norm_type");
-    struct configuration_setting *plain = setting_find(config, "parallelism.disable_loss_parallel");
-    struct configuration_setting *loss =
-        either(config, "training.enable_loss_parallel", "experimental.enable_loss_parallel");
-    struct configuration_setting *autograd =
-        either(config, "parallelism.enable_compiled_autograd", "experimental.enable_compiled_autograd");
-    bool one = put_int(config, "parallelism.tensor", 1) == 1;
-    if (norm && !norm->words && strcmp(norm->value, "rmsnorm") != 0)
-        assume(config, "model.norm_type: simulated as rmsnorm");
-    if (norm && !norm->words)
-        setting_aside(norm, "RMSNorm");
-    if (plain && !plain->words && (one || strcmp(plain->value, "false") == 0))
-        setting_aside(plain, one ? "of tensor parallelism" : "simulated so");
-    setting_refuse(plain, "simulated as false");
-    if (loss && !loss->words && (one || strcmp(loss->value, "true") == 0))
-        setting_aside(loss, one ? "of tensor parallelism" : "simulated so");
-    setting_refuse(loss, "simulated as true");
-    if (autograd && strcmp(autograd->value, "false") == 0)
-        setting_aside(autograd, "simulated so");
-    setting_refuse(autograd, "simulated as false");
-}
-
-void torchtitan_finish(struct configuration *config, struct diag *diag)
-{
-    struct configuration_setting *norm = setting_find(config, "training.max_norm");
-    finish_model(config, diag);
-    finish_degrees(config, diag);
-    finish_batch(config, diag);
-    finish_schedule(config);
-    finish_checkpointing(config);
-    finish_precision(config);
-    finish_switches(config);
-    if (norm)
-        put_setting(config, "train.clip_grad_norm", strtod(norm->value, NULL) > 0 ? "true" : "false", norm);
-    if (put_int(config, "parallelism.tensor", 1) > 1)
-        put_assumed(config, "parallelism.sequence", "true", "torchtitan's tensor parallelism always has it");
-    put_assumed(config, "train.attention", "flash", "scaled_dot_product_attention");
-    put_assumed(config, "train.rotary", "complex", "torchtitan's apply_rotary_emb");
-    put_assumed(config, "stack", "torchtitan", "the version is not in the file");
-}
+const struct importer_call torchtitan_calls[] = {{"model", finish_model}, {"degrees", finish_degrees},
+    {"batch", finish_batch}, {"checkpointing", finish_checkpointing}, {"float8", finish_float8}, {0}};

@@ -83,7 +83,15 @@ struct trace_step {
 
 enum trace_found { TRACE_ANNOTATED, TRACE_REPEATED, TRACE_WHOLE };
 
+/* A text in the names of kernels of a class. */
+struct trace_kernel_name {
+    const char *text;
+    enum kernel_kind kind;
+};
+
 struct trace {
+    const struct trace_kernel_name *kernel_names; /* for those who fill it */
+    int n_kernel_names;
     struct measurement_about about;        /* texts in the arena */
     int64_t rank, world_size;              /* -1, 0: not stated */
     int64_t device;                        /* whose activities these are */
@@ -126,8 +134,11 @@ int32_t trace_compute_stream(const struct trace *trace);
 
 int trace_name(struct trace *trace, const char *name, struct arena *arena); /* its index */
 
-/* What a kernel of this name is, by rules of thumb; of NCCL's kernels also the kind. */
-int trace_classify(const char *name, int8_t *kind);
+/* Which texts in a kernel's name say its class: scenarios/import/kernels.yaml. What is wrong there has its place. */
+enum status trace_names_load(struct trace *trace, struct arena *arena, struct diag *diag);
+/* What a kernel of this name is, by the first of these texts that is in it, whatever the case; of NCCL's kernels also
+ * the kind. TRACE_OTHER: nothing of it is known. */
+int trace_classify(const struct trace *trace, const char *name, int8_t *kind);
 
 /* Steps of the host; all times since the origin. */
 struct trace_mark {

@@ -159,9 +159,9 @@ static int32_t ranks_of(const struct kineto_event *event)
     return event->ranks >= 2 && event->ranks <= INT32_MAX ? (int32_t)event->ranks : 0;
 }
 
-static int class_of(const struct kineto_event *event, int8_t *kind)
+static int class_of(const struct trace *trace, const struct kineto_event *event, int8_t *kind)
 {
-    int class = trace_classify(event->name, kind);
+    int class = trace_classify(trace, event->name, kind);
     for (int k = 0; *event->kind && k < KERNEL_KIND_COUNT; k++)
         if (strcmp(event->kind, kernel_kind_names[k]) == 0)
             return k;
@@ -210,7 +210,7 @@ static enum status take_activity(struct reader *r, const struct kineto_event *ev
         .product = -1,
         .line = event->line,
         .alone = ps_of_us(event->alone_us)};
-    activity.class = (uint8_t)class_of(event, &activity.kind);
+    activity.class = (uint8_t)class_of(r->trace, event, &activity.kind);
     if (activity.class == TRACE_COLLECTIVE && *event->collective) {
         int8_t said = torch_kind(event->collective);
         activity.kind = said != TRACE_UNKNOWN_KIND ? said : activity.kind;
@@ -645,8 +645,10 @@ enum status trace_read_kineto(
     struct trace *out, struct input *input, int64_t device, struct arena *arena, struct diag *diag)
 {
     struct reader r = {.trace = out, .arena = arena, .file = input_name(input)};
-    struct kineto_about about;
-    enum status status = kineto_scan(&about, input, take_event, &r, arena, diag);
+    struct kineto_about about = {0};
+    enum status status = trace_names_load(out, arena, diag);
+    if (status == STATUS_OK)
+        status = kineto_scan(&about, input, take_event, &r, arena, diag);
     out->about = (struct measurement_about){.gpu = about.gpu, .nccl_version = about.nccl_version};
     out->rank = about.rank;
     out->world_size = about.world_size;

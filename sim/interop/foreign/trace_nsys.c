@@ -88,7 +88,7 @@ static void take(void *self, int n, const struct store_value *values)
         .product = -1,
         .launched = values[LAUNCHED].kind == STORE_NULL ? PS_NEVER : seconds(values[LAUNCHED].text),
         .returned = PS_NEVER};
-    activity.class = (uint8_t)trace_classify(name, &activity.kind);
+    activity.class = (uint8_t)trace_classify(rows->trace, name, &activity.kind);
     if (values[COLLECTIVE].kind != STORE_NULL)
         activity.kind = kind_of(values[COLLECTIVE].text);
     vec_push(&rows->trace->activities, activity);
@@ -199,7 +199,9 @@ enum status trace_read_nsys(
     struct store *store = NULL;
     struct rows rows = {.trace = out, .arena = arena, .device = device};
     struct ranges ranges = {.arena = arena};
-    enum status status = store_open(&store, ":memory:", STORE_WRITE, diag);
+    enum status status = trace_names_load(out, arena, diag);
+    if (status == STATUS_OK)
+        status = store_open(&store, ":memory:", STORE_WRITE, diag);
     if (status == STATUS_OK)
         status = import(store, path, diag);
     if (status == STATUS_OK)

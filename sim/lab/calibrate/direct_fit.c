@@ -12,9 +12,9 @@
  * Experts count the rows of one rank: tokens x topk over batch ranks. */
 #include "calibrate/direct_fit.h"
 
-#include "base/digest.h"
 #include "calibrate/gemm_fit.h"
-#include "config/csv.h"
+#include "calibrate/kernel_rows.h"
+#include "calibrate/recipes.h"
 
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
@@ -28,91 +28,65 @@ const char *const direct_kind_names[DIRECT_KIND_COUNT + 1] = {
     [DIRECT_AMAX] = "compute_scale",
 };
 
-enum { NUMBERS = 9, RESULT_BYTES = 2, FOLD_SHIFT = 8 };
-enum column { M, N, K, BATCH, HEADS, KV_HEADS, VALUE_DIM, EXPERTS, TOPK };
-static const char *const columns[NUMBERS] = {
-    "m", "n", "k", "batch", "heads", "kv_heads", "value_dim", "experts", "topk"};
+enum { RESULT_BYTES = 2, FOLD_SHIFT = 8 };
 
 /* Bytes of an element in a cast: 16 bits in, 8 out; the largest value is found by reading. */
-static struct kernel_work cast_work(enum direct_kind kind, const double v[NUMBERS])
+static struct kernel_work cast_work(enum direct_kind kind, const struct kernel_row *row)
 {
-    double elements = v[M] * v[K];
+    double elements = row->m * row->k;
     return kernel_stream(KERNEL_ELEMENTWISE, elements * RESULT_BYTES, kind == DIRECT_CAST ? elements : 0, 0);
 }
 
 /* Scores and context; backward computes the scores once more (model/tape_dense.c). */
-static struct kernel_work attention_work(const double v[NUMBERS], bool causal, bool backward)
+static struct kernel_work attention_work(const struct kernel_row *row)
 {
-    double products = backward ? 3 * v[K] + 2 * v[VALUE_DIM] : v[K] + v[VALUE_DIM];
-    double heads = v[BATCH] * v[HEADS], kv_heads = v[BATCH] * v[KV_HEADS];
-    double once = (heads * v[M] * (v[K] + v[VALUE_DIM]) + kv_heads * v[N] * (v[K] + v[VALUE_DIM])) * RESULT_BYTES;
+    bool causal = strcmp(row->causal, "yes") == 0, backward = strcmp(row->pass, "bwd") == 0;
+    double products = backward ? 3 * row->k + 2 * row->value_dim : row->k + row->value_dim;
+    double heads = row->batch * row->heads, kv_heads = row->batch * row->kv_heads;
+    double once =
+        (heads * row->m * (row->k + row->value_dim) + kv_heads * row->n * (row->k + row->value_dim)) * RESULT_BYTES;
     return (struct kernel_work){.kind = KERNEL_ATTENTION,
         .math = DTYPE_BF16,
-        .flop = 2 * heads * v[M] * v[N] * products * (causal ? ATTENTION_CAUSAL_SHARE : 1),
+        .flop = 2 * heads * row->m * row->n * products * (causal ? ATTENTION_CAUSAL_SHARE : 1),
         .read_bytes = once * (backward ? 2 : 1),
-        .m = (int64_t)v[M],
-        .n = (int64_t)v[N],
-        .k = (int64_t)v[K],
+        .m = (int64_t)row->m,
+        .n = (int64_t)row->n,
+        .k = (int64_t)row->k,
         .batch = (int64_t)heads,
         .causal = causal,
         .backward = backward};
 }
 
-static bool is_held_out(const double v[NUMBERS])
-{
-    uint64_t digest = DIGEST_INIT;
-    for (int i = 0; i < NUMBERS; i++)
-        digest = digest_word(digest, (uint64_t)v[i]);
-    return (digest >> FOLD_SHIFT) % DIRECT_FOLDS == 0;
-}
-
-static enum status find(
-    int *out, const struct csv_table *csv, int row, const char *column, const char *const *names, struct diag *diag)
-{
-    const char *cell = csv_cell(csv, row, csv_column(csv, column));
-    *out = fit_find_name(names, cell);
-    return *out >= 0 ? STATUS_OK
-                     : diag_input(diag, csv_pos(csv, row), "%s is '%s'; one of %s, %s, ... is wanted", column, cell,
-                           names[0], names[1]);
-}
-
-static bool is(const struct csv_table *csv, int row, const char *column, const char *text)
-{
-    return strcmp(csv_cell(csv, row, csv_column(csv, column)), text) == 0;
-}
-
-static enum status read_row(void *self, const struct csv_table *csv, int row, struct diag *diag)
+static enum status take_row(void *self, const struct kernel_row *row, struct diag *diag)
 {
     struct direct_rows *out = self;
-    struct direct_row at = {.settled = is(csv, row, "regime", "settled")};
-    double v[NUMBERS] = {0}, time_us = 0;
-    int kind = 0, math = 0;
-    enum status status = find(&kind, csv, row, "class", direct_kind_names, diag);
+    int kind = fit_find_name(direct_kind_names, row->class);
+    struct direct_row at = {.settled = strcmp(row->regime, "settled") == 0,
+        .kind = (enum direct_kind)kind,
+        .m = row->m,
+        .n = row->n,
+        .k = row->k,
+        .batch = row->batch,
+        .experts = row->experts,
+        .topk = row->topk,
+        .cudnn = strstr(row->software, "cudnn") != NULL,
+        .held_out = kernel_row_folded(&row->m, KERNEL_ROW_SIDES, FOLD_SHIFT),
+        .measured_s = row->time_us * 1e-6,
+        .power_w = row->power_w};
+    enum status status = kind >= 0 ? kernel_row_math(&at.math, row, diag)
+                                   : diag_input(diag, row->at, "class is '%s'; one of %s, %s, ... is wanted",
+                                         row->class, direct_kind_names[0], direct_kind_names[1]);
     if (status == STATUS_OK)
-        status = find(&math, csv, row, "dtype", dtype_names, diag);
-    for (int i = 0; i < NUMBERS && status == STATUS_OK; i++)
-        status = csv_number(csv, row, csv_column(csv, columns[i]), 0, &v[i], diag);
-    if (status == STATUS_OK)
-        status = csv_number(csv, row, csv_column(csv, "time_us"), 0, &time_us, diag);
-    if (status == STATUS_OK)
-        status = csv_number(csv, row, csv_column(csv, "power_w"), 0, &at.power_w, diag);
-    if (status == STATUS_OK && !(time_us > 0 && v[M] >= 1 && v[K] >= 1))
-        status = diag_input(diag, csv_pos(csv, row), "time_us, m and k are to be more than 0");
+        status = kernel_row_needs(row, "m k time_us", diag);
     if (status)
         return status;
-    at.kind = (enum direct_kind)kind;
-    at.math = (enum dtype)math;
-    at.m = v[M], at.n = v[N], at.k = v[K], at.batch = v[BATCH], at.experts = v[EXPERTS], at.topk = v[TOPK];
-    at.cudnn = strstr(csv_cell(csv, row, csv_column(csv, "software")), "cudnn") != NULL;
-    at.held_out = is_held_out(v);
-    at.measured_s = time_us * 1e-6;
     if (at.kind == DIRECT_PRODUCT)
         at.work =
-            kernel_gemm((int64_t)v[M], (int64_t)v[N], (int64_t)v[K], 1, at.math, dtype_bytes(at.math), RESULT_BYTES);
+            kernel_gemm((int64_t)at.m, (int64_t)at.n, (int64_t)at.k, 1, at.math, dtype_bytes(at.math), RESULT_BYTES);
     else if (at.kind == DIRECT_ATTENTION)
-        at.work = attention_work(v, is(csv, row, "causal", "yes"), is(csv, row, "pass", "bwd"));
+        at.work = attention_work(row);
     else if (at.kind != DIRECT_EXPERTS)
-        at.work = cast_work(at.kind, v);
+        at.work = cast_work(at.kind, row);
     vec_push(&out->list, at);
     return STATUS_OK;
 }
@@ -130,14 +104,11 @@ enum status direct_rows_load(
     struct direct_rows *out, const char *csv_path, const char *name, const struct hw_gpu *gpu, struct diag *diag)
 {
     *out = (struct direct_rows){0};
-    enum status status = fit_read_rows(csv_path, name, read_row, out, diag);
+    enum status status = kernel_rows_read(csv_path, name, take_row, out, diag);
     for (int i = 0; i < out->list.n; i++)
         out->list.at[i].out_of_range = is_out_of_range(&out->list.at[i], gpu);
     return status;
 }
-
-const char *const direct_gpus[DIRECT_GPUS] = {"a100-sxm4-80gb", "h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb",
-    "b300-sxm-288gb", "gb200-186gb", "gb300-288gb"};
 
 /* Bytes that the passes of a layer of experts move beside its products, of a row of a token and an expert: 16 bits, to
  * its expert's rows and back (k wide, read and written, each way), the activation (two of n wide in, one out). */
@@ -486,15 +457,17 @@ enum status direct_fit_print(
     FILE *out, const char *measured_folder, const char *gpus_folder, struct arena *arena, struct diag *diag)
 {
     const char *table = arena_printf(arena, "%s/direct.csv", measured_folder);
-    enum status status = STATUS_OK;
-    for (int i = 0; i < DIRECT_GPUS && status == STATUS_OK; i++) {
+    struct recipes recipes;
+    enum status status = recipes_load(&recipes, arena, diag);
+    for (int i = 0; i < recipes.direct.n && status == STATUS_OK; i++) {
+        const char *gpu = recipes.direct.list[i];
         struct hw_gpu filed;
         struct direct_fit fit = {0};
-        status = hw_load_gpu(&filed, arena_printf(arena, "%s/%s.yaml", gpus_folder, direct_gpus[i]), arena, diag);
+        status = hw_load_gpu(&filed, arena_printf(arena, "%s/%s.yaml", gpus_folder, gpu), arena, diag);
         if (status == STATUS_OK)
-            status = direct_fit_solve(&fit, &filed, direct_gpus[i], table, diag);
+            status = direct_fit_solve(&fit, &filed, gpu, table, diag);
         if (status == STATUS_OK)
-            print_gpu(out, direct_gpus[i], &filed, &fit);
+            print_gpu(out, gpu, &filed, &fit);
         direct_fit_free(&fit);
     }
     return status;

@@ -14,9 +14,10 @@
  *   what permutation, activation and what brings rows back reach of the streaming rate; layer_floor, of the kernels
  *   that count and sort.
  *
- * A shape whose digest / 256 is a multiple of DIRECT_FOLDS fits nothing; errors are of these. Out of range, as no
- * training has them: casts whose bytes fit L2 (repeated, they never come from HBM), attention of fewer than
- * DIRECT_QUERIES queries and fp4 products of fewer rows, experts with fewer than DIRECT_ROWS rows each.
+ * A shape whose digest / 256 is a multiple of KERNEL_ROW_FOLDS (calibrate/kernel_rows.h) fits nothing; errors are of
+ * these. Out of range, as no training has them: casts whose bytes fit L2 (repeated, they never come from HBM),
+ * attention of fewer than DIRECT_QUERIES queries and fp4 products of fewer rows, experts with fewer than DIRECT_ROWS
+ * rows each.
  *
  * Ignored: rotary positions and the write of keys and values inside the forward attention of serving programs. */
 #ifndef FLOPCAST_CALIBRATE_DIRECT_FIT_H
@@ -28,7 +29,7 @@
 
 #include <stdio.h>
 
-enum { DIRECT_FOLDS = 3, DIRECT_QUERIES = 1024, DIRECT_ROWS = 128 };
+enum { DIRECT_QUERIES = 1024, DIRECT_ROWS = 128 };
 static const double DIRECT_SETTLED_FLOP = 1e12, DIRECT_SMALL_BYTES = 1 << 20;
 
 enum direct_kind { DIRECT_PRODUCT, DIRECT_ATTENTION, DIRECT_EXPERTS, DIRECT_CAST, DIRECT_AMAX, DIRECT_KIND_COUNT };
@@ -60,9 +61,6 @@ struct direct_fit {
     struct fit_error error[DIRECT_KIND_COUNT], product_error[DTYPE_COUNT];
     struct direct_rows rows;
 };
-
-enum { DIRECT_GPUS = 7 };
-extern const char *const direct_gpus[DIRECT_GPUS]; /* files of topologies/gpus without ".yaml" */
 
 /* filed: the GPU as its file has it; training rates are not looked at. Free with direct_fit_free(), also after a
  * failure. */

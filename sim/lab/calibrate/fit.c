@@ -299,24 +299,6 @@ int fit_find_name(const char *const *names, const char *name)
     return -1;
 }
 
-enum status fit_read_rows(const char *csv_path, const char *gpu,
-    enum status (*read)(void *self, const struct csv_table *table, int row, struct diag *diag), void *self,
-    struct diag *diag)
-{
-    struct csv_table *table = NULL;
-    int found = 0;
-    enum status status = csv_load(&table, csv_path, diag);
-    for (int row = 0; status == STATUS_OK && row < csv_rows(table); row++)
-        if (strcmp(csv_cell(table, row, csv_column(table, "gpu")), gpu) == 0) {
-            status = read(self, table, row, diag);
-            found++;
-        }
-    csv_release(table);
-    if (status == STATUS_OK && found == 0)
-        status = diag_input(diag, (struct source_pos){.file = csv_path}, "no row for GPU '%s'", gpu);
-    return status;
-}
-
 void fit_sample_add(struct fit_sample *sample, double model, double measured)
 {
     vec_push(&sample->off, model / measured - 1);

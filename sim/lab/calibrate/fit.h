@@ -80,11 +80,6 @@ double fit_cost(const struct fit *fit);
 /* Its place among the names, which end with NULL; -1: it is none of them, or NULL. */
 int fit_find_name(const char *const *names, const char *name);
 
-/* Calls read for each row of a table whose column gpu says that name, until one is an error. No such row is one. */
-enum status fit_read_rows(const char *csv_path, const char *gpu,
-    enum status (*read)(void *self, const struct csv_table *table, int row, struct diag *diag), void *self,
-    struct diag *diag);
-
 /* Of model / measured - 1. */
 struct fit_error {
     int n;

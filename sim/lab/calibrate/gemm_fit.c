@@ -11,7 +11,7 @@
  * not matter. */
 #include "calibrate/gemm_fit.h"
 
-#include "config/csv.h"
+#include "calibrate/kernel_rows.h"
 #include "kernel/gemm.h"
 
 #include <math.h>
@@ -65,49 +65,36 @@ void gemm_hold_out(struct gemm_rows *rows, int fold)
 
 /* As BLAS writes it, columns contiguous: A's rows run along k when it is transposed, B's when it is not. Empty: not
  * stated, and taken as of no effect. */
-static enum status read_layout(struct kernel_work *work, const struct csv_table *table, int row, struct diag *diag)
+static enum status find_layout(struct kernel_work *work, const struct kernel_row *row, struct diag *diag)
 {
-    static const char *const layouts[] = {"NN", "NT", "TN", "TT"};
-    const char *layout = csv_cell(table, row, csv_column(table, "layout"));
-    if (*layout == '\0')
-        return STATUS_OK;
-    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
-        if (strcmp(layout, layouts[i]) == 0) {
-            work->row_pieces = gemm_row_pieces(work, layout[0] == 'T', layout[1] == 'N');
-            return STATUS_OK;
-        }
-    return diag_input(diag, csv_pos(table, row), "unknown layout '%s'; one of NN, NT, TN, TT", layout);
+    static const char *const layouts[] = {"NN", "NT", "TN", "TT", NULL};
+    if (fit_find_name(layouts, row->layout) >= 0)
+        work->row_pieces = gemm_row_pieces(work, row->layout[0] == 'T', row->layout[1] == 'N');
+    else if (*row->layout)
+        return diag_input(diag, row->at, "unknown layout '%s'; one of NN, NT, TN, TT", row->layout);
+    return STATUS_OK;
 }
 
-static enum status read_row(void *self, const struct csv_table *table, int row, struct diag *diag)
+static enum status take_row(void *self, const struct kernel_row *row, struct diag *diag)
 {
     struct gemm_rows *out = self;
-    static const char *const columns[] = {"m", "n", "k", "batch", "time_us"};
-    double value[5] = {0};
-    for (int i = 0; i < 5; i++) {
-        enum status status = csv_number(table, row, csv_column(table, columns[i]), 0, &value[i], diag);
-        if (status)
-            return status;
-        if (value[i] <= 0)
-            return diag_input(diag, csv_pos(table, row), "%s is missing or not positive", columns[i]);
-    }
-    const char *format = csv_cell(table, row, csv_column(table, "dtype"));
-    int found = fit_find_name(dtype_names, format);
-    if (found < 0)
-        return diag_input(
-            diag, csv_pos(table, row), "unknown number format '%s'; one of fp32, tf32, bf16, fp16, fp8, int8", format);
-    enum dtype math = (enum dtype)found;
+    enum dtype math = DTYPE_COUNT;
+    enum status status = kernel_row_needs(row, "m n k batch time_us", diag);
+    if (status == STATUS_OK)
+        status = kernel_row_math(&math, row, diag);
+    if (status)
+        return status;
     int64_t bytes = dtype_bytes(math);
-    vec_push(&out->list, (struct gemm_row){.work = kernel_gemm((int64_t)value[0], (int64_t)value[1], (int64_t)value[2],
-                                               (int64_t)value[3], math, bytes, bytes),
-                             .measured_s = value[4] * 1e-6});
-    return read_layout(&out->list.at[out->list.n - 1].work, table, row, diag);
+    vec_push(&out->list, (struct gemm_row){.work = kernel_gemm((int64_t)row->m, (int64_t)row->n, (int64_t)row->k,
+                                               (int64_t)row->batch, math, bytes, bytes),
+                             .measured_s = row->time_us * 1e-6});
+    return find_layout(&out->list.at[out->list.n - 1].work, row, diag);
 }
 
 enum status gemm_rows_load(struct gemm_rows *out, const char *csv_path, const char *gpu, struct diag *diag)
 {
     *out = (struct gemm_rows){0};
-    enum status status = fit_read_rows(csv_path, gpu, read_row, out, diag);
+    enum status status = kernel_rows_read(csv_path, gpu, take_row, out, diag);
     if (status)
         vec_free(&out->list);
     else
@@ -125,11 +112,6 @@ struct fit_error gemm_error(const struct hw_gpu *gpu, enum dtype math, enum gemm
     }
     return fit_sample_error(&sample);
 }
-
-const struct gemm_case gemm_cases[GEMM_CASES] = {
-    {.gpu = "h100-sxm5-80gb", .math = {DTYPE_BF16, DTYPE_TF32}, .second = GEMM_OTHER_KERNELS},
-    {.gpu = "v100-sxm2-16gb", .math = {DTYPE_FP16, DTYPE_FP32}, .second = GEMM_LOADS_ALIKE},
-};
 
 const double gemm_row_scale = 0.15;       /* assumed */
 static const double START_FLOOR_S = 4e-6; /* start of the search only: launch, prologue and epilogue are microseconds */

@@ -66,8 +66,6 @@ struct gemm_case {
     double start_share; /* of a balanced load_bandwidth, where the search starts; 0: 1. Tiles are chosen by the numbers,
                          * so the search may end in a valley beside the deepest */
 };
-enum { GEMM_CASES = 2 };
-extern const struct gemm_case gemm_cases[GEMM_CASES];
 
 /* gpu with the fitted numbers in place (kind fitted, std_error set, source naming the rows); what is fitted is not read
  * from it. STATUS_INPUT when the rows do not determine them. */

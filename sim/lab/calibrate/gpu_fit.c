@@ -22,84 +22,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Which rows stand for a GPU: its own where there are any. */
-struct recipe {
-    const char *gpu;
-    const char *stream; /* rows of hbm.csv; their share of the datasheet's bandwidth is taken over. NULL: kernels say */
-    const char *launch; /* rows of launch.csv */
-    const char *attention; /* rows of attention.csv, or NULL: kernels or cudnn say, or it is assumed */
-    const char *kernels;   /* rows of kernels.csv: GEMMs of fp16 and bf16 and attention, or NULL */
-    int fit;               /* of gemm_cases: whose GEMM numbers it takes that kernels does not say; NO_FIT */
-    /* Rows of direct.csv: casts, for hbm_efficiency; products in bf16, fp8 and fp4; attention by cuDNN. NULL: none. */
-    const char *casts, *products, *fp8, *fp4, *cudnn;
-};
-enum { FIT_H100, FIT_V100, NO_FIT = -1 }; /* into gemm_cases */
-static const struct recipe recipes[GPU_FIT_GPUS] = {
-    {.gpu = "a100-sxm4-40gb",
-        .stream = "a100-sxm4-40gb",
-        .launch = "a100-sxm4-80gb",
-        .kernels = "a100-sxm4-80gb",
-        .fit = NO_FIT},
-    {.gpu = "a100-sxm4-80gb",
-        .stream = "a100-sxm4-80gb",
-        .launch = "a100-sxm4-80gb",
-        .kernels = "a100-sxm4-80gb",
-        .fit = NO_FIT},
-    {.gpu = "b200-sxm-180gb",
-        .launch = "h200-sxm-141gb",
-        .fit = NO_FIT,
-        .casts = "b200-sxm-180gb",
-        .products = "b200-sxm-180gb",
-        .fp8 = "b200-sxm-180gb",
-        .fp4 = "b200-sxm-180gb",
-        .cudnn = "gb200-186gb"},
-    {.gpu = "b300-sxm-288gb",
-        .launch = "h200-sxm-141gb",
-        .fit = NO_FIT,
-        .casts = "b300-sxm-288gb",
-        .products = "b200-sxm-180gb",
-        .fp8 = "b200-sxm-180gb",
-        .fp4 = "b200-sxm-180gb",
-        .cudnn = "gb300-288gb"},
-    {.gpu = "gb200-186gb",
-        .launch = "h200-sxm-141gb",
-        .fit = NO_FIT,
-        .casts = "gb200-186gb",
-        .products = "gb200-186gb",
-        .fp8 = "gb200-186gb",
-        .fp4 = "gb200-186gb",
-        .cudnn = "gb200-186gb"},
-    {.gpu = "gb300-288gb",
-        .launch = "h200-sxm-141gb",
-        .fit = NO_FIT,
-        .casts = "gb300-288gb",
-        .products = "gb300-288gb",
-        .fp8 = "b200-sxm-180gb",
-        .fp4 = "b200-sxm-180gb",
-        .cudnn = "gb300-288gb"},
-    {.gpu = "gh200-96gb",
-        .launch = "h200-sxm-141gb",
-        .kernels = "gh200-96gb",
-        .fp8 = "h100-sxm5-80gb",
-        .fit = FIT_H100},
-    {.gpu = "h100-sxm5-80gb",
-        .stream = "h100-sxm5-80gb",
-        .launch = "h200-sxm-141gb",
-        .attention = "h100-sxm5-80gb",
-        .fp8 = "h100-sxm5-80gb",
-        .fit = FIT_H100},
-    {.gpu = "h200-sxm-141gb",
-        .stream = "h200-sxm-141gb",
-        .launch = "h200-sxm-141gb",
-        .attention = "h100-sxm5-80gb",
-        .fp8 = "h100-sxm5-80gb",
-        .fit = FIT_H100},
-    {.gpu = "v100-sxm2-16gb", .stream = "v100-sxm2-16gb", .launch = "a100-sxm4-80gb", .fit = FIT_V100},
-    {.gpu = "v100-sxm2-32gb", .stream = "v100-sxm2-16gb", .launch = "a100-sxm4-80gb", .fit = FIT_V100},
-};
-const char *const gpu_fit_names[GPU_FIT_GPUS] = {"a100-sxm4-40gb", "a100-sxm4-80gb", "b200-sxm-180gb", "b300-sxm-288gb",
-    "gb200-186gb", "gb300-288gb", "gh200-96gb", "h100-sxm5-80gb", "h200-sxm-141gb", "v100-sxm2-16gb", "v100-sxm2-32gb"};
-
 /* The path of a table of the measured folder. */
 static const char *basis_table(const struct basis *basis, const char *file)
 {
@@ -116,17 +38,21 @@ static enum status load_filed(struct hw_gpu *out, const struct basis *basis, con
 
 void basis_release(struct basis *basis)
 {
-    for (int i = 0; i < GEMM_CASES; i++)
+    for (int i = 0; basis->rows && i < basis->recipes.n_gemm; i++)
         vec_free(&basis->rows[i].list);
-    for (int i = 0; i < DIRECT_GPUS; i++)
+    for (int i = 0; basis->direct && i < basis->recipes.direct.n; i++)
         direct_fit_free(&basis->direct[i]);
 }
 
 enum status basis_load(struct basis *basis, struct diag *diag)
 {
-    enum status status = STATUS_OK;
-    for (int i = 0; i < GEMM_CASES && status == STATUS_OK; i++) {
-        const struct gemm_case *which = &gemm_cases[i];
+    struct recipes *recipes = &basis->recipes;
+    enum status status = recipes_load(recipes, basis->arena, diag);
+    basis->rows = ARENA_ARRAY(basis->arena, struct gemm_rows, recipes->n_gemm);
+    basis->fitted = ARENA_ARRAY(basis->arena, struct hw_gpu, recipes->n_gemm);
+    basis->direct = ARENA_ARRAY(basis->arena, struct direct_fit, recipes->direct.n);
+    for (int i = 0; i < recipes->n_gemm && status == STATUS_OK; i++) {
+        const struct gemm_case *which = &recipes->gemm[i];
         struct hw_gpu filed;
         status = load_filed(&filed, basis, which->gpu, diag);
         if (status == STATUS_OK)
@@ -162,14 +88,14 @@ static void take_over_tf32(struct hw_gpu *gpu)
     tf32->load_bandwidth.value = bf16->load_bandwidth.value;
 }
 
-/* Of one of gemm_cases: its formats, gemm_floor and row_gap. */
+/* Of one of the fits of products: its formats, gemm_floor and row_gap. */
 static void take_fit(struct hw_gpu *gpu, const struct basis *basis, int fit)
 {
     const struct hw_gpu *fitted = &basis->fitted[fit];
     gpu->gemm_floor = fitted->gemm_floor;
     gpu->row_gap = fitted->row_gap;
     for (int i = 0; i < 2; i++) {
-        enum dtype math = gemm_cases[fit].math[i];
+        enum dtype math = basis->recipes.gemm[fit].math[i];
         struct quantity peak = gpu->gemm[math].peak;
         gpu->gemm[math] = fitted->gemm[math];
         gpu->gemm[math].peak = peak;
@@ -179,11 +105,7 @@ static void take_fit(struct hw_gpu *gpu, const struct basis *basis, int fit)
 /* The fit of direct.csv's rows of a GPU, made once. */
 static enum status direct_of(const struct direct_fit **out, struct basis *basis, const char *gpu, struct diag *diag)
 {
-    int i = 0;
-    while (i < DIRECT_GPUS && strcmp(direct_gpus[i], gpu) != 0)
-        i++;
-    BUG_IF(i == DIRECT_GPUS, "direct.csv has no '%s'", gpu);
-    struct direct_fit *fit = &basis->direct[i];
+    struct direct_fit *fit = &basis->direct[recipes_find(basis->recipes.direct, gpu)];
     struct hw_gpu filed;
     *out = fit;
     if (fit->rows.list.n > 0)
@@ -289,27 +211,27 @@ static enum status solve_kernels(
 static enum status compute_gemm(struct hw_gpu *gpu, const struct recipe *recipe, struct basis *basis, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    if (recipe->fit != NO_FIT)
-        take_fit(gpu, basis, recipe->fit);
+    if (recipe->gemm)
+        take_fit(gpu, basis, recipes_gemm(&basis->recipes, recipe->gemm));
     if (recipe->kernels)
         status = solve_kernels(gpu, recipe, basis, diag);
-    if (status == STATUS_OK && recipe->kernels && recipe->fit == NO_FIT)
+    if (status == STATUS_OK && recipe->kernels && !recipe->gemm)
         take_over_tf32(gpu);
     if (status == STATUS_OK)
         status = take_direct(gpu, recipe, basis, diag);
     if (quantity_is_set(gpu->gemm[DTYPE_BF16].peak)) { /* Ampere and later */
         if (!recipe->kernels)
             take_over(gpu, DTYPE_FP16, gpu, DTYPE_BF16);
-        take_over(gpu, DTYPE_FP32, &basis->fitted[FIT_V100], DTYPE_FP32);
+        take_over(gpu, DTYPE_FP32, &basis->fitted[basis->recipes.n_gemm - 1], DTYPE_FP32);
     }
     return status;
 }
 
-static const struct recipe *find_recipe(const char *gpu)
+static const struct recipe *find_recipe(const struct recipes *recipes, const char *gpu)
 {
-    for (int i = 0; i < GPU_FIT_GPUS; i++)
-        if (strcmp(recipes[i].gpu, gpu) == 0)
-            return &recipes[i];
+    for (int i = 0; i < recipes->n_gpus; i++)
+        if (strcmp(recipes->gpus[i].gpu, gpu) == 0)
+            return &recipes->gpus[i];
     BUG_IF(true, "no recipe for GPU '%s'", gpu);
     return NULL;
 }
@@ -335,7 +257,7 @@ static enum status compute_attention(
 enum status basis_gpu(
     struct hw_gpu *as_filed, struct hw_gpu *computed, struct basis *basis, const char *gpu, struct diag *diag)
 {
-    const struct recipe *recipe = find_recipe(gpu);
+    const struct recipe *recipe = find_recipe(&basis->recipes, gpu);
     enum status status = load_filed(as_filed, basis, gpu, diag);
     *computed = *as_filed;
     if (status == STATUS_OK && recipe->stream) {
@@ -364,11 +286,11 @@ static void print_gpu(FILE *out, const char *name, const struct hw_gpu *filed, c
 
 static void print_errors(FILE *out, const struct basis *basis)
 {
-    for (int i = 0; i < GEMM_CASES; i++) {
-        fprintf(out, "products of %s\n", gemm_cases[i].gpu);
+    for (int i = 0; i < basis->recipes.n_gemm; i++) {
+        fprintf(out, "products of %s\n", basis->recipes.gemm[i].gpu);
         for (int j = 0; j < 2; j++)
             for (int use = 0; use < GEMM_USE_COUNT; use++) {
-                enum dtype math = gemm_cases[i].math[j];
+                enum dtype math = basis->recipes.gemm[i].math[j];
                 fit_print_error(out, dtype_names[math], gemm_use_names[use],
                     gemm_error(&basis->fitted[i], math, (enum gemm_use)use, &basis->rows[i]));
             }
@@ -379,23 +301,22 @@ static void print_errors(FILE *out, const struct basis *basis)
 static enum status print_best(FILE *out, const struct basis *basis, struct diag *diag)
 {
     const struct hw_gpu *gpu = &basis->fitted[0];
+    const struct gemm_case *first = &basis->recipes.gemm[0];
     struct best_gemm best;
-    enum status status =
-        best_gemm_load(&best, basis_table(basis, "mamf.csv"), gemm_cases[0].gpu, gemm_cases[0].math[0], diag);
+    enum status status = best_gemm_load(&best, basis_table(basis, "mamf.csv"), first->gpu, first->math[0], diag);
     if (status)
         return status;
     double model = best.work.flop / kernel_duration_s(&best.work, gpu, kernel_whole_gpu(gpu));
     char in_table[64], by_model[64];
-    fprintf(out, "best product of %s, not fitted: %s measured, %s by the model\n", gemm_cases[0].gpu,
+    fprintf(out, "best product of %s, not fitted: %s measured, %s by the model\n", first->gpu,
         quantity_format(in_table, sizeof in_table, best.flops, DIM_FLOP_PER_S),
         quantity_format(by_model, sizeof by_model, model, DIM_FLOP_PER_S));
     return STATUS_OK;
 }
 
 /* The stream model on a GPU whose norms were measured. */
-static enum status print_norms(FILE *out, struct basis *basis, struct diag *diag)
+static enum status print_norms(FILE *out, struct basis *basis, const char *name, struct diag *diag)
 {
-    static const char name[] = "h200-sxm-141gb";
     struct hw_gpu filed, gpu;
     struct norm_rate rates[NORM_RATES];
     enum status status = basis_gpu(&filed, &gpu, basis, name, diag);
@@ -417,17 +338,18 @@ enum status gpu_fit_print(
 {
     struct basis basis = {.measured = measured_folder, .gpus = gpus_folder, .arena = arena};
     enum status status = basis_load(&basis, diag);
-    for (int i = 0; i < GPU_FIT_GPUS && status == STATUS_OK; i++) {
+    for (int i = 0; i < basis.recipes.n_gpus && status == STATUS_OK; i++) {
         struct hw_gpu filed, computed;
-        status = basis_gpu(&filed, &computed, &basis, gpu_fit_names[i], diag);
+        const char *gpu = basis.recipes.gpus[i].gpu;
+        status = basis_gpu(&filed, &computed, &basis, gpu, diag);
         if (status == STATUS_OK)
-            print_gpu(out, gpu_fit_names[i], &filed, &computed);
+            print_gpu(out, gpu, &filed, &computed);
     }
     if (status == STATUS_OK) {
         print_errors(out, &basis);
         status = print_best(out, &basis, diag);
-        if (status == STATUS_OK)
-            status = print_norms(out, &basis, diag);
+        for (int i = 0; i < basis.recipes.norms.n && status == STATUS_OK; i++)
+            status = print_norms(out, &basis, basis.recipes.norms.list[i], diag);
     }
     basis_release(&basis);
     return status;
@@ -455,9 +377,9 @@ enum status gpu_fit_store(
     enum status status = basis_load(&basis, diag);
     if (status == STATUS_OK)
         status = store_fit_begin(&into, store, "gemm", measured_folder, diag);
-    for (int i = 0; i < GEMM_CASES && status == STATUS_OK; i++)
+    for (int i = 0; i < basis.recipes.n_gemm && status == STATUS_OK; i++)
         for (int j = 0; j < basis.rows[i].list.n && status == STATUS_OK; j++)
-            status = put_row(into, &gemm_cases[i], &basis.fitted[i], &basis.rows[i].list.at[j], diag);
+            status = put_row(into, &basis.recipes.gemm[i], &basis.fitted[i], &basis.rows[i].list.at[j], diag);
     if (into)
         status = store_fit_end(into, status, diag);
     basis_release(&basis);

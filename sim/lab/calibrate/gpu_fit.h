@@ -3,7 +3,7 @@
  *
  * Of a GPU's file these are computed: hbm_efficiency, kernel_floor, gemm_floor, row_gap (V100),
  * gemm.*.{efficiency, k_overhead, load_bandwidth, tile_share, single_efficiency} and, except for Volta, attention_*.
- * They come from tables of the GPU itself where there are any, otherwise from another GPU, as `recipes` in gpu_fit.c
+ * They come from tables of the GPU itself where there are any, otherwise from another GPU, as recipes.h
  * says. GEMM numbers are
  * - fitted: H100 bf16 and tf32, V100 fp16 and fp32 (gemm_fit.h); A100 and GH200 fp16, with attention (kernels_fit.h);
  *   H200 has H100's SMs and takes its numbers, GH200 those of the other formats;
@@ -19,20 +19,18 @@
 #define FLOPCAST_CALIBRATE_GPU_FIT_H
 
 #include "calibrate/direct_fit.h"
-#include "calibrate/gemm_fit.h"
+#include "calibrate/recipes.h"
 
 #include <stdio.h>
-
-enum { GPU_FIT_GPUS = 11 };
-extern const char *const gpu_fit_names[GPU_FIT_GPUS]; /* files under topologies/gpus, without ".yaml" */
 
 /* What the numbers of every GPU may be taken from, read and fitted once. */
 struct basis {
     const char *measured, *gpus; /* folders; set by the caller, as is arena */
     struct arena *arena;
-    struct gemm_rows rows[GEMM_CASES];
-    struct hw_gpu fitted[GEMM_CASES];
-    struct direct_fit direct[DIRECT_GPUS]; /* those that were asked for; without rows: not yet */
+    struct recipes recipes;
+    struct gemm_rows *rows; /* as recipes.gemm */
+    struct hw_gpu *fitted;
+    struct direct_fit *direct; /* as recipes.direct, those that were asked for; without rows: not yet */
 };
 
 enum status basis_load(struct basis *basis, struct diag *diag);

@@ -11,9 +11,9 @@
  * product starts no sooner than launch_gap after the first. */
 #include "calibrate/kernels_fit.h"
 
-#include "base/digest.h"
 #include "calibrate/gemm_fit.h"
-#include "config/csv.h"
+#include "calibrate/kernel_rows.h"
+#include "calibrate/recipes.h"
 
 #include <math.h>
 #include <string.h>
@@ -26,7 +26,6 @@ const char *const kernels_class_names[KERNELS_CLASS_COUNT] = {
 };
 const char *const kernels_use_names[KERNELS_USE_COUNT] = {
     [KERNELS_FITTED] = "fitted", [KERNELS_HELD_OUT] = "held out", [KERNELS_FIRST_SESSION] = "first session"};
-const char *const kernels_gpus[KERNELS_GPUS] = {"a100-sxm4-80gb", "gh200-96gb"};
 
 /* fp16: a read or a write of an element is 2 B. Backward reads what forward read and the gradient, and writes one. */
 const struct kernels_operator kernels_operators[KERNELS_OPERATORS] = {
@@ -46,23 +45,21 @@ const struct kernels_operator kernels_operators[KERNELS_OPERATORS] = {
     {"causal_softmax", {4, 6}, KERNELS_MEMORY, 1},
 };
 
-enum { SHAPE_NUMBERS = 4, FOLDS = 3, ELEMENT_BYTES = 2 };
+enum { SHAPE_NUMBERS = 4, ELEMENT_BYTES = 2 };
 static const double FLASH_BACKWARD_PRODUCTS = 5, FLASH_FORWARD_PRODUCTS = 2; /* scores once more */
 
-static bool is_held_out(const int64_t shape[SHAPE_NUMBERS])
+/* By the shape, whatever the order of its sides. */
+static bool is_held_out(const struct kernel_row *row)
 {
-    int64_t side[3] = {shape[0], shape[1], shape[2]};
+    double side[SHAPE_NUMBERS] = {row->m, row->n, row->k, row->batch};
     for (int i = 0; i < 3; i++)
         for (int j = i + 1; j < 3; j++)
             if (side[j] < side[i]) {
-                int64_t less = side[j];
+                double less = side[j];
                 side[j] = side[i];
                 side[i] = less;
             }
-    uint64_t digest = DIGEST_INIT;
-    for (int i = 0; i < 3; i++)
-        digest = digest_word(digest, (uint64_t)side[i]);
-    return digest_word(digest, (uint64_t)shape[3]) % FOLDS == 0;
+    return kernel_row_folded(side, SHAPE_NUMBERS, 0);
 }
 
 static void make_work(struct kernels_row *row)
@@ -100,29 +97,12 @@ static bool is_impossible(const struct kernels_row *row, const struct hw_gpu *gp
            bytes / row->measured_s > gpu->hbm_bandwidth.value;
 }
 
-static enum status read_shape(int64_t out[SHAPE_NUMBERS], const struct csv_table *table, int line, struct diag *diag)
+static enum status find_operator(int *out, const struct kernel_row *row, struct diag *diag)
 {
-    static const char *const columns[SHAPE_NUMBERS] = {"m", "n", "k", "batch"};
-    for (int i = 0; i < SHAPE_NUMBERS; i++) {
-        double value = 0;
-        enum status status = csv_number(table, line, csv_column(table, columns[i]), 0, &value, diag);
-        if (status)
-            return status;
-        if (value < 0 || (value == 0 && i != 2))
-            return diag_input(diag, csv_pos(table, line), "%s is missing or not positive", columns[i]);
-        out[i] = (int64_t)value;
-    }
-    return STATUS_OK;
-}
-
-static enum status find_operator(int *out, const struct csv_table *table, int line, struct diag *diag)
-{
-    const char *name = csv_cell(table, line, csv_column(table, "operator"));
     for (*out = 0; *out < KERNELS_OPERATORS; ++*out)
-        if (strcmp(kernels_operators[*out].name, name) == 0)
+        if (strcmp(kernels_operators[*out].name, row->class) == 0)
             return STATUS_OK;
-    return diag_input(
-        diag, csv_pos(table, line), "unknown operator '%s'; linear_qkv, flash_attention, gelu, ...", name);
+    return diag_input(diag, row->at, "unknown operator '%s'; linear_qkv, flash_attention, gelu, ...", row->class);
 }
 
 struct reading {
@@ -130,29 +110,25 @@ struct reading {
     const struct hw_gpu *gpu;
 };
 
-static enum status read_row(void *self, const struct csv_table *table, int line, struct diag *diag)
+static enum status take_row(void *self, const struct kernel_row *from, struct diag *diag)
 {
     const struct reading *reading = self;
-    static const char *const columns[2] = {"forward_us", "backward_us"};
+    const double measured_us[2] = {from->time_us, from->backward_us};
     struct kernels_row row = {0};
-    int64_t shape[SHAPE_NUMBERS] = {0};
-    enum status status = find_operator(&row.operator, table, line, diag);
+    enum status status = find_operator(&row.operator, from, diag);
     if (status == STATUS_OK)
-        status = read_shape(shape, table, line, diag);
+        status = kernel_row_needs(from, "m n batch", diag);
     if (status)
         return status;
-    bool first = strcmp(csv_cell(table, line, csv_column(table, "session")), "first") == 0;
-    bool held_out = is_held_out(shape) || kernels_operators[row.operator].class == KERNELS_BATCHED_GEMM;
-    row.use = first ? KERNELS_FIRST_SESSION : held_out ? KERNELS_HELD_OUT : KERNELS_FITTED;
-    row.m = shape[0], row.n = shape[1], row.k = shape[2], row.batch = shape[3];
+    bool held_out = is_held_out(from) || kernels_operators[row.operator].class == KERNELS_BATCHED_GEMM;
+    row.use = strcmp(from->session, "first") == 0 ? KERNELS_FIRST_SESSION
+              : held_out                          ? KERNELS_HELD_OUT
+                                                  : KERNELS_FITTED;
+    row.m = (int64_t)from->m, row.n = (int64_t)from->n, row.k = (int64_t)from->k, row.batch = (int64_t)from->batch;
     for (int pass = 0; pass < 2; pass++) {
-        double measured_us = 0;
-        status = csv_number(table, line, csv_column(table, columns[pass]), 0, &measured_us, diag);
-        if (status)
-            return status;
-        row.measured_s = measured_us * 1e-6;
+        row.measured_s = measured_us[pass] * 1e-6;
         row.backward = pass == 1;
-        if (measured_us <= 0)
+        if (measured_us[pass] <= 0)
             continue;
         row.work[0] = row.work[1] = (struct kernel_work){0};
         make_work(&row);
@@ -167,7 +143,7 @@ enum status kernels_rows_load(
 {
     *out = (struct kernels_rows){0};
     struct reading reading = {out, gpu};
-    return fit_read_rows(csv_path, name, read_row, &reading, diag);
+    return kernel_rows_read(csv_path, name, take_row, &reading, diag);
 }
 
 /* Assumed: starts of the searches (shares of the peak and of HBM's rate; the softmax in elements of the head dimension,
@@ -362,16 +338,17 @@ static void print_fit(FILE *out, const struct kernels_fit *fit, const char *name
 enum status kernels_fit_print(
     FILE *out, const char *measured_folder, const char *gpus_folder, struct arena *arena, struct diag *diag)
 {
-    enum status status = STATUS_OK;
-    for (int i = 0; i < KERNELS_GPUS && status == STATUS_OK; i++) {
+    struct recipes recipes;
+    enum status status = recipes_load(&recipes, arena, diag);
+    for (int i = 0; i < recipes.kernels.n && status == STATUS_OK; i++) {
+        const char *gpu = recipes.kernels.list[i];
         struct hw_gpu filed;
         struct kernels_fit fit = {0};
-        status = hw_load_gpu(&filed, arena_printf(arena, "%s/%s.yaml", gpus_folder, kernels_gpus[i]), arena, diag);
+        status = hw_load_gpu(&filed, arena_printf(arena, "%s/%s.yaml", gpus_folder, gpu), arena, diag);
         if (status == STATUS_OK)
-            status = kernels_fit_solve(
-                &fit, &filed, kernels_gpus[i], arena_printf(arena, "%s/kernels.csv", measured_folder), diag);
+            status = kernels_fit_solve(&fit, &filed, gpu, arena_printf(arena, "%s/kernels.csv", measured_folder), diag);
         if (status == STATUS_OK)
-            print_fit(out, &fit, kernels_gpus[i]);
+            print_fit(out, &fit, gpu);
         kernels_fit_free(&fit);
     }
     return status;

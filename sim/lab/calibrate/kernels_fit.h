@@ -70,11 +70,7 @@ struct kernels_fit {
     struct kernels_rows rows;
 };
 
-/* The GPUs that the table has, files of topologies/gpus without ".yaml". */
-enum { KERNELS_GPUS = 2 };
-extern const char *const kernels_gpus[KERNELS_GPUS];
-
-/* name: of kernels_gpus. filed: the GPU as its file has it. Free with kernels_fit_free(), also after a failure. */
+/* name: a GPU of the table. filed: the GPU as its file has it. Free with kernels_fit_free(), also after a failure. */
 enum status kernels_fit_solve(
     struct kernels_fit *fit, const struct hw_gpu *filed, const char *name, const char *csv_path, struct diag *diag);
 void kernels_fit_free(struct kernels_fit *fit);

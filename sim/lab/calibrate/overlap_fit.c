@@ -12,6 +12,7 @@
 #include "calibrate/overlap_fit.h"
 
 #include "base/digest.h"
+#include "calibrate/kernel_rows.h"
 #include "coll/coll.h"
 #include "config/csv.h"
 
@@ -101,24 +102,27 @@ static enum status read_group(
     return STATUS_OK;
 }
 
-static enum status read_work(struct kernel_work *out, const struct csv_table *table, int row, struct diag *diag)
+/* A side that is not said is 1. */
+static enum status read_work(struct kernel_work *out, const struct csv_table *table, int at, struct diag *diag)
 {
-    static const char *const sides[] = {"m", "n", "k", "batch"};
-    double v[4];
-    if (!read_numbers(v, sides, 4, 1, table, row, diag))
-        return diag->worst;
-    int dtype = fit_find_name(dtype_names, csv_cell(table, row, csv_column(table, "dtype")));
-    int kind = fit_find_name(kernel_kind_names, csv_cell(table, row, csv_column(table, "kernel")));
+    struct kernel_row row;
+    enum dtype math = DTYPE_COUNT;
+    enum status status = kernel_row_load(&row, table, at, diag);
+    int kind = fit_find_name(kernel_kind_names, row.class);
+    if (status == STATUS_OK)
+        status = kernel_row_needs(&row, "m", diag);
+    if (status == STATUS_OK && kind != KERNEL_ELEMENTWISE)
+        status = kernel_row_math(&math, &row, diag);
+    if (status)
+        return status;
     if (kind == KERNEL_ELEMENTWISE) {
-        *out = kernel_stream(KERNEL_ELEMENTWISE, v[0], 0, 0);
+        *out = kernel_stream(KERNEL_ELEMENTWISE, row.m, 0, 0);
         return STATUS_OK;
     }
-    if (dtype < 0 || (kind != KERNEL_GEMM && kind != KERNEL_ATTENTION))
-        return diag_input(
-            diag, csv_pos(table, row), "the kernel is to be gemm or attention, with a dtype, or elementwise");
-    int64_t m = (int64_t)v[0], n = (int64_t)v[1], k = (int64_t)v[2], batch = (int64_t)v[3];
-    int64_t bytes = dtype_bytes((enum dtype)dtype);
-    *out = kernel_gemm(m, n, k, batch, (enum dtype)dtype, bytes, bytes);
+    if (kind != KERNEL_GEMM && kind != KERNEL_ATTENTION)
+        return diag_input(diag, row.at, "the kernel is to be gemm or attention, with a dtype, or elementwise");
+    int64_t n = (int64_t)fmax(row.n, 1), k = (int64_t)fmax(row.k, 1), batch = (int64_t)fmax(row.batch, 1);
+    *out = kernel_gemm((int64_t)row.m, n, k, batch, math, dtype_bytes(math), dtype_bytes(math));
     if (kind == KERNEL_ATTENTION) { /* two products; queries, keys, values and the result are read or written once */
         out->kind = KERNEL_ATTENTION;
         out->flop *= 2;
