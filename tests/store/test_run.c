@@ -57,6 +57,8 @@ static void number_all(struct sample *sample, int i)
     for (size_t k = 0; k < sizeof of_all / sizeof *of_all; k++)
         *of_all[k] = -1000 * i - (double)k - 1.0 / 7;
     result->exec.ranks_simulated = 77 + i;
+    if (i > 0) /* the first one has no slow nodes */
+        result->slow = (struct scenario_slow){i / 10., i + 1. / 3, i + 2. / 3};
     static struct exec_program programs[2];
     if (i != 1)
         return;
@@ -91,6 +93,7 @@ static void assert_alike(const struct sample *sample, int i, const struct scenar
     assert_memory_equal(got->exec.memory.required_category_bytes, memory->required_category_bytes,
         sizeof memory->required_category_bytes);
     assert_true(got->wall_s == sample->results[i].wall_s);
+    assert_memory_equal(&got->slow, &sample->results[i].slow, sizeof got->slow);
     const struct exec_result *stored = &sample->results[i].exec;
     assert_int_equal(got->exec.n_programs, stored->n_programs);
     assert_int_equal(got->exec.fullest, stored->fullest);

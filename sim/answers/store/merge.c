@@ -165,9 +165,9 @@ static enum status merge_attached(struct merge *merge, struct store_merged *out)
 {
     *out = (struct store_merged){0};
     enum status status = database_exec(merge->into, "BEGIN IMMEDIATE", what, merge->diag);
-    if (status != STATUS_OK)
-        return status;
-    status = merge_runs(merge, &out->runs);
+    bool begun = status == STATUS_OK;
+    if (status == STATUS_OK)
+        status = merge_runs(merge, &out->runs);
     if (status == STATUS_OK)
         status = merge_documents(merge);
     if (status == STATUS_OK)
@@ -180,7 +180,8 @@ static enum status merge_attached(struct merge *merge, struct store_merged *out)
         status = merge_table(merge, "sample", &out->samples);
     if (status == STATUS_OK)
         status = merge_table(merge, "outcome", &out->outcomes);
-    status = database_end(merge->into, status, what, merge->diag);
+    if (begun)
+        status = database_end(merge->into, status, what, merge->diag);
     return database_exec(merge->into,
                "DROP TABLE IF EXISTS temp.run_as; DROP TABLE IF EXISTS temp.document_as;"
                "DROP TABLE IF EXISTS temp.point_as; DROP TABLE IF EXISTS temp.had; DETACH source",

@@ -255,7 +255,7 @@ enum status ranks_begin(struct ranks **out, struct diag *diag)
     *out = NULL;
     if (ranks_launched() == 0)
         return STATUS_OK;
-    if (begin_mpi(&mpi, diag) != STATUS_OK)
+    if (begin_mpi(&mpi, diag) != STATUS_OK || !mpi)
         return STATUS_IO;
     struct ranks *ranks = xcalloc(1, sizeof *ranks);
     *ranks = (struct ranks){.mpi = mpi, .others = xcalloc((size_t)mpi->ranks, sizeof *ranks->others)};
