@@ -21,6 +21,8 @@ static void make_part(const struct sample *sample, const char *path, int from, i
         store_run_point(run, i, &sample->results[i], &diag);
     store_run_end(run);
     store_close(store);
+    for (int i = 0; i < SAMPLE_POINTS; i++)
+        arena_release(&arenas[i]);
     assert_string_equal(diag.text, "");
 }
 

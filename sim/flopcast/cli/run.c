@@ -495,9 +495,9 @@ static void simulate_pass(
     free(work.other_samples);
 }
 
-/* After each round rank 0 has stored what all have made. Ranks wait for one another at its end: 10,000 points whose times
- * were recorded keep 64 ranks 79 % busy in one round, 73 % in four and 64 % in eight (results/notes/program.md). A run
- * that is made again is one run, in one round. */
+/* After each round rank 0 has stored what all have made. Ranks wait for one another at its end: 10,000 points whose
+ * times were recorded keep 64 ranks 79 % busy in one round, 73 % in four and 64 % in eight (results/notes/program.md).
+ * A run that is made again is one run, in one round. */
 static int count_rounds(const struct run *run, const struct scenario_set *set)
 {
     enum { MOST_ROUNDS = 4, POINTS_OF_A_RANK = 8 };
