@@ -8,6 +8,7 @@
 #define FLOPCAST_STRATEGY_EMIT_H
 
 #include "mesh/mesh.h"
+#include "strategy/segment_ops.h"
 #include "strategy/strategy.h"
 
 struct emit;
@@ -77,6 +78,7 @@ struct emit {
     void *state;                    /* theirs */
     struct model_workload workload; /* of the micro-batch that is emitted */
     struct model_segments segments;
+    struct segment_ops *ops; /* by segment */
     int micro_batches;
     int64_t last_micro_batch;  /* its sequences */
     bool on_first, on_last;    /* micro-batch of the step */
