@@ -60,7 +60,8 @@ static int pool_of(const struct hbm_block *block)
     return 2 * block->stream + block->small;
 }
 
-/* How many free blocks of the pool come before one of these bytes at this address. */
+/* How many free blocks of the pool come before one of these bytes at this address. (Without branches it takes a tenth
+ * of a run longer: requests come in an order that repeats, which processors learn.) */
 static int place_of(const struct hbm *hbm, int pool, int64_t bytes, int64_t address)
 {
     int low = 0, high = hbm->pools.at[pool].n;

@@ -138,6 +138,12 @@ static void try_start(struct sim *sim, int rank_index, int queue_index)
         start_comm(sim, rank_index, queue_index, op_index);
 }
 
+bool queue_may_start(const struct rank *rank)
+{
+    return (rank->waiting & ~rank->blocked & ~rank->unissued) != 0 ||
+           (rank->unissued && rank->unissued_from < host_reached(rank));
+}
+
 void queue_try_all(struct sim *sim, int rank_index)
 {
     struct rank *rank = &sim->ranks[rank_index];

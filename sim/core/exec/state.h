@@ -442,6 +442,8 @@ void timing_result(struct sim *sim);
 
 /* queue.c */
 void queue_try_all(struct sim *sim, int rank);
+/* Whether that would look at any queue. */
+bool queue_may_start(const struct rank *rank);
 void queue_finish(struct sim *sim, int rank, int queue);
 void queue_retime(struct sim *sim, int rank); /* after sms_held, hbm_Bps or the GPU's speed changed */
 /* The GPU's speed changes now. */
