@@ -266,7 +266,9 @@ struct costs {
     int n_kinds;                        /* KIND_FIRST only: 1; else KIND_COUNT */
     struct kernel_cost *kernels;
     VEC(struct sm_state) sm_states;
-    struct slowdown slowdowns[SLOWDOWNS];           /* each in the place that its digest says */
+    struct slowdown slowdowns[SLOWDOWNS]; /* each in the place that its digest says */
+    const struct hw_gpu *alone_on;        /* the GPU that alone_s is of: what any byte takes on all of it */
+    double alone_s;
     struct coll_cost *collectives;                  /* of each kind, of each collective */
     struct coll_cost (*messages)[FABRIC_WAY_COUNT]; /* of each kind, of each message */
 };
