@@ -220,11 +220,23 @@ bool ledger_op(struct sim *sim, int rank, int32_t op_index, bool drained, ps_t *
     if (!found)
         fail(sim, rank, buffer);
     *calls = calls_of(sim, rank);
-    if (*calls > 0 || drained)
+    if (*calls > 0 || drained) {
         vec_push(&ledger->stops, (struct ledger_stop){step, op_index, drained, *calls});
+        sim_warm_longer(sim, step);
+    }
     ledger->measured_retries += measuring(sim, step) ? ledger->hbm.retries - retries : 0;
     sample(sim, rank);
     return true;
+}
+
+void ledger_forget_measured(struct sim *sim)
+{
+    for (int r = 0; r < sim->n_ranks; r++) {
+        struct ledger *ledger = &sim->memory.ledgers[r];
+        ledger->stall = 0;
+        ledger->measured_retries = 0;
+        ledger->samples = ledger->row = 0;
+    }
 }
 
 int32_t ledger_steady_from(const struct sim *sim)

@@ -298,6 +298,7 @@ struct sim {
     const struct exec_options *options;
     const struct exec_place *place; /* beside other jobs; NULL: the job is alone */
     int32_t total_steps;            /* beside other jobs the rank goes on after them, and nothing of that is measured */
+    struct exec_options *lengthens; /* those above, whose warm-up may get longer as the run goes on; NULL: it may not */
     struct arena *arena;
     struct machine *machine;
     struct {
@@ -432,6 +433,9 @@ void sim_follow(struct sim *sim, const struct sim *reference);
 /* From here on the engine can run, unless the job is out of memory before its first step. */
 void sim_begin(struct sim *sim, bool keeps_ledgers);
 void sim_end(struct sim *sim);
+/* The allocator of a rank has taken the host's time in this step. Where the run would have to be made once more with a
+ * longer warm-up for that, it becomes that longer run, which up to now is the same. */
+void sim_warm_longer(struct sim *sim, int32_t step);
 void sim_close(struct sim *sim);
 /* No rank begins a step of this number. */
 static inline bool sim_is_over(const struct sim *sim, int32_t step)
@@ -573,6 +577,8 @@ void ledger_release(struct sim *sim);
  * then the run may end, out of memory. calls: host time in cudaMalloc and cudaFree. */
 bool ledger_op(struct sim *sim, int rank, int32_t op, bool drained, ps_t *calls);
 void ledger_result(struct sim *sim);
+/* What was measured until now is of a step of warm-up. */
+void ledger_forget_measured(struct sim *sim);
 /* From which step on the allocator of no program takes the host's time; 0: it never does, or nothing is followed. */
 int32_t ledger_steady_from(const struct sim *sim);
 /* Whether from this step on cudaMalloc fails in any. */
