@@ -302,7 +302,7 @@ static void more_warm_up_changes_nothing(void **state)
     assert_int_equal(violations, 0);
 }
 
-/* So many steps behind a warm-up as long as asked, or as long as it needs. */
+/* A run with this number of measured steps, behind a warm-up as long as asked, or as long as it needs. */
 static struct exec_result run_steps(
     const struct plan *plan, const struct hw *hw, int warmup_steps, int steps, bool as_asked, struct arena *arena)
 {
