@@ -68,12 +68,32 @@ static void typed_blocks(void **state)
     arena_release(&arena);
 }
 
+/* With nothing before it, and behind a chunk whose room is used on; the sanitizers say whether they are freed, once. */
+static void a_block_of_somebody_else_is_freed_along(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    arena_take(&arena, NULL);
+    assert_null(arena.chunk);
+    char *first = xcalloc(1000, 1), *second = xcalloc(1000, 1);
+    arena_take(&arena, first);
+    char *between = arena_alloc(&arena, 16);
+    const struct arena_chunk *used = arena.chunk;
+    arena_take(&arena, second);
+    assert_ptr_equal(arena.chunk, used);
+    assert_ptr_equal(arena_alloc(&arena, 16), between + 16);
+    first[999] = second[999] = between[15] = 1;
+    arena_release(&arena);
+    assert_null(arena.chunk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_are_zeroed_aligned_and_apart),
         cmocka_unit_test(texts_are_copies),
         cmocka_unit_test(typed_blocks),
+        cmocka_unit_test(a_block_of_somebody_else_is_freed_along),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -166,6 +166,58 @@ static void an_event_beyond_the_horizon_ends_the_run(void **state)
     engine_release(&engine);
 }
 
+/* Goes on with itself where it can. */
+struct walker {
+    struct engine *engine;
+    uint32_t kind;
+    struct rng_stream draws;
+    bool at_once;
+    int left, gone_on, n;
+    ps_t times[4096];
+};
+
+static void walk(void *self, const struct event *event)
+{
+    struct walker *walker = self;
+    uint32_t target = event->target;
+    for (bool here = true; here && walker->left-- > 0;) {
+        ps_t now = walker->engine->now, next = now + (ps_t)(4 * rng_uniform(&walker->draws));
+        walker->times[walker->n++] = now;
+        here = walker->at_once && engine_goes_on(walker->engine, next, walker->kind, target);
+        walker->gone_on += here;
+        if (!here)
+            engine_at(walker->engine, next, walker->kind, target, 0);
+    }
+}
+
+/* Of one walker, and of several at a time that come before each other: the same events, and the same digest. */
+static void a_handler_that_goes_on_is_an_event(void **state)
+{
+    (void)state;
+    for (uint32_t walkers = 1; walkers <= 7; walkers++) {
+        struct walker runs[2];
+        uint64_t digests[2], events[2];
+        for (int at_once = 0; at_once < 2; at_once++) {
+            struct engine engine;
+            engine_init(&engine);
+            runs[at_once] = (struct walker){
+                .engine = &engine, .draws = rng_stream(3, 3, walkers), .at_once = at_once == 1, .left = 4000};
+            runs[at_once].kind = engine_register(&engine, walk, &runs[at_once]);
+            for (uint32_t w = 0; w < walkers; w++)
+                engine_at(&engine, w % 3, runs[at_once].kind, w, 0);
+            engine_run(&engine);
+            digests[at_once] = engine.digest;
+            events[at_once] = engine.events;
+            engine_release(&engine);
+        }
+        assert_true(digests[0] == digests[1] && events[0] == events[1]);
+        assert_int_equal(runs[0].n, runs[1].n);
+        assert_memory_equal(runs[0].times, runs[1].times, sizeof *runs[0].times * (size_t)runs[0].n);
+        assert_int_equal(runs[0].gone_on, 0);
+        assert_true(runs[1].gone_on > (walkers == 1 ? 3990 : 100));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +227,7 @@ int main(void)
         cmocka_unit_test(time_never_runs_backwards_and_the_digest_tells_runs_apart),
         cmocka_unit_test(a_stopped_engine_runs_no_more_events),
         cmocka_unit_test(an_event_beyond_the_horizon_ends_the_run),
+        cmocka_unit_test(a_handler_that_goes_on_is_an_event),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,6 +23,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { DRAWS = 150 };
 
@@ -301,6 +302,75 @@ static void more_warm_up_changes_nothing(void **state)
     assert_int_equal(violations, 0);
 }
 
+/* A run with this number of measured steps, behind a warm-up as long as asked, or as long as it needs. */
+static struct exec_result run_steps(
+    const struct plan *plan, const struct hw *hw, int warmup_steps, int steps, bool as_asked, struct arena *arena)
+{
+    struct exec_options options = exec_default_options();
+    struct exec_result result;
+    options.warmup_steps = warmup_steps;
+    options.steps = steps;
+    options.from_the_start = as_asked;
+    exec_run(&result, plan, hw, &options, arena);
+    return result;
+}
+
+static bool same_run(const struct exec_result *a, const struct exec_result *b)
+{
+    return a->digest == b->digest && a->events == b->events && a->step_time_s == b->step_time_s &&
+           memcmp(&a->breakdown, &b->breakdown, sizeof a->breakdown) == 0 &&
+           a->memory.peak_reserved_bytes == b->memory.peak_reserved_bytes &&
+           a->memory.alloc_stall_s == b->memory.alloc_stall_s &&
+           a->memory.alloc_retries_a_step == b->memory.alloc_retries_a_step &&
+           a->nic_utilisation == b->nic_utilisation && a->nvlink_utilisation == b->nvlink_utilisation &&
+           a->n_timeline == b->n_timeline &&
+           (a->n_timeline == 0 || memcmp(a->timeline, b->timeline, sizeof *a->timeline * (size_t)a->n_timeline) == 0);
+}
+
+/* A run whose warm-up gets longer while it goes on is, event by event, the one that was asked for as long a warm-up
+ * from the start, and no shorter warm-up is steady. HBM is what the job has reserved on a whole GPU, less a little. */
+static void warm_up_grows_as_if_asked(void **state)
+{
+    (void)state;
+    enum { LEAST = 2, MOST = 8 };
+    int taken = 0, longer = 0, longest = 0;
+    for (int number = 0; number < draws(); number++) {
+        struct rng_stream rng = rng_stream(11, 0, (uint64_t)number);
+        struct drawn_point point;
+        struct arena arena = ARENA_INIT;
+        struct plan plan;
+        draw_point(&point, number, &rng);
+        int steps = 1 + below(&rng, 3);
+        double share = 0.9 + 0.1 * rng_uniform(&rng);
+        if (compile_drawn(&plan, &point.job, &point.hw, &arena)) {
+            struct exec_result whole = run_steps(&plan, &point.hw, LEAST, steps, false, &arena);
+            struct hw hw = point.hw;
+            hw.gpu.hbm_capacity.value = share * (whole.memory.peak_reserved_bytes + 4e9);
+            struct exec_result grown = run_steps(&plan, &hw, LEAST, steps, false, &arena), asked = {0};
+            int warmup = LEAST - 1;
+            bool same = false;
+            for (bool steady = false; !steady && !same && warmup < MOST && grown.status == EXEC_OK;) {
+                double before_s = run_steps(&plan, &hw, warmup, 1, true, &arena).step_time_s;
+                asked = run_steps(&plan, &hw, ++warmup, steps, true, &arena);
+                same = same_run(&grown, &asked);
+                double now_s = run_steps(&plan, &hw, warmup, 1, true, &arena).step_time_s;
+                steady = asked.memory.alloc_stall_s == 0 && fabs(now_s - before_s) <= 0.99e-3 * now_s;
+            }
+            if (grown.status == EXEC_OK && !grown.overlong && !same) {
+                describe_point(&point);
+                fail_msg("%d steps: no run that was asked for is the same up to %d steps of warm-up", steps, warmup);
+            }
+            taken += same;
+            longer += same && warmup > LEAST;
+            longest += same && warmup == MOST;
+        }
+        plan_release(&plan);
+        arena_release(&arena);
+    }
+    print_message("%d points, %d with a longer warm-up, %d with the longest\n", taken, longer, longest);
+    assert_true(taken > draws() / 3 && longer > draws() / 20 && longest > 0);
+}
+
 static bool is_share(double value)
 {
     return value >= 0 && value <= 1 + 1e-9;
@@ -382,6 +452,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(faster_is_no_slower),
         cmocka_unit_test(more_warm_up_changes_nothing),
+        cmocka_unit_test(warm_up_grows_as_if_asked),
         cmocka_unit_test(shares_are_at_most_one),
         cmocka_unit_test(waiting_collectives_cost_little),
     };

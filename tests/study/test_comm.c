@@ -2,9 +2,11 @@
 #include "../scenario/workspace.h"
 
 #include "../near.h"
+#include "base/rng.h"
 #include "study/comm.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #define MS ((ps_t)1000000000)
 
@@ -75,6 +77,88 @@ static void times_add_up(void **state)
     assert_int_equal(scenario_comm_most(comm.items[0].bound_s), COLL_BOUND_NIC);
     assert_near(comm.items[1].exposed_s, 4e-3, 1e-12);
     arena_release(&arena);
+}
+
+static int ends_first(const void *a, const void *b)
+{
+    const struct exec_span *x = a, *y = b;
+    return x->end != y->end ? (x->end > y->end) - (x->end < y->end) : x->op - y->op;
+}
+
+/* What is said of gaps, by looking at all spans for each. */
+static double look_at_all(const struct exec_result *result)
+{
+    ps_t free_at = 0, exposed = 0;
+    for (int c = 0; c < result->n_spans; c++) {
+        const struct exec_span *compute = &result->spans[c];
+        if (compute->stream != STREAM_COMPUTE)
+            continue;
+        ps_t from = free_at, to = compute->start, message = 0;
+        bool awaited = false;
+        for (int i = 0; i < result->n_spans; i++)
+            awaited = awaited || (result->spans[i].end == to && result->spans[i].stream != STREAM_COMPUTE);
+        for (int h = 0; h < result->n_host_spans && !awaited; h++)
+            for (int i = 0; i < result->n_spans; i++) {
+                const struct exec_host_span *host = &result->host_spans[h];
+                const struct exec_span *span = &result->spans[i];
+                bool waited = host->kind == HOST_WAITS && host->end > from && host->end <= to && span->op == host->op;
+                if (waited && span->is_collective && span->collective == COLL_SEND_RECV && span->end > from &&
+                    span->end <= to && span->end > message)
+                    message = span->end;
+            }
+        to = awaited ? to : message;
+        for (int i = 0; i < result->n_spans && from < to; i++) {
+            const struct exec_span *span = &result->spans[i];
+            if (!span->is_collective || span->end <= from || span->start >= to)
+                continue;
+            ps_t end = span->end < to ? span->end : to;
+            exposed += end - (span->start > from ? span->start : from);
+            from = end;
+        }
+        free_at = compute->end;
+    }
+    return s_from_ps(exposed);
+}
+
+/* Drawn steps of four streams, messages that the host waits for among them, collectives that outlast many gaps: the
+ * same as by looking at all spans. */
+static void gaps_are_found(void **state)
+{
+    (void)state;
+    enum { STREAMS = 4, EACH = 60, JOBS = 200 };
+    struct rng_stream draws = rng_stream(1, 1, 1);
+    double all_s = 0;
+    for (int job = 0; job < JOBS; job++) {
+        struct exec_span spans[STREAMS * EACH];
+        struct exec_host_span host[EACH + 1] = {{.kind = HOST_STEP, .op = -1, .end = 1000 * MS}};
+        int n = 0, waits = 1;
+        double at[STREAMS] = {0};
+        for (int stream = 0; stream < STREAMS; stream++)
+            for (int i = 0; i < EACH; i++) {
+                double start = at[stream] + floor(3 * rng_uniform(&draws));
+                double end = at[stream] = start + 1 + floor((stream == 3 ? 40 : 4) * rng_uniform(&draws));
+                bool works = stream == 0 || rng_uniform(&draws) < 0.3;
+                spans[n] = works ? kernel(stream, start, end)
+                                 : collective(stream, stream * 1e6, start, start, end, COLL_BOUND_NIC);
+                if (stream == 2)
+                    spans[n].collective = COLL_SEND_RECV;
+                spans[n].op = n;
+                n++;
+                if (stream == 2)
+                    host[waits++] = (struct exec_host_span){
+                        .kind = HOST_WAITS, .op = n - 1, .end = (ps_t)((end + floor(2 * rng_uniform(&draws))) * MS)};
+            }
+        qsort(spans, (size_t)n, sizeof *spans, ends_first);
+        const struct exec_result result = {
+            .spans = spans, .n_spans = n, .host_spans = host, .n_host_spans = waits, .last_step_end = 1000 * MS};
+        struct arena arena = ARENA_INIT;
+        struct scenario_comm comm;
+        scenario_comm(&comm, &result, &arena);
+        assert_near(comm.exposed_s, look_at_all(&result), 1e-9);
+        all_s += comm.exposed_s;
+        arena_release(&arena);
+    }
+    assert_true(all_s > JOBS * 5e-3);
 }
 
 /* 8 of 15 ms are 53 %, 5 are 33 %, 2 are 13 %; of these 7 are exposed, so 53.3 % hidden. Of 9 ms exposed 5, 2 and 2 are
@@ -189,6 +273,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(times_add_up),
+        cmocka_unit_test(gaps_are_found),
         cmocka_unit_test(it_is_said_in_words),
         cmocka_unit_test(a_run_agrees),
     };

@@ -13,6 +13,7 @@ enum { CHUNK_BYTES = 1 << 16 };
 struct arena_chunk {
     struct arena_chunk *older;
     size_t used, size;
+    void *taken; /* a block of somebody else's; NULL: none */
     _Alignas(max_align_t) unsigned char bytes[];
 };
 
@@ -55,6 +56,20 @@ void *arena_alloc(struct arena *arena, size_t bytes)
     return block;
 }
 
+void arena_take(struct arena *arena, void *block)
+{
+    if (!block)
+        return;
+    struct arena_chunk *newest = arena->chunk, *chunk = xcalloc(1, sizeof *chunk);
+    chunk->taken = block;
+    if (!newest) {
+        arena->chunk = chunk;
+        return;
+    }
+    chunk->older = newest->older; /* behind it, whose room is used on */
+    newest->older = chunk;
+}
+
 char *arena_strdup(struct arena *arena, const char *text)
 {
     size_t n = strlen(text) + 1;
@@ -78,6 +93,7 @@ void arena_release(struct arena *arena)
 {
     for (struct arena_chunk *chunk = arena->chunk, *older; chunk; chunk = older) {
         older = chunk->older;
+        free(chunk->taken);
         free(chunk);
     }
     arena->chunk = NULL;

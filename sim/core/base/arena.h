@@ -15,6 +15,8 @@ struct arena {
 void *arena_alloc(struct arena *arena, size_t bytes); /* zeroed, aligned for any type; bytes 0 gives a valid pointer */
 char *arena_strdup(struct arena *arena, const char *text);
 char *arena_printf(struct arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void arena_take(
+    struct arena *arena, void *block);   /* of xrealloc or xcalloc: it is freed with the arena; NULL: nothing */
 void arena_release(struct arena *arena); /* frees everything; the arena is empty and usable again */
 
 #define ARENA_NEW(arena, type) ((type *)arena_alloc((arena), sizeof(type)))

@@ -170,8 +170,9 @@ struct nccl_p2p nccl_p2p(enum coll_kind kind, double bytes, struct coll_shape sh
     bool several = shape.nodes > 1;
     double chunk = kib * (several ? network_chunk : nvlink_chunk);
     double least = several ? chunk / 2 : chunk / 8, most = several ? chunk : chunk * 32; /* bytes of a part */
+    double laid = coll_channels(several, hw);                                            /* a search: once */
     int all = 1;
-    while (all < coll_channels(several, hw))
+    while (all < laid)
         all *= 2;
     bool few = several && kind == COLL_ALL_TO_ALL;
     int channels = few ? net_peer_channels(shape.ranks, all) : all, top = channels;

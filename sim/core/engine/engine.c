@@ -135,12 +135,31 @@ static void close_vacancy(struct engine *engine)
         sink(heap, engine->heap.n, 0, heap[engine->heap.n]);
 }
 
+static void count_event(struct engine *engine, ps_t time, uint32_t kind, uint32_t target)
+{
+    engine->now = time;
+    engine->events++;
+    engine->digest = digest_word(engine->digest, (uint64_t)time);
+    engine->digest = digest_word(engine->digest, ((uint64_t)kind << 32) | target);
+}
+
+/* (The event that runs is still the first of the heap where its place is vacant.) */
+bool engine_goes_on(struct engine *engine, ps_t time, uint32_t kind, uint32_t target)
+{
+    const struct event *heap = engine->heap.at;
+    int next = engine->vacant ? 1 : 0;
+    if (engine->stopped || engine->line.n > 0 || time > PS_HORIZON)
+        return false;
+    if (next < engine->heap.n && heap[next ? first_child(heap, engine->heap.n, next) : 0].time <= time)
+        return false;
+    engine->seq++;
+    count_event(engine, time, kind, target);
+    return true;
+}
+
 static void execute(struct engine *engine, struct event event)
 {
-    engine->now = event.time;
-    engine->events++;
-    engine->digest = digest_word(engine->digest, (uint64_t)event.time);
-    engine->digest = digest_word(engine->digest, ((uint64_t)event.kind << 32) | event.target);
+    count_event(engine, event.time, event.kind, event.target);
     engine->kinds[event.kind].handle(engine->kinds[event.kind].self, &event);
 }
 

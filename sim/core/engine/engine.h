@@ -61,6 +61,11 @@ void engine_prepare(struct engine *engine, uint32_t kind, engine_preparer prepar
 /* BUG when time lies in the past. */
 void engine_at(struct engine *engine, ps_t time, uint32_t kind, uint32_t target, uint64_t arg);
 
+/* What engine_at() would schedule for the handler that runs now, where it is what runs next: then the clock, the digest
+ * and the count have it, and the handler goes on with it itself. False: something else comes before it, and nothing has
+ * changed. */
+bool engine_goes_on(struct engine *engine, ps_t time, uint32_t kind, uint32_t target);
+
 /* Execute events until none is left or a handler has called engine_stop. */
 void engine_run(struct engine *engine);
 void engine_stop(struct engine *engine);

@@ -298,6 +298,9 @@ static void choose_ranks(struct sim *sim)
         sim->fold.index_of[r] = sim->fold.on ? plan_program_of(plan, r) : r;
 }
 
+/* Steps of warm-up, at most; a job whose allocator is still finding segments then mostly does so for ever. */
+enum { MOST_WARMUP = 8 };
+
 /* From here on the engine can run, unless the job is out of memory before its first step. */
 static void sim_begin(struct sim *sim, bool keeps_ledgers)
 {
@@ -309,8 +312,9 @@ static void sim_begin(struct sim *sim, bool keeps_ledgers)
     communicator_setup(sim);
     setup_kernels(sim);
     setup_ranks(sim, speeds);
-    sim->measure.step_end = ARENA_ARRAY(sim->arena, ps_t, sim->total_steps);
-    sim->measure.step_ranks = ARENA_ARRAY(sim->arena, int, sim->total_steps);
+    int32_t most_steps = sim->total_steps + (sim->lengthens ? MOST_WARMUP : 0);
+    sim->measure.step_end = ARENA_ARRAY(sim->arena, ps_t, most_steps);
+    sim->measure.step_ranks = ARENA_ARRAY(sim->arena, int, most_steps);
     if (keeps_ledgers)
         ledger_setup(sim);
     trace_setup(sim);
@@ -408,8 +412,6 @@ static void sim_close(struct sim *sim)
     free(sim);
 }
 
-/* Steps of warm-up, at most; a job whose allocator is still finding segments then mostly does so for ever. */
-enum { MOST_WARMUP = 8 };
 /* Where every rank has a ledger, as each step costs as much as the measured ones: of minGPT-175B at the end of HBM the
  * third step and all later ones are within 1 %. */
 enum { MOST_WARMUP_OF_ALL = 3 };
@@ -438,6 +440,29 @@ static bool change_later(const struct degrade_events *events)
     return false;
 }
 
+/* Nothing that has been measured is of a step beyond this one, nor is any host there or at the end of its run. */
+static bool is_last_begun(const struct sim *sim, int32_t step)
+{
+    for (int r = 0; r < sim->n_ranks; r++)
+        if (sim->ranks[r].host_step > step || sim->ranks[r].host_state == HOST_DONE)
+            return false;
+    return true;
+}
+
+void sim_warm_longer(struct sim *sim, int32_t step)
+{
+    struct exec_options *options = sim->lengthens;
+    if (!options || step < options->warmup_steps || options->warmup_steps >= MOST_WARMUP || sim->measure.traced ||
+        !is_last_begun(sim, step))
+        return;
+    options->warmup_steps = step + 1 < MOST_WARMUP ? step + 1 : MOST_WARMUP;
+    sim->total_steps = (int32_t)(options->warmup_steps + options->steps);
+    memset(sim->measure.carried, 0, sizeof *sim->measure.carried * (size_t)sim->fabric.n_links);
+    for (int r = 0; r < sim->n_ranks; r++)
+        sim->ranks[r].spent = (struct exec_breakdown){0};
+    ledger_forget_measured(sim);
+}
+
 /* The job as one rank of each program: until its measured steps are steady once more, with more steps of warm-up.
  * options->warmup_steps: the least number; then those that it took. */
 static struct sim *simulate_folded(struct exec_result *out, const struct plan *plan, const struct hw *hw,
@@ -453,6 +478,7 @@ static struct sim *simulate_folded(struct exec_result *out, const struct plan *p
         struct sim *sim = sim_open(out, plan, hw, options, &machine, arena);
         sim->fold.on = true;
         sim->fold.siblings = can_fold(sim);
+        sim->lengthens = as_asked ? NULL : options;
         simulate(sim, !options->no_memory);
         int64_t steady = steady_from(sim);
         machine_close(&machine);

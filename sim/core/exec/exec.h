@@ -45,7 +45,8 @@
  * Steady: a measured step is one of the many that a job repeats. PyTorch's allocator makes segments in the first step,
  * mostly in the second (the first has left the optimizer's state in blocks that it had freed), sometimes later, and the
  * host stands for each. The quiet run of a rank of each program has as many steps of warm-up, warmup_steps at least and
- * 8 at most, as it needs until a step makes no segment and takes as long as the one before. Noise is put on its last
+ * 8 at most, as it needs until a step makes no segment and takes as long as the one before: where it makes one the run
+ * goes on for a step, where a step took longer it is made once more. Noise is put on its last
  * warmup_steps and its measured steps. A job that is not steady then has retries in its steps (alloc_retries_a_step) or
  * makes segments (alloc_stall_s): they are part of its speed. Where links or GPUs change at a time after the start,
  * warm-up is as asked for, as these times count from the first step.

@@ -41,8 +41,6 @@ static void host_ends_at(struct rank *rank, int32_t op)
 static int32_t queue_full_at(const struct rank *rank, int32_t end)
 {
     int32_t low = 0, high = end;
-    if (outstanding(rank, end) < LAUNCH_QUEUE)
-        return end; /* mostly */
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
         if (outstanding(rank, middle) >= LAUNCH_QUEUE)
@@ -66,15 +64,42 @@ static int32_t next_stop(const struct sim *sim, const struct rank *rank, int32_t
     return stop->step == rank->host_step + sim->memory.before_steps && stop->op < block ? stop->op : block;
 }
 
-/* The segment reaches to there, or to where the launch queue is full. */
+/* The segment reaches to there, or to where the launch queue is full. Returns when. */
+static ps_t extend_segment(const struct sim *sim, struct rank *rank, int32_t from)
+{
+    const struct plan_fold *fold = rank->tables->fold;
+    int32_t stop = next_stop(sim, rank, from);
+    const struct plan_stretch *stretch = plan_fold_stretch(fold, stop);
+    int64_t launched = (int64_t)rank->host_step * rank->tables->n_launches + stretch->launches +
+                       stretch->pattern->launches[stop - stretch->first_op];
+    if (launched - rank->done >= LAUNCH_QUEUE) {
+        int32_t full = queue_full_at(rank, stop);
+        host_ends_at(rank, full > from ? full : from);
+        return issued_at(rank, plan_fold_host_s(fold, rank->host_end));
+    }
+    rank->host_end = stop > from ? stop : from; /* mostly */
+    rank->host_launched = launched;
+    return issued_at(rank, stretch->host_s + stretch->sums_s[stop - stretch->first_op]);
+}
+
 static void reach(struct sim *sim, int rank_index, int32_t from)
 {
-    struct rank *rank = &sim->ranks[rank_index];
-    int32_t full = queue_full_at(rank, next_stop(sim, rank, from));
-    host_ends_at(rank, full > from ? full : from);
-    ps_t end = issued_at(rank, plan_fold_host_s(rank->tables->fold, rank->host_end));
+    ps_t end = extend_segment(sim, &sim->ranks[rank_index], from);
     engine_at(&sim->machine->engine, end, sim->events.host, (uint32_t)rank_index, 0);
     queue_try_all(sim, rank_index);
+}
+
+/* The same where the host's event is the one that runs. True: it is at the end of the segment now, as no queue has to
+ * be tried and nothing else happens before: most ops that touch memory follow another one. */
+static bool reach_at_once(struct sim *sim, int rank_index, int32_t from)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    ps_t end = extend_segment(sim, rank, from);
+    if (!queue_may_start(rank) && engine_goes_on(&sim->machine->engine, end, sim->events.host, (uint32_t)rank_index))
+        return true;
+    engine_at(&sim->machine->engine, end, sim->events.host, (uint32_t)rank_index, 0);
+    queue_try_all(sim, rank_index);
+    return false;
 }
 
 void host_draw_pause(const struct sim *sim, struct rank *rank, ps_t after)
@@ -166,22 +191,26 @@ static bool goes_on(const struct rank *rank, int32_t at)
            plan_fold_host_s(rank->tables->fold, at + 1) == plan_fold_host_s(rank->tables->fold, at);
 }
 
-/* Where every rank has a ledger, ops in a row take one event: half of all events of such a run would be theirs. */
-static void call_allocator(struct sim *sim, int rank_index)
+/* Where every rank has a ledger, ops in a row take one event: half of all events of such a run would be theirs. True:
+ * the host is at the end of its next segment. */
+static bool call_allocator(struct sim *sim, int rank_index)
 {
     struct rank *rank = &sim->ranks[rank_index];
     bool in_a_row = sim->memory.ledgers && !sim->fold.on;
     ps_t calls = 0;
     while (ledger_op(sim, rank_index, rank->host_end, false, &calls)) {
-        if (!in_a_row || calls > 0 || sim->memory.out_of_memory || !goes_on(rank, rank->host_end)) {
+        if (calls > 0 || sim->memory.out_of_memory) {
             leave_allocator(sim, rank_index, rank->host_end, sim->machine->engine.now, calls);
-            return;
+            return false;
         }
+        if (!in_a_row || !goes_on(rank, rank->host_end))
+            return reach_at_once(sim, rank_index, rank->host_end + 1);
         host_ends_at(rank, rank->host_end + 1);
     }
     rank->host_state = HOST_DRAINING;
     rank->drain_since = sim->machine->engine.now;
     retry_when_drained(sim, rank_index);
+    return false;
 }
 
 int64_t host_wants(const struct rank *rank)
@@ -206,10 +235,9 @@ void host_check(struct sim *sim, int rank_index)
     begin_segment(sim, rank_index, rank->host_end, rank->host_end + 1);
 }
 
-void host_on_event(void *self, const struct event *event)
+/* The segment is over. True: so is the next one, as nothing happened in between. */
+static bool end_segment(struct sim *sim, int rank_index)
 {
-    struct sim *sim = self;
-    int rank_index = (int)event->target;
     struct rank *rank = &sim->ranks[rank_index];
     int32_t at = rank->host_end;
     ahead_settle(sim, rank_index);
@@ -217,21 +245,28 @@ void host_on_event(void *self, const struct event *event)
         trace_host_segment(sim, rank_index, HOST_WORK, sim->machine->engine.now);
         if (rank->host_step + 1 == sim->total_steps) {
             rank->host_state = HOST_DONE;
-            return;
+            return false;
         }
         rank->host_step++;
         host_begin_step(sim, rank_index);
-        return;
+        return false;
     }
     const struct plan_op *op = op_of(rank, at);
     if (op->kind == OP_HOST_WAIT) {
         rank->host_state = HOST_BLOCKED;
         host_check(sim, rank_index);
     } else if (plan_op_is_memory(op) && next_stop(sim, rank, at) == at) {
-        call_allocator(sim, rank_index);
+        return call_allocator(sim, rank_index);
     } else if (outstanding_at_end(rank) >= LAUNCH_QUEUE) {
         rank->host_state = HOST_QUEUE_FULL;
     } else {
         reach(sim, rank_index, at); /* the GPU has caught up in the meantime */
     }
+    return false;
+}
+
+void host_on_event(void *self, const struct event *event)
+{
+    while (end_segment(self, (int)event->target))
+        ;
 }

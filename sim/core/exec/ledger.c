@@ -177,14 +177,15 @@ void ledger_release(struct sim *sim)
     }
 }
 
-static void give_back(struct sim *sim, int rank, int32_t op, const struct plan_buffer *buffer, int32_t number)
+static void give_back(struct sim *sim, int rank, const struct plan_stretch *stretch, const struct plan_op *op,
+    const struct plan_buffer *buffer, int32_t number)
 {
     struct ledger *ledger = &sim->memory.ledgers[rank];
     int32_t block = ledger->blocks[number];
     hbm_free(&ledger->hbm, block, buffer->category);
-    if (op_of(&sim->ranks[rank], op)->n_waits > 0)
-        vec_push(&ledger->pending,
-            (struct pending_free){block, sim->ranks[rank].host_step, wait_of(&sim->ranks[rank], op, 0)});
+    if (op->n_waits > 0)
+        vec_push(&ledger->pending, (struct pending_free){block, sim->ranks[rank].host_step,
+                                       plan_stretch_wait(fold_of(sim, rank), stretch, op, 0)});
     else
         hbm_reuse(&ledger->hbm, block);
 }
@@ -215,15 +216,16 @@ bool ledger_op(struct sim *sim, int rank, int32_t op_index, bool drained, ps_t *
 {
     if (!sim->memory.ledgers)
         return follow(&sim->memory.before[sim->ranks[rank].program], &sim->ranks[rank], drained, calls);
-    const struct plan_op *op = op_of(&sim->ranks[rank], op_index);
+    const struct plan_stretch *stretch = plan_fold_stretch(fold_of(sim, rank), op_index);
+    const struct plan_op *op = &stretch->ops[op_index - stretch->first_op];
     int32_t number;
-    const struct plan_buffer *buffer = plan_fold_buffer(fold_of(sim, rank), op_index, &number);
+    const struct plan_buffer *buffer = plan_stretch_buffer(fold_of(sim, rank), stretch, op, &number);
     struct ledger *ledger = &sim->memory.ledgers[rank];
     int32_t step = sim->ranks[rank].host_step;
     int64_t retries = ledger->hbm.retries;
     bool found = true;
     if (op->kind == OP_FREE)
-        give_back(sim, rank, op_index, buffer, number);
+        give_back(sim, rank, stretch, op, buffer, number);
     else if (op->kind == OP_ALLOC || (step == 0 && makes_in_first_step(sim)))
         found = allocate(sim, rank, buffer, number, drained);
     if (!found && !drained)
@@ -231,11 +233,23 @@ bool ledger_op(struct sim *sim, int rank, int32_t op_index, bool drained, ps_t *
     if (!found)
         fail(sim, rank, buffer);
     *calls = calls_of(sim, rank);
-    if (*calls > 0 || drained)
+    if (*calls > 0 || drained) {
         vec_push(&ledger->stops, (struct ledger_stop){step, op_index, drained, *calls});
+        sim_warm_longer(sim, step);
+    }
     ledger->measured_retries += measuring(sim, step) ? ledger->hbm.retries - retries : 0;
     sample(sim, rank);
     return true;
+}
+
+void ledger_forget_measured(struct sim *sim)
+{
+    for (int r = 0; r < sim->n_ranks; r++) {
+        struct ledger *ledger = &sim->memory.ledgers[r];
+        ledger->stall = 0;
+        ledger->measured_retries = 0;
+        ledger->samples = ledger->row = 0;
+    }
 }
 
 int32_t ledger_steady_from(const struct sim *sim)

@@ -153,6 +153,12 @@ static void try_start(struct sim *sim, int rank_index, int queue_index)
         start_comm(sim, rank_index, queue_index, op_index);
 }
 
+bool queue_may_start(const struct rank *rank)
+{
+    return (rank->waiting & ~rank->blocked & ~rank->unissued) != 0 ||
+           (rank->unissued && rank->unissued_from < host_reached(rank));
+}
+
 void queue_try_all(struct sim *sim, int rank_index)
 {
     struct rank *rank = &sim->ranks[rank_index];
@@ -268,10 +274,13 @@ static double memory_slowdown(struct sim *sim, const struct rank *rank, double h
         return last->factor;
     struct kernel_share share = kernel_whole_gpu(gpu);
     struct kernel_work byte = kernel_stream(KERNEL_COPY, 1e9, 0, 0); /* any size: only the ratio counts */
-    double alone_s = kernel_time(&byte, gpu, share).memory_s;
+    if (sim->costs.alone_on != gpu) {
+        sim->costs.alone_on = gpu;
+        sim->costs.alone_s = kernel_time(&byte, gpu, share).memory_s;
+    }
     share.sms = fmax(1, share.sms - sim->costs.sm_states.at[rank->sm_state].sms);
     share.hbm_Bps = hbm_Bps;
-    *last = (struct slowdown){rank->sm_state, hbm_Bps, kernel_time(&byte, gpu, share).memory_s / alone_s};
+    *last = (struct slowdown){rank->sm_state, hbm_Bps, kernel_time(&byte, gpu, share).memory_s / sim->costs.alone_s};
     return last->factor;
 }
 

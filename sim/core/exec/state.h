@@ -255,7 +255,9 @@ struct costs {
     const struct hw *hw;
     struct kernel_cost *kernels;
     VEC(struct sm_state) sm_states;
-    struct slowdown slowdowns[SLOWDOWNS];           /* each in the place that its digest says */
+    struct slowdown slowdowns[SLOWDOWNS]; /* each in the place that its digest says */
+    const struct hw_gpu *alone_on;        /* the GPU that alone_s is of: what any byte takes on all of it */
+    double alone_s;
     struct coll_cost *collectives;                  /* of each of the plan */
     struct coll_cost (*messages)[FABRIC_WAY_COUNT]; /* of each of the plan */
 };
@@ -284,6 +286,7 @@ struct sim {
     const struct plan *plan;
     const struct exec_options *options;
     int32_t total_steps;
+    struct exec_options *lengthens; /* those above, whose warm-up may get longer as the run goes on; NULL: it may not */
     struct arena *arena;
     struct machine *machine;
     struct {
@@ -380,11 +383,17 @@ static inline plan_wait unsatisfied_wait(const struct rank *rank, const struct p
     return PLAN_NO_OP;
 }
 
+/* exec.c: the allocator of a rank has taken the host's time in this step. Where the run would have to be made once more
+ * with a longer warm-up for that, it becomes that longer run, which up to now is the same. */
+void sim_warm_longer(struct sim *sim, int32_t step);
+
 /* timing.c */
 void timing_result(struct sim *sim);
 
 /* queue.c */
 void queue_try_all(struct sim *sim, int rank);
+/* Whether that would look at any queue. */
+bool queue_may_start(const struct rank *rank);
 void queue_finish(struct sim *sim, int rank, int queue);
 void queue_retime(struct sim *sim, int rank); /* after sms_held, hbm_Bps or the GPU's speed changed */
 /* The GPU's speed changes now. */
@@ -512,6 +521,8 @@ void ledger_release(struct sim *sim);
  * then the run may end, out of memory. calls: host time in cudaMalloc and cudaFree. */
 bool ledger_op(struct sim *sim, int rank, int32_t op, bool drained, ps_t *calls);
 void ledger_result(struct sim *sim);
+/* What was measured until now is of a step of warm-up. */
+void ledger_forget_measured(struct sim *sim);
 /* From which step on the allocator of no program takes the host's time; 0: it never does, or nothing is followed. */
 int32_t ledger_steady_from(const struct sim *sim);
 /* Whether from this step on cudaMalloc fails in any. */

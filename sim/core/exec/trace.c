@@ -136,18 +136,31 @@ void trace_host_segment(struct sim *sim, int rank_index, enum exec_host_kind blo
 
 /* ---- what a run leaves ---- */
 
+/* Spans by rank; of one rank they stand so already, and are millions in a long pipeline: the arena takes them as they
+ * are. */
 #define BY_RANK(sim, from, to, type)                                                                                   \
     do {                                                                                                               \
         int *next = ARENA_ARRAY((sim)->arena, int, (sim)->n_ranks + 1); /* place of the next span of a rank */         \
-        (to) = ARENA_ARRAY((sim)->arena, type, (from).n);                                                              \
+        bool one_rank = true;                                                                                          \
+        for (int i = 1; i < (from).n && one_rank; i++)                                                                 \
+            one_rank = (from).at[i].rank == (from).at[0].rank;                                                         \
         for (int i = 0; i < (from).n; i++)                                                                             \
             next[(from).at[i].rank + 1]++;                                                                             \
         for (int r = 0; r < (sim)->n_ranks; r++)                                                                       \
             next[r + 1] += next[r];                                                                                    \
-        for (int i = 0; i < (from).n; i++)                                                                             \
+        (to) = one_rank ? (from).at : ARENA_ARRAY((sim)->arena, type, (from).n);                                       \
+        for (int i = 0; i < (from).n && !one_rank; i++)                                                                \
             (to)[next[(from).at[i].rank]++] = (from).at[i];                                                            \
         for (int i = 0; i < (from).n; i++)                                                                             \
             (to)[i].rank = (sim)->ranks[(to)[i].rank].number;                                                          \
+        if (one_rank) {                                                                                                \
+            vec_fit(&(from));                                                                                          \
+            (to) = (from).at;                                                                                          \
+            arena_take((sim)->arena, (from).at);                                                                       \
+            (from).at = NULL;                                                                                          \
+            (from).capacity = 0;                                                                                       \
+        }                                                                                                              \
+        vec_free(&(from));                                                                                             \
     } while (0)
 
 void trace_result(struct sim *sim)

@@ -227,6 +227,32 @@ static bool widen(struct net *net)
     return net->open.n > before;
 }
 
+/* A flow that has all of its links to itself, as most of a pipeline's collectives have, rises to what allows least: the
+ * same as by filling. False: it has not. */
+static bool solve_alone(struct net *net, int id)
+{
+    struct net_flow *flow = &net->flows.at[id];
+    double level = flow->rate_cap;
+    int bottleneck = NO_LINK;
+    for (int w = 0; w < flow->n_weights; w++) {
+        int link = flow->weights[w].link;
+        double weight = flow->weights[w].weight;
+        if (net->links.at[link].flows.n > 1)
+            return false;
+        if (weight > 0 && net->capacity.at[link] / weight < level) {
+            level = net->capacity.at[link] / weight;
+            bottleneck = link;
+        }
+    }
+    BUG_IF(isinf(level), "a flow crosses no link and has no rate cap");
+    flow->changed = false;
+    flow->fair = level > 0 ? level : 0;
+    flow->bottleneck = bottleneck;
+    flow->seen = net->solution;
+    vec_push(&net->solved, id);
+    return true;
+}
+
 void fair_solve(struct net *net)
 {
     net->solution++;
@@ -235,7 +261,7 @@ void fair_solve(struct net *net)
         int id = net->changed.at[i];
         if (!net->flows.at[id].active)
             net->flows.at[id].changed = false;
-        if (!net->flows.at[id].changed)
+        if (!net->flows.at[id].changed || (net->flows.at[id].seen != net->solution && solve_alone(net, id)))
             continue;
         net->open.n = 0;
         open_changed(net, id, net->changed.n > 1);

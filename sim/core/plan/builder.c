@@ -271,9 +271,11 @@ static bool same_kernel(const void *self, int32_t item)
 }
 
 /* The blocks of a model and the micro-steps are alike: of a million kernels a few hundred are not the same. */
-static int32_t number_of(struct plan_builder *builder, const struct kernel_work *work)
+int32_t plan_kernel_number(struct plan_builder *builder, const struct kernel_work *work, int32_t guess)
 {
     struct plan *plan = builder->plan;
+    if (guess >= 0 && kernel_same(work, &plan->kernels.at[guess]))
+        return guess;
     uint64_t hash = kernel_digest(work);
     int32_t known = index_find(&builder->kernels, hash, same_kernel, &(struct sought_kernel){plan, work});
     if (known >= 0)
@@ -283,9 +285,14 @@ static int32_t number_of(struct plan_builder *builder, const struct kernel_work 
     return plan->kernels.n - 1;
 }
 
+int plan_kernel_numbered(struct plan_builder *builder, int queue, const char *name, int32_t kernel, double host_s)
+{
+    return push_device_op(builder, OP_KERNEL, queue, name, kernel, host_s);
+}
+
 int plan_kernel(struct plan_builder *builder, int queue, const char *name, struct kernel_work work, double host_s)
 {
-    return push_device_op(builder, OP_KERNEL, queue, name, number_of(builder, &work), host_s);
+    return plan_kernel_numbered(builder, queue, name, plan_kernel_number(builder, &work, -1), host_s);
 }
 
 static void need_comm(const struct plan_builder *builder, int queue, const char *name)

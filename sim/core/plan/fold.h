@@ -122,13 +122,17 @@ static inline int32_t plan_fold_position(const struct plan_fold *fold, int32_t o
     return stretch->positions[at->stream] + at->position;
 }
 /* Of an op that touches memory. */
+static inline const struct plan_buffer *plan_stretch_buffer(
+    const struct plan_fold *fold, const struct plan_stretch *stretch, const struct plan_op *op, int32_t *number)
+{
+    const struct plan_stretch *home = &fold->stretches[stretch->slots[-1 - op->position]];
+    *number = home->first_buffer + op->index;
+    return &home->pattern->buffers[op->index];
+}
 static inline const struct plan_buffer *plan_fold_buffer(const struct plan_fold *fold, int32_t op, int32_t *number)
 {
     const struct plan_stretch *stretch = plan_fold_stretch(fold, op);
-    const struct plan_op *at = &stretch->ops[op - stretch->first_op];
-    const struct plan_stretch *home = &fold->stretches[stretch->slots[-1 - at->position]];
-    *number = home->first_buffer + at->index;
-    return &home->pattern->buffers[at->index];
+    return plan_stretch_buffer(fold, stretch, &stretch->ops[op - stretch->first_op], number);
 }
 
 /* How many ops a queue has; queues that came with later programs have none. */

@@ -296,6 +296,10 @@ void plan_stream_wait(struct plan_builder *builder, int queue, plan_wait op);
  * (cudaEventRecord on `other`, then cudaStreamWaitEvent). What the queue itself runs comes before anyway. */
 void plan_stream_wait_stream(struct plan_builder *builder, int queue, int other);
 int plan_kernel(struct plan_builder *builder, int queue, const char *name, struct kernel_work work, double host_s);
+/* The same in two: the number of a kernel in the plan, which is `guess` where that one is alike (-1: no guess), without
+ * a search; and the op of a kernel that has one. */
+int32_t plan_kernel_number(struct plan_builder *builder, const struct kernel_work *work, int32_t guess);
+int plan_kernel_numbered(struct plan_builder *builder, int queue, const char *name, int32_t kernel, double host_s);
 int plan_collective(struct plan_builder *builder, int queue, const char *name, enum coll_kind kind, double bytes,
     int group, double host_s); /* a group of one rank: no op, returns PLAN_NO_OP */
 /* ncclSend to the rank at `delta` on the axis, and the ncclRecv of what the rank at -delta sends so. An axis of one

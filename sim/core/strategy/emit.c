@@ -264,8 +264,11 @@ static void call(struct emit *emit, void (*hook)(struct emit *, int), const stru
 static void birth(struct emit *emit, int segment, int activation)
 {
     const struct model_activation *tensor = &emit->segments.at[segment].program->activations[activation];
-    const char *name = emit_name(emit, emit->segments.at[segment].layer, tensor->name);
-    emit->saved[segment][activation] = plan_alloc(&emit->builder, STREAM_COMPUTE, name, tensor->bytes, HBM_ACTIVATIONS);
+    const char **name = &emit->ops[segment].names[activation];
+    if (!*name)
+        *name = emit_name(emit, emit->segments.at[segment].layer, tensor->name);
+    emit->saved[segment][activation] =
+        plan_alloc(&emit->builder, STREAM_COMPUTE, *name, tensor->bytes, HBM_ACTIVATIONS);
 }
 
 static void death(struct emit *emit, int segment, int activation)
@@ -310,15 +313,19 @@ static struct kernel_work launched(const struct emit *emit, const struct model_o
     return work;
 }
 
-static void emit_comm(struct emit *emit, const char *name, const struct model_op *op)
+/* Its group and queue are those that it had the first time. */
+static void emit_comm(struct emit *emit, struct segment_op *known, const struct model_op *op)
 {
     const struct model_comm *comm = &op->comm;
-    int group = emit_group(emit, of_data(comm->axes) ? "world" : axes_name(emit, comm->axes), comm->axes);
-    int queue = queue_of(emit, group, comm_queue(emit, comm->axes));
+    if (known->group < 0) {
+        known->group = emit_group(emit, of_data(comm->axes) ? "world" : axes_name(emit, comm->axes), comm->axes);
+        known->queue = queue_of(emit, known->group, comm_queue(emit, comm->axes));
+    }
+    int group = known->group, queue = known->queue;
     emit->builder.serves = plan_parallelism_of(comm->axes);
     emit->builder.routing = comm->routing;
     plan_stream_wait_stream(&emit->builder, queue, STREAM_COMPUTE);
-    emit->comm = plan_collective(&emit->builder, queue, name, comm->kind, comm->bytes, group,
+    emit->comm = plan_collective(&emit->builder, queue, known->name, comm->kind, comm->bytes, group,
         launched_s(emit, op, collective_issue_s(emit, group)));
     emit->builder.serves = PARALLEL_DATA;
     emit->builder.routing = NULL;
@@ -342,34 +349,41 @@ static double of_experts_s(const struct emit *emit, const struct model_op *op)
     return (op->matrices - 1) * (host->expert_launch_s + gradient_s);
 }
 
-static void emit_op(struct emit *emit, const struct model_segment *at, const struct model_op *op, double issue_s)
+static void emit_op(struct emit *emit, const struct model_segment *at, struct segment_op *known,
+    const struct model_op *op, double issue_s)
 {
     struct plan_builder *builder = &emit->builder;
-    const char *name = emit_name(emit, at->layer, op->name);
+    struct kernel_work work;
+    if (!known->name)
+        known->name = emit_name(emit, at->layer, op->name);
     switch (op->kind) {
     case MODEL_KERNEL:
-        plan_kernel(
-            builder, STREAM_COMPUTE, name, launched(emit, op), launched_s(emit, op, issue_s + of_experts_s(emit, op)));
+        work = launched(emit, op);
+        known->kernel = plan_kernel_number(builder, &work, known->kernel);
+        plan_kernel_numbered(builder, STREAM_COMPUTE, known->name, known->kernel,
+            launched_s(emit, op, issue_s + of_experts_s(emit, op)));
         if (op->work.kind == KERNEL_ATTENTION && op->masked_flop > 0)
             builder->program->skipped_flop += op->work.flop * op->masked_flop / (op->model_flop - op->masked_flop);
         break;
     case MODEL_COMM:
-        emit_comm(emit, name, op);
+        emit_comm(emit, known, op);
         break;
     case MODEL_WAIT:
         plan_stream_wait(builder, STREAM_COMPUTE, awaited(emit, op->comm.axes));
         break;
     case MODEL_HOST_WAIT:
-        plan_host_wait(builder, name, plan_last_op(builder, STREAM_COMPUTE), 0);
+        plan_host_wait(builder, known->name, plan_last_op(builder, STREAM_COMPUTE), 0);
         break;
     }
     emit->replays = emit->options->train.cuda_graphs == CUDA_GRAPHS_LAYER && at->kind == SEGMENT_BLOCK;
 }
 
-static void forward_op(struct emit *emit, const struct model_segment *at, const struct model_op *op)
+static void forward_op(struct emit *emit, int segment, int k)
 {
+    const struct model_segment *at = &emit->segments.at[segment];
+    const struct model_op *op = &at->program->forward[k];
     call(emit, emit->hooks->param_needed, at, op->param_use);
-    emit_op(emit, at, op, emit->options->host.kernel_issue_s);
+    emit_op(emit, at, &emit->ops[segment].forward[k], op, emit->options->host.kernel_issue_s);
     call(emit, emit->hooks->param_used, at, op->param_use);
 }
 
@@ -411,8 +425,7 @@ static bool is_dropped(
 /* Parts of a block once more, whose results are there already unless they are dropped. */
 static void recompute_parts(struct emit *emit, int segment)
 {
-    const struct model_segment *at = &emit->segments.at[segment];
-    const struct model_program *program = at->program;
+    const struct model_program *program = emit->segments.at[segment].program;
     emit->builder.phase = PHASE_RECOMPUTE;
     emit->replays = false;
     for (int k = 0; k < program->n_forward && emit->recomputed_parts; k++) {
@@ -421,7 +434,7 @@ static void recompute_parts(struct emit *emit, int segment)
         for (int a = 0; a < program->n_activations; a++)
             if (is_dropped(emit, program, &program->activations[a]) && program->activations[a].born == k)
                 birth(emit, segment, a);
-        forward_op(emit, at, &program->forward[k]);
+        forward_op(emit, segment, k);
         for (int a = 0; a < program->n_activations; a++)
             if (is_dropped(emit, program, &program->activations[a]) && program->activations[a].forward_last == k &&
                 program->activations[a].backward_last < 0)
@@ -431,21 +444,22 @@ static void recompute_parts(struct emit *emit, int segment)
 
 static void forward_ops(struct emit *emit, int segment, enum pass pass)
 {
-    const struct model_segment *at = &emit->segments.at[segment];
-    const struct model_program *program = at->program;
+    const struct model_program *program = emit->segments.at[segment].program;
+    const struct segment_lives born = emit->ops[segment].lives[BORN_IN_FORWARD];
+    const struct segment_lives last = emit->ops[segment].lives[LAST_IN_FORWARD];
     bool early = pass == PASS_RECOMPUTE && stops_early(emit, segment);
     bool hands_on = pass != PASS_RECOMPUTE || !ends_unit(emit, segment);
     emit->replays = false;
     for (int k = 0; k < (early ? program->n_rerun : program->n_forward); k++) {
-        for (int a = 0; a < program->n_activations; a++)
-            if (!program->activations[a].born_in_backward && program->activations[a].born == k &&
-                emit->saved[segment][a] == PLAN_NO_OP)
-                birth(emit, segment, a);
+        for (int i = born.first[k]; i < born.first[k + 1]; i++)
+            if (emit->saved[segment][born.activations[i]] == PLAN_NO_OP)
+                birth(emit, segment, born.activations[i]);
         if (pass != PASS_RECOMPUTE || !emit_skips(emit, segment, k))
-            forward_op(emit, at, &program->forward[k]);
-        for (int a = 0; a < program->n_activations; a++) {
+            forward_op(emit, segment, k);
+        for (int i = last.first[k]; i < last.first[k + 1]; i++) {
+            int a = last.activations[i];
             const struct model_activation *tensor = &program->activations[a];
-            if (tensor->born_in_backward || tensor->forward_last != k || (hands_on && a == program->output))
+            if (hands_on && a == program->output)
                 continue;
             bool needed = pass == PASS_NO_GRAD ? keeps(emit, segment, tensor->born) : tensor->backward_last >= 0;
             needed = needed && !is_dropped(emit, program, tensor);
@@ -487,18 +501,21 @@ void emit_drop_outputs(struct emit *emit)
 
 enum backward_part { BACKWARD_ALL, BACKWARD_INPUT, BACKWARD_WEIGHT };
 
-/* gradient_accumulation_fusion: the GEMM reads and writes main_grad (or writes it) in place of writing a gradient. */
-static struct model_op accumulating(const struct emit *emit, const struct model_segment *at, struct model_op op)
+/* gradient_accumulation_fusion: the GEMM reads and writes main_grad (or writes it) in place of writing a gradient; then
+ * the op is *changed. */
+static const struct model_op *accumulating(
+    const struct emit *emit, const struct model_segment *at, const struct model_op *op, struct model_op *changed)
 {
-    if (emit->main_grad_bytes == 0 || !model_op_is_weight_gradient(&op) || op.param_grad < 0)
+    if (emit->main_grad_bytes == 0 || !model_op_is_weight_gradient(op) || op->param_grad < 0)
         return op;
-    double numel = (double)emit->model->tensors[at->tensor_base + op.param_grad].numel;
+    double numel = (double)emit->model->tensors[at->tensor_base + op->param_grad].numel;
     double read = emit->overwrites_main_grad ? 0 : numel * (double)emit->main_grad_bytes;
     double written = numel * (double)(emit->main_grad_bytes - emit->param_bytes);
-    op.work.read_bytes += read;
-    op.work.write_bytes += written;
-    op.work.added_bytes = read + written;
-    return op;
+    *changed = *op;
+    changed->work.read_bytes += read;
+    changed->work.write_bytes += written;
+    changed->work.added_bytes = read + written;
+    return changed;
 }
 
 static bool is_of(const struct model_op *op, enum backward_part part)
@@ -510,22 +527,24 @@ static void backward_ops(struct emit *emit, int segment, enum backward_part part
 {
     const struct model_segment *at = &emit->segments.at[segment];
     const struct model_program *program = at->program;
+    const struct segment_lives born = emit->ops[segment].lives[BORN_IN_BACKWARD];
+    const struct segment_lives last = emit->ops[segment].lives[LAST_IN_BACKWARD];
     emit->replays = false;
     for (int k = 0; k < program->n_backward; k++) {
-        const struct model_op accumulated = accumulating(emit, at, program->backward[k]), *op = &accumulated;
-        if (!is_of(op, part))
+        if (!is_of(&program->backward[k], part))
             continue;
+        struct model_op accumulated;
+        const struct model_op *op = accumulating(emit, at, &program->backward[k], &accumulated);
         call(emit, emit->hooks->param_needed, at, op->param_use);
         call(emit, emit->hooks->grad_begins, at, op->param_grad);
         call(emit, emit->hooks->grad_begins, at, op->param_share);
-        for (int a = 0; a < program->n_activations; a++)
-            if (program->activations[a].born_in_backward && program->activations[a].born == k &&
-                emit->saved[segment][a] == PLAN_NO_OP)
-                birth(emit, segment, a);
-        emit_op(emit, at, op, emit->options->host.backward_issue_s);
-        for (int a = 0; a < program->n_activations; a++)
-            if (program->activations[a].backward_last == k && a != program->input_grad)
-                death(emit, segment, a);
+        for (int i = born.first[k]; i < born.first[k + 1]; i++)
+            if (emit->saved[segment][born.activations[i]] == PLAN_NO_OP)
+                birth(emit, segment, born.activations[i]);
+        emit_op(emit, at, &emit->ops[segment].backward[k], op, emit->options->host.backward_issue_s);
+        for (int i = last.first[k]; i < last.first[k + 1]; i++)
+            if (last.activations[i] != program->input_grad)
+                death(emit, segment, last.activations[i]);
         call(emit, emit->hooks->param_used, at, op->param_use);
         call(emit, emit->hooks->grad_ready, at, op->param_grad);
     }

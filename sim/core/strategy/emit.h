@@ -8,6 +8,7 @@
 #define FLOPCAST_STRATEGY_EMIT_H
 
 #include "mesh/mesh.h"
+#include "strategy/segment_ops.h"
 #include "strategy/strategy.h"
 
 struct emit;
@@ -18,8 +19,8 @@ struct data_parallel {
     size_t state_size;
     /* As results call it: label, or by its options. */
     const char *label, *(*label_of)(const struct strategy_options *);
-    const char *section;                /* of STRATEGY_SECTIONS, that it reads */
-    unsigned takes;                     /* beside data parallelism: bits of enum plan_parallelism */
+    const char *section;   /* of STRATEGY_SECTIONS, that it reads */
+    unsigned takes;        /* beside data parallelism: bits of enum plan_parallelism */
     const char *copies_as; /* it keeps 16-bit weights and FP32 copies, under this name; NULL: it does not */
     bool clips_by_option;  /* see strategy_clips_by_option() */
     /* The hooks of a job with these options, where they decide; NULL: these. */
@@ -76,6 +77,7 @@ struct emit {
     void *state;                    /* theirs */
     struct model_workload workload; /* of the micro-batch that is emitted */
     struct model_segments segments;
+    struct segment_ops *ops; /* by segment */
     int micro_batches;
     int64_t last_micro_batch;  /* its sequences */
     bool on_first, on_last;    /* micro-batch of the step */

@@ -43,6 +43,7 @@ static void load_batch(struct emit *emit, int64_t batch)
 static void lay_out_segments(struct emit *emit)
 {
     model_segments(&emit->segments, emit->model, &emit->workload, emit->arena);
+    emit->ops = segment_ops_lay_out(&emit->segments, emit->arena);
     pipeline_lay_out(emit);
 }
 

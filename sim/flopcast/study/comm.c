@@ -7,7 +7,11 @@
  * only if something on another stream ended exactly when it ended, or if the host waited for a
  * message in it; else the host or the queue is the reason. Waiting for late members is part of a
  * collective's exposed time but not of its moving time; where the members are stages of a
- * pipeline it is bubble, and is left out. */
+ * pipeline it is bubble, and is left out.
+ *
+ * Spans of one rank are in the order of their ends, and so is what its host did: each gap of the
+ * compute stream is looked up by bisection, as a step of a pipeline has several 100,000 spans and
+ * 10,000 gaps. */
 #include "study/comm.h"
 
 #include "base/vec.h"
@@ -44,13 +48,41 @@ static ps_t earlier(ps_t a, ps_t b)
     return a < b ? a : b;
 }
 
-/* Whether something on another stream ended just then, which the compute stream may have waited for; else the host. */
-static bool awaited(const struct exec_result *result, ps_t at)
+/* The first span that ends at a time or later. */
+static int find_span_ending_from(const struct exec_result *result, ps_t at)
 {
-    for (int i = 0; i < result->n_spans; i++)
-        if (result->spans[i].end == at && result->spans[i].stream != STREAM_COMPUTE)
-            return true;
-    return false;
+    int low = 0, high = result->n_spans;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (result->spans[middle].end >= at)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* Likewise of what the host did. The step, which is around the rest, comes before it. */
+static int find_host_span_ending_from(const struct exec_result *result, ps_t at)
+{
+    int low = result->n_host_spans > 0 && result->host_spans[0].kind == HOST_STEP ? 1 : 0;
+    int high = result->n_host_spans;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (result->host_spans[middle].end >= at)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+const struct exec_span *scenario_comm_awaited(const struct exec_result *result, ps_t at)
+{
+    for (int i = find_span_ending_from(result, at); i < result->n_spans && result->spans[i].end == at; i++)
+        if (result->spans[i].stream != STREAM_COMPUTE)
+            return &result->spans[i];
+    return NULL;
 }
 
 /* The host may wait for a message and only then issue the kernel, so that nothing on the GPU
@@ -58,28 +90,43 @@ static bool awaited(const struct exec_result *result, ps_t at)
 const struct exec_span *scenario_comm_blocked(const struct exec_result *result, ps_t from, ps_t to)
 {
     const struct exec_span *found = NULL;
-    for (int h = 0; h < result->n_host_spans; h++) {
+    int first_host = find_host_span_ending_from(result, from + 1), first = find_span_ending_from(result, from + 1);
+    for (int h = first_host; h < result->n_host_spans && result->host_spans[h].end <= to; h++) {
         const struct exec_host_span *host = &result->host_spans[h];
-        if (host->kind != HOST_WAITS || host->op < 0 || host->end <= from || host->end > to)
+        if (host->kind != HOST_WAITS || host->op < 0)
             continue;
-        for (int i = 0; i < result->n_spans; i++) {
+        for (int i = first; i < result->n_spans && result->spans[i].end <= to; i++) {
             const struct exec_span *span = &result->spans[i];
             bool message = span->is_collective && span->collective == COLL_SEND_RECV && span->op == host->op;
-            if (message && span->end > from && span->end <= to && (!found || span->end > found->end))
+            if (message && (!found || span->end > found->end))
                 found = span;
         }
     }
     return found;
 }
 
-/* The compute stream was idle from a time to another: which collectives were under way. */
-static void add_gap(struct scenario_comm *comm, item_list *items, const struct exec_result *result, ps_t from, ps_t to)
+/* Of each span the earliest start of a collective among it and those that end after it: where that is not before the
+ * end of a gap, no later span was under way in it. */
+static ps_t *find_earliest_starts(const struct exec_result *result)
 {
-    if (!awaited(result, to)) {
+    ps_t *earliest = xcalloc((size_t)result->n_spans + 1, sizeof *earliest);
+    earliest[result->n_spans] = PS_NEVER;
+    for (int i = result->n_spans - 1; i >= 0; i--) {
+        const struct exec_span *span = &result->spans[i];
+        earliest[i] = span->is_collective ? earlier(span->start, earliest[i + 1]) : earliest[i + 1];
+    }
+    return earliest;
+}
+
+/* The compute stream was idle from a time to another: which collectives were under way. */
+static void add_gap(struct scenario_comm *comm, item_list *items, const struct exec_result *result,
+    const ps_t *earliest, ps_t from, ps_t to)
+{
+    if (!scenario_comm_awaited(result, to)) {
         const struct exec_span *message = scenario_comm_blocked(result, from, to);
         to = message ? message->end : from;
     }
-    for (int i = 0; i < result->n_spans && from < to; i++) { /* in the order of their ends */
+    for (int i = find_span_ending_from(result, from + 1); from < to && earliest[i] < to; i++) {
         const struct exec_span *span = &result->spans[i];
         if (!span->is_collective || span->end <= from || span->start >= to)
             continue;
@@ -108,6 +155,7 @@ void scenario_comm(struct scenario_comm *out, const struct exec_result *result, 
 {
     *out = (struct scenario_comm){.step_s = s_from_ps(result->last_step_end - result->last_step_start)};
     item_list found = {0};
+    ps_t *earliest = find_earliest_starts(result);
     ps_t idle_since = result->last_step_start;
     for (int i = 0; i < result->n_spans; i++) {
         const struct exec_span *span = &result->spans[i];
@@ -123,7 +171,7 @@ void scenario_comm(struct scenario_comm *out, const struct exec_result *result, 
             out->bound_s[span->bound] += moving_s;
         } else if (span->stream == STREAM_COMPUTE) {
             if (span->start > idle_since)
-                add_gap(out, &found, result, idle_since, span->start);
+                add_gap(out, &found, result, earliest, idle_since, span->start);
             idle_since = later(idle_since, span->end);
         }
     }
@@ -134,6 +182,7 @@ void scenario_comm(struct scenario_comm *out, const struct exec_result *result, 
     if (found.n)
         qsort(out->items, (size_t)found.n, sizeof *out->items, longest_first);
     vec_free(&found);
+    free(earliest);
 }
 
 enum coll_bound scenario_comm_most(const double bound_s[COLL_BOUND_COUNT])

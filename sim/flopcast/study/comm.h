@@ -38,6 +38,10 @@ struct scenario_comm {
 /* All 0 for a run without spans (out of memory). */
 void scenario_comm(struct scenario_comm *out, const struct exec_result *result, struct arena *arena);
 
+/* What ended just then on another stream than compute, which the compute stream may have waited for: the first of
+ * these; NULL: nothing did. Here and below spans are those of one rank. */
+const struct exec_span *scenario_comm_awaited(const struct exec_result *result, ps_t at);
+
 /* A pipeline's host may be blocked until a message has come (batch_p2p_comm's synchronize), and issues the next kernel
  * after that: the last such message that came in an interval in which the compute stream was idle; NULL: none did. */
 const struct exec_span *scenario_comm_blocked(const struct exec_result *result, ps_t from, ps_t to);

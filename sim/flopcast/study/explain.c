@@ -172,26 +172,17 @@ static void add(struct scenario_path *path, const char *name, bool waiting, doub
     vec_push(&path->items, (struct scenario_path_item){name, waiting, seconds, beside_s, 1});
 }
 
-/* What ended at this instant on another stream, and so let the compute stream go on; NULL: the host did. */
-static const char *awaited(const struct exec_result *result, ps_t at)
-{
-    for (int i = 0; i < result->n_spans; i++)
-        if (result->spans[i].end == at && result->spans[i].stream != STREAM_COMPUTE)
-            return result->spans[i].name;
-    return NULL;
-}
-
 static void add_gap(
     struct scenario_path *path, const struct exec_result *result, ps_t from, ps_t to, struct arena *arena)
 {
-    const char *name = awaited(result, to);
-    const struct exec_span *message = name ? NULL : scenario_comm_blocked(result, from, to);
+    const struct exec_span *awaited = scenario_comm_awaited(result, to);
+    const struct exec_span *message = awaited ? NULL : scenario_comm_blocked(result, from, to);
     if (message) {
         add(path, without_numbers(message->name, arena), true, s_from_ps(message->end - from), 0);
         from = message->end;
     }
     if (from < to)
-        add(path, name ? without_numbers(name, arena) : "the host", true, s_from_ps(to - from), 0);
+        add(path, awaited ? without_numbers(awaited->name, arena) : "the host", true, s_from_ps(to - from), 0);
 }
 
 static int longest_first(const void *a, const void *b)
