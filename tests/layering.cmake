@@ -1,6 +1,6 @@
 # cmake -D ROOT=<tree> -P layering.cmake: the rules of sim/layers.txt hold in the #include lines of sim/, each permission there is
-# used, a wing uses only the wings that it may, a library of the outside world is seen by the modules named here only, no file is above
-# 700 lines. Prints one line per violation; exit status 1 if there are any.
+# used, a wing uses only the wings that it may, a library of the outside world is seen by the modules named here only, no static
+# function has a namesake in another file, no file is above 700 lines. Prints one line per violation; exit status 1 if there are any.
 cmake_minimum_required(VERSION 3.25)
 set(home_yaml.h config)
 set(home_csv.h config)
@@ -85,6 +85,24 @@ foreach(count IN LISTS counts)
   string(REGEX MATCH "^(.*):([0-9]+)$" _ "${count}")
   if(CMAKE_MATCH_2 GREATER max_lines)
     violation("${CMAKE_MATCH_1}:${CMAKE_MATCH_2}: error: more than ${max_lines} lines; split it by concept")
+  endif()
+endforeach()
+
+# The name of a static function says where it stands, as perf, gdb and grep print nothing else. One that begins with
+# "static" in the first column, with its name and "(" on that line.
+execute_process(WORKING_DIRECTORY ${ROOT} OUTPUT_VARIABLE functions
+  COMMAND grep -rnoE --include=*.c "^static [A-Za-z0-9_ *]*[A-Za-z0-9_]+\\(" sim)
+string(REGEX MATCHALL "[^\n]+" functions "${functions}")
+set(names)
+foreach(function IN LISTS functions)
+  string(REGEX MATCH "^([^:]+):([0-9]+):.*[ *]([A-Za-z0-9_]+)\\($" _ "${function}")
+  set(name ${CMAKE_MATCH_3})
+  set(file ${CMAKE_MATCH_1})
+  set(place "${CMAKE_MATCH_1}:${CMAKE_MATCH_2}")
+  if(DEFINED file_of_${name} AND NOT file_of_${name} STREQUAL file)
+    violation("${place}: error: ${name}() is a static function of ${file_of_${name}}, too; begin it with the name of its file")
+  else()
+    set(file_of_${name} ${file})
   endif()
 endforeach()
 

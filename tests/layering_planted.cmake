@@ -49,6 +49,11 @@ plant(sim/lab/engine/more.c "#include \"base/base.h\"\n"
   "sim/lab/engine/more.c:1: error: engine lies in wing lab, sim/layers.txt has it in core")
 plant(sim/core/base/base.h "#include <zlib.h>\n" "sim/core/base/base.h:1: error: base may not use <zlib.h>; only reader, exchange, interop may")
 
+sound_tree()
+file(WRITE ${SCRATCH}/sim/core/base/a.c "static int add(int a)\n{\n    return a;\n}\n")
+file(WRITE ${SCRATCH}/sim/core/engine/b.c "\nstatic const char *add(int a)\n{\n    return 0;\n}\n")
+check("add() is a static function of")
+
 string(REPEAT "\n" 700 lines)
 sound_tree()
 file(WRITE ${SCRATCH}/sim/core/base/base.c "${lines}")

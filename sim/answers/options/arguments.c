@@ -38,7 +38,7 @@ static bool same_key(const char *a, const char *b)
     return same;
 }
 
-static int count(const struct argument *argument, int kilo, int least, int most)
+static int arguments_count(const struct argument *argument, int kilo, int least, int most)
 {
     int64_t n = 0;
     if (count_parse(&n, argument->text, kilo ? kilo : 1000) != COUNT_OK || n < least || n > most)
@@ -148,13 +148,13 @@ static void take_option(const struct command_option *option, void *member, const
         *(bool *)member = true;
         break;
     case OPTION_COUNT:
-        *(int *)member = count(argument, option->kilo, 1, option->most);
+        *(int *)member = arguments_count(argument, option->kilo, 1, option->most);
         break;
     case OPTION_COUNT64:
-        *(int64_t *)member = count(argument, option->kilo, 1, option->most);
+        *(int64_t *)member = arguments_count(argument, option->kilo, 1, option->most);
         break;
     case OPTION_SAMPLES:
-        *(int *)member = count(argument, 0, 2, MAX_SAMPLES);
+        *(int *)member = arguments_count(argument, 0, 2, MAX_SAMPLES);
         break;
     case OPTION_NAME:
         *(int *)member = argument_name(argument, option->names);
@@ -186,7 +186,7 @@ static void take_wide(void *command, const struct argument *argument)
 static void take_jobs(void *command, const struct argument *argument)
 {
     (void)command;
-    threads_limit(count(argument, 0, 1, THREADS_MAX));
+    threads_limit(arguments_count(argument, 0, 1, THREADS_MAX));
 }
 
 static const struct command_option common[] = {
@@ -210,7 +210,7 @@ struct parse {
     VEC(struct given) given;
 };
 
-static int key_of(const struct parse *parse, int i)
+static int arguments_key_of(const struct parse *parse, int i)
 {
     return parse->options.at[i]->letter ? parse->options.at[i]->letter : FIRST_KEY + i;
 }
@@ -275,7 +275,7 @@ static error_t parse_line(
         line->check(parse->command, state);
     for (int i = 0; i < parse->options.n; i++) {
         const struct command_option *option = parse->options.at[i];
-        if (key != key_of(parse, i))
+        if (key != arguments_key_of(parse, i))
             continue;
         argument.option = option->name;
         if (takes)
@@ -319,7 +319,7 @@ void command_line_parse(const struct command_line *line, int argc, char **argv, 
     memcpy(copy, argv, sizeof *copy * (size_t)argc);
     for (int i = 0; i < parse.options.n; i++) {
         const struct command_option *option = parse.options.at[i];
-        int key = key_of(&parse, i);
+        int key = arguments_key_of(&parse, i);
         vec_push(&options,
             (struct argp_option){option->name, key, option->value, option->flags & ARGP_FLAGS, option->doc, 0});
     }

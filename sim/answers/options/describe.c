@@ -5,7 +5,7 @@
  * their name ("__man", "__complete"), which describe_take() reads there.
  *
  * What is subtle: text for roff has hyphens, backslashes and lines that begin with a dot escaped
- * (put_line()); indented lines are printed as they are. A word is completed by the option before
+ * (describe_put_line()); indented lines are printed as they are. A word is completed by the option before
  * it (values by the kind of option or its name), then as an option, a file, a figure, or one of
  * the choices in args_doc. A candidate is a line: word, tab, the first sentence of its meaning. */
 #include "options/describe.h"
@@ -76,7 +76,7 @@ int describe_take(int argc, char **argv)
 /* ---- manual pages ---- */
 
 /* As roff takes it: a hyphen that is typed, a backslash, a control character at the beginning of a line. */
-static void put_line(FILE *out, const char *text, size_t length)
+static void describe_put_line(FILE *out, const char *text, size_t length)
 {
     if (length > 0 && (*text == '.' || *text == '\''))
         fputs("\\&", out);
@@ -95,7 +95,7 @@ void describe_head(FILE *out, const char *name, int section, const char *summary
 {
     fprintf(out, ".TH %s %d \"%s\" \"flopcast %s\" \"\"\n.SH NAME\n%s \\- ", name, section,
         asked.date ? asked.date : "", FLOPCAST_VERSION, name);
-    put_line(out, summary, strlen(summary));
+    describe_put_line(out, summary, strlen(summary));
 }
 
 void describe_text(FILE *out, const char *text)
@@ -110,7 +110,7 @@ void describe_text(FILE *out, const char *text)
         if (length == 0)
             fputs(".PP\n", out);
         else
-            put_line(out, text, length);
+            describe_put_line(out, text, length);
         text += length + (text[length] == '\n');
     }
     if (as_it_is)
@@ -133,9 +133,9 @@ void describe_reference(FILE *out, const struct config_table *table, const void 
             for (size_t i = 0; i < key; i++)
                 fputc(at[i], out);
             fputs("\\fR", out);
-            put_line(out, at + key, length - key);
+            describe_put_line(out, at + key, length - key);
         } else {
-            put_line(out, at + blanks, length - blanks);
+            describe_put_line(out, at + blanks, length - blanks);
         }
         at += length + (at[length] == '\n');
     }
@@ -152,10 +152,10 @@ static void manual_option(FILE *out, const struct command_option *option)
         fputs(*at == '-' ? "\\-" : (const char[]){*at, '\0'}, out);
     fprintf(out, "\\fR%s%s%s%s\n", option->value ? "=" : "", option->value ? "\\fI" : "",
         option->value ? option->value : "", option->value ? "\\fR" : "");
-    put_line(out, option->doc, strlen(option->doc));
+    describe_put_line(out, option->doc, strlen(option->doc));
 }
 
-static void manual(
+static void describe_manual(
     FILE *out, const struct command_line *line, const char *name, const struct command_option *const *options, int n)
 {
     struct arena arena = ARENA_INIT;
@@ -171,7 +171,7 @@ static void manual(
     const char *example = command_example(name);
     fputs(example ? ".SH EXAMPLE\n.nf\n" : "", out);
     while (example) {
-        put_line(out, example, strcspn(example, "\n"));
+        describe_put_line(out, example, strcspn(example, "\n"));
         example = strchr(example, '\n');
         example = example ? example + 1 : NULL;
         fputs(example ? "" : ".fi\n", out);
@@ -261,7 +261,7 @@ static void complete_value(const struct command_option *option, const char *begi
     arena_release(&arena);
 }
 
-static const struct command_option *named(
+static const struct command_option *describe_named(
     const struct command_option *const *options, int n, const char *word, size_t length)
 {
     for (int i = 0; i < n && length > 0; i++)
@@ -280,11 +280,11 @@ static void complete_choice(const char *args_doc, const char *begin, struct aren
     }
 }
 
-static void complete(const struct command_line *line, const struct command_option *const *options, int n)
+static void describe_complete(const struct command_line *line, const struct command_option *const *options, int n)
 {
     const char *word = asked.words[asked.n - 1], *before = asked.n > 1 ? asked.words[asked.n - 2] : "";
     const struct command_option *option =
-        strncmp(before, "--", 2) == 0 ? named(options, n, before + 2, strlen(before + 2)) : NULL;
+        strncmp(before, "--", 2) == 0 ? describe_named(options, n, before + 2, strlen(before + 2)) : NULL;
     struct arena arena = ARENA_INIT;
     if (option && option->value) {
         complete_value(option, word);
@@ -308,8 +308,8 @@ void describe_line(
     if (asked.kind == NOTHING)
         return;
     if (asked.kind == MANUAL)
-        manual(stdout, line, name, options, n);
+        describe_manual(stdout, line, name, options, n);
     else
-        complete(line, options, n);
+        describe_complete(line, options, n);
     exit(ferror(stdout) || fflush(stdout) != 0 ? CLI_WORLD : CLI_OK);
 }

@@ -111,7 +111,7 @@ int program_main(int argc, char **argv, const struct program_command *commands, 
 
 /* ---- to start one ---- */
 
-static enum status missing(const char *program, struct diag *diag)
+static enum status program_missing(const char *program, struct diag *diag)
 {
     return diag_io(diag, (struct source_pos){0},
         "%s, a part of flopcast that does this, is neither beside flopcast nor in ../lib/flopcast", program);
@@ -140,7 +140,7 @@ int program_become(const char *program, int argc, char **argv)
     if (path)
         diag_io(&diag, (struct source_pos){.file = path}, "cannot start it: %s", strerror(errno));
     else
-        missing(program, &diag);
+        program_missing(program, &diag);
     vec_free(&words.list);
     arena_release(&words.texts);
     return cli_report(&diag);
@@ -169,7 +169,7 @@ enum status program_run(const char *program, const struct program_words *given, 
     int exited = path && why == 0 ? wait_for(child) : -1;
     enum status status = exited == CLI_OK ? STATUS_OK : exited == CLI_INPUT ? STATUS_INPUT : STATUS_IO;
     if (!path)
-        missing(program, diag);
+        program_missing(program, diag);
     else if (why != 0 || exited < 0)
         diag_io(diag, (struct source_pos){.file = path}, "cannot run it: %s", why ? strerror(why) : "it was ended");
     else if (status > diag->worst) /* it has said why */

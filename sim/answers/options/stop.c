@@ -27,7 +27,7 @@ static void note(int signal_number)
 }
 
 /* SA_RESETHAND: raised again, the signal ends the program where the handler returns. */
-static void end(int signal_number)
+static void stop_end(int signal_number)
 {
     static const char text[] = STOP_NOTHING_RANKED;
     ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
@@ -38,7 +38,7 @@ static void end(int signal_number)
 void stop_watch(enum stop_when when)
 {
     static void (*const handlers[])(int) = {
-        [STOP_AFTER] = note, [STOP_NOW] = note_quietly, [STOP_WITHOUT_ANSWER] = end};
+        [STOP_AFTER] = note, [STOP_NOW] = note_quietly, [STOP_WITHOUT_ANSWER] = stop_end};
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         struct sigaction before, watch = {.sa_handler = handlers[when], .sa_flags = (int)SA_RESETHAND | SA_RESTART};

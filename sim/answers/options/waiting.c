@@ -41,7 +41,7 @@ struct waiting {
     pthread_mutex_t mutex;
 };
 
-static double now_s(void)
+static double waiting_now_s(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -60,7 +60,7 @@ static bool is_slow(const struct scenario_set *set)
     return false;
 }
 
-static void watch(struct waiting *waiting, struct exec_progress *progress)
+static void waiting_watch(struct waiting *waiting, struct exec_progress *progress)
 {
     for (int i = 0; waiting->set && i < waiting->set->n_points; i++)
         waiting->set->points[i].options.exec.progress = progress;
@@ -68,13 +68,13 @@ static void watch(struct waiting *waiting, struct exec_progress *progress)
 
 /* How far the simulation is that counts: between several at once the one that is farthest; a next one, where there is
  * one job, begins anew. */
-static void follow(struct waiting *waiting)
+static void waiting_follow(struct waiting *waiting)
 {
     double share = waiting->progress.thousandths / 1e3;
     bool next = waiting->total <= 1 && share < waiting->share - NEXT_PASS;
     if (next) {
         waiting->pass++;
-        waiting->pass_begun_s = now_s();
+        waiting->pass_begun_s = waiting_now_s();
     }
     waiting->share = next ? share : fmax(waiting->share, share);
 }
@@ -96,7 +96,7 @@ static const char *how_far(const struct waiting *waiting, double s, struct arena
     }
     const char *pass = waiting->several_passes ? arena_printf(arena, "pass %d: ", waiting->pass) : "";
     const char *far = arena_printf(arena, ", %s%.0f %% of its steps", pass, 100 * share);
-    double pass_s = now_s() - waiting->pass_begun_s;
+    double pass_s = waiting_now_s() - waiting->pass_begun_s;
     return share > LEAST_SHARE && share < 1
                ? arena_printf(arena, "%s, about %.0f s more", far, pass_s * (1 - share) / share)
                : far;
@@ -125,10 +125,10 @@ static const char *fitting(const struct waiting *waiting, const char *said, stru
     return arena_printf(arena, "%.*s", end > 0 ? end : room, said);
 }
 
-static void say(struct waiting *waiting)
+static void waiting_say(struct waiting *waiting)
 {
-    double s = now_s() - waiting->begun_s;
-    follow(waiting);
+    double s = waiting_now_s() - waiting->begun_s;
+    waiting_follow(waiting);
     if (s < waiting->silent_s || s - waiting->said_s < (waiting->terminal ? TERMINAL_BETWEEN_S : BETWEEN_S))
         return;
     waiting->said_s = s;
@@ -149,7 +149,7 @@ static void say(struct waiting *waiting)
     arena_release(&arena);
 }
 
-static void *look_on(void *self)
+static void *waiting_look_on(void *self)
 {
     struct waiting *waiting = self;
     for (bool ended = false; !ended;) {
@@ -158,7 +158,7 @@ static void *look_on(void *self)
         pthread_mutex_lock(&waiting->mutex);
         ended = waiting->ended;
         if (!ended)
-            say(waiting);
+            waiting_say(waiting);
         pthread_mutex_unlock(&waiting->mutex);
     }
     return NULL;
@@ -177,17 +177,17 @@ struct waiting *waiting_begin(
     waiting->slow = is_slow(set);
     waiting->several_passes = set && set->n_points == 1 && scenario_varies(&set->points[0]);
     waiting->terminal = isatty(STDERR_FILENO);
-    waiting->begun_s = waiting->pass_begun_s = now_s();
+    waiting->begun_s = waiting->pass_begun_s = waiting_now_s();
     waiting->pass = 1;
     waiting->silent_s = given ? strtod(given, NULL) : waiting->terminal ? TERMINAL_SILENT_S : SILENT_S;
     waiting->said_s = -BETWEEN_S;
     pthread_mutex_init(&waiting->mutex, NULL);
     waiting->set = set;
     waiting->total = set ? set->n_points : 0;
-    watch(waiting, &waiting->progress);
-    if (pthread_create(&waiting->thread, NULL, look_on, waiting) == 0)
+    waiting_watch(waiting, &waiting->progress);
+    if (pthread_create(&waiting->thread, NULL, waiting_look_on, waiting) == 0)
         return waiting;
-    watch(waiting, NULL);
+    waiting_watch(waiting, NULL);
     pthread_mutex_destroy(&waiting->mutex);
     free(waiting);
     return NULL;
@@ -212,7 +212,7 @@ void waiting_end(struct waiting *waiting)
     waiting->ended = true;
     pthread_mutex_unlock(&waiting->mutex);
     pthread_join(waiting->thread, NULL);
-    watch(waiting, NULL);
+    waiting_watch(waiting, NULL);
     if (waiting->shown && waiting->terminal)
         fputs("\r\033[K", stderr);
     pthread_mutex_destroy(&waiting->mutex);

@@ -35,7 +35,7 @@ static void close_all(struct channels *c)
             close(open[i]);
 }
 
-static bool write_all(int fd, const char *text, size_t n)
+static bool gnuplot_write_all(int fd, const char *text, size_t n)
 {
     while (n > 0) {
         ssize_t written = write(fd, text, n);
@@ -53,7 +53,7 @@ static bool open_all(struct channels *c, const char *script)
     c->script = memfd_create("flopcast-script", MFD_CLOEXEC);
     c->complaints = memfd_create("flopcast-complaints", MFD_CLOEXEC);
     return c->script >= 0 && c->complaints >= 0 && pipe2(c->picture, O_CLOEXEC) == 0 &&
-           write_all(c->script, script, strlen(script));
+           gnuplot_write_all(c->script, script, strlen(script));
 }
 
 /* The environment, but in a locale whose letters are UTF-8, as the scripts are: elsewhere gnuplot complains that it
@@ -136,7 +136,7 @@ static void drop_empty_series(char *text)
     *to = '\0';
 }
 
-static enum status judge(int wait_status, size_t n, int complaints, struct diag *diag)
+static enum status gnuplot_judge(int wait_status, size_t n, int complaints, struct diag *diag)
 {
     bool drawn = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0 && n > 0;
     char text[4096] = "";
@@ -173,7 +173,7 @@ enum status gnuplot_run(char **picture, size_t *n, const char *script, struct di
     int wait_status = 0;
     while (waitpid(child, &wait_status, 0) < 0 && errno == EINTR)
         continue;
-    enum status status = judge(wait_status, *n, c.complaints, diag);
+    enum status status = gnuplot_judge(wait_status, *n, c.complaints, diag);
     close_all(&c);
     if (status != STATUS_OK) {
         free(*picture);

@@ -1,6 +1,6 @@
 /* Text, cells and tables as HTML.
  *
- * Everything that comes from a file or the database goes through put(), which writes valid UTF-8
+ * Everything that comes from a file or the database goes through html_put(), which writes valid UTF-8
  * and escapes what HTML could take for markup, so a page is well formed whatever a name holds.
  * Rows of a query are copied into an arena as texts. What is subtle: a column counts as numbers,
  * and is set to the right, by its texts ("718 (615-1,050)"), since queries format them; a column
@@ -35,7 +35,7 @@ static const char *escaped(uint32_t code)
     }
 }
 
-static void put(FILE *out, const char *text, size_t n, bool escape)
+static void html_put(FILE *out, const char *text, size_t n, bool escape)
 {
     for (size_t i = 0; i < n;) {
         uint32_t code = 0;
@@ -55,12 +55,12 @@ static void put(FILE *out, const char *text, size_t n, bool escape)
 
 void html_text(FILE *out, const char *text)
 {
-    put(out, text, strlen(text), true);
+    html_put(out, text, strlen(text), true);
 }
 
 void html_utf8(FILE *out, const char *text, size_t n)
 {
-    put(out, text, n, false);
+    html_put(out, text, n, false);
 }
 
 void html_take(void *self, int n, const struct store_value *values)
@@ -77,14 +77,14 @@ void html_take(void *self, int n, const struct store_value *values)
     rows->n++;
 }
 
-static const char *cell(const struct html_rows *rows, int row, int column)
+static const char *report_html_cell(const struct html_rows *rows, int row, int column)
 {
     return rows->cells.at[row * rows->columns + column];
 }
 
 const char *html_cell(const struct html_rows *rows, int row, int column)
 {
-    const char *text = cell(rows, row, column);
+    const char *text = report_html_cell(rows, row, column);
     return text ? text : "";
 }
 
@@ -122,11 +122,11 @@ static bool is_number(const char *text)
 
 enum column_kind { COLUMN_EMPTY, COLUMN_NUMBERS, COLUMN_TEXTS };
 
-static enum column_kind kind_of(const struct html_rows *rows, int first, int n, int column)
+static enum column_kind html_kind_of(const struct html_rows *rows, int first, int n, int column)
 {
     enum column_kind kind = COLUMN_EMPTY;
     for (int r = first; r < first + n && kind != COLUMN_TEXTS; r++) {
-        const char *text = cell(rows, r, column);
+        const char *text = report_html_cell(rows, r, column);
         if (text)
             kind = is_number(text) ? COLUMN_NUMBERS : COLUMN_TEXTS;
     }
@@ -148,7 +148,7 @@ static void put_cell(FILE *out, const struct html_rows *rows, int row, int colum
     size_t n = web_address(address);
     if (n > 0) {
         fputs("<a rel=\"noreferrer\" href=\"", out);
-        put(out, address, n, true);
+        html_put(out, address, n, true);
         fputs("\">", out);
     }
     html_text(out, html_cell(rows, row, column));
@@ -178,7 +178,7 @@ void html_table(FILE *out, const struct html_rows *rows, int first, int n, int h
     html_text(out, caption);
     fputs("</caption>\n<thead><tr>", out);
     for (int c = 0; c < rows->columns; c++) {
-        kinds[c] = c < hidden || (c > 0 && c == rows->address) ? COLUMN_EMPTY : kind_of(rows, first, n, c);
+        kinds[c] = c < hidden || (c > 0 && c == rows->address) ? COLUMN_EMPTY : html_kind_of(rows, first, n, c);
         if (kinds[c] == COLUMN_EMPTY)
             continue;
         fputs(kinds[c] == COLUMN_NUMBERS ? "<th scope=\"col\" class=\"n\">" : "<th scope=\"col\">", out);

@@ -61,7 +61,7 @@ static void put_question(const struct page_run *run, const struct html_rows *abo
     }
 }
 
-static enum status put_run(struct page_run *run, const struct html_rows *about, struct diag *diag)
+static enum status page_put_run(struct page_run *run, const struct html_rows *about, struct diag *diag)
 {
     static enum status (*const parts[])(const struct page_run *, struct diag *) = {page_answer, page_results,
         page_steps, page_losses, page_timeline, page_memory, page_samples, page_dependence, page_evidence, page_months,
@@ -108,7 +108,7 @@ struct chosen_runs {
 };
 
 /* Which runs they are; one of them twice is a mistake. */
-static enum status choose(struct chosen_runs *chosen, const struct report_page *page, struct diag *diag)
+static enum status page_choose(struct chosen_runs *chosen, const struct report_page *page, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (int i = 0; i == 0 || i < page->n_runs; i++) {
@@ -130,7 +130,7 @@ static enum status choose(struct chosen_runs *chosen, const struct report_page *
     return status;
 }
 
-static void put_head(FILE *out, const struct chosen_runs *chosen)
+static void page_put_head(FILE *out, const struct chosen_runs *chosen)
 {
     int n = chosen->list.n;
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
@@ -186,7 +186,7 @@ static enum status put_chosen(struct shared *shared, int64_t id, struct diag *di
             .oom = *html_cell(&about, 0, OOM) == '1',
             .explained = strcmp(html_cell(&about, 0, EXPLAINED), "0") != 0,
             .arena = &arena};
-        status = put_run(&run, &about, diag);
+        status = page_put_run(&run, &about, diag);
     }
     html_free(&about);
     store_close(store);
@@ -201,10 +201,10 @@ enum status report_page(const struct report_page *page, struct diag *diag)
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
     BUG_IF(!out, "open_memstream failed");
-    enum status status = choose(&chosen, page, diag);
+    enum status status = page_choose(&chosen, page, diag);
     struct shared shared = {.page = page, .out = out};
     if (status == STATUS_OK)
-        put_head(out, &chosen);
+        page_put_head(out, &chosen);
     for (int i = 0; i < chosen.list.n && status == STATUS_OK; i++)
         status = put_chosen(&shared, chosen.list.at[i].id, diag);
     fprintf(out, "</main>\n<script>\n%s</script>\n</body>\n</html>\n", page_js);

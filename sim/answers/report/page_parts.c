@@ -30,7 +30,7 @@ static struct sure_range range_at(const struct html_rows *rows, int row, int low
         true, strtod(html_cell(rows, row, low), NULL), strtod(html_cell(rows, row, high), NULL), 1};
 }
 
-static const char *arch_of(struct arena *arena, const char *gpu)
+static const char *page_parts_arch_of(struct arena *arena, const char *gpu)
 {
     struct hw_gpu read;
     struct diag unread = DIAG_INIT;
@@ -48,7 +48,7 @@ enum status page_evidence(const struct page_run *run, struct diag *diag)
     if (status == STATUS_OK && known && rows.n > 0)
         fputs("<h3>How sure it is</h3>\n", run->out);
     for (int i = 0; status == STATUS_OK && known && i < rows.n; i++) {
-        const char *arch = arch_of(run->arena, html_cell(&rows, i, GPU));
+        const char *arch = page_parts_arch_of(run->arena, html_cell(&rows, i, GPU));
         struct sure_asked asked = {.arch = arch,
             .evidence = sure_evidence(&numbers, arch),
             .narrowest = range_at(&rows, i, NARROW_LOW, NARROW_HIGH),
@@ -69,7 +69,8 @@ enum status page_ask(struct html_rows *rows, struct store *store, const char *sq
     return store_query(store, sql, (struct source_pos){0}, html_take, rows, diag);
 }
 
-static enum status put_table(const struct page_run *run, const char *sql, const char *caption, struct diag *diag)
+static enum status page_parts_put_table(
+    const struct page_run *run, const char *sql, const char *caption, struct diag *diag)
 {
     struct html_rows rows;
     enum status status = page_ask(&rows, run->store, sql, diag);
@@ -100,7 +101,7 @@ enum status page_answer(const struct page_run *run, struct diag *diag)
 enum status page_results(const struct page_run *run, struct diag *diag)
 {
     fputs("<h3>Results</h3>\n<p class=\"screen\">A click on a column's name sorts.</p>\n", run->out);
-    return put_table(run, page_results_sql,
+    return page_parts_put_table(run, page_results_sql,
         "A row a point; rates and memory of one GPU; in brackets: between these, 90 % of measured runs of such jobs "
         "would be",
         diag);
@@ -196,13 +197,14 @@ enum status page_memory(const struct page_run *run, struct diag *diag)
     page_figure(run, "memory", diag);
     if (!run->oom)
         page_figure(run, "memory_timeline", diag);
-    return put_table(run, page_memory_sql, "GiB at the peak; of a point out of memory, what it would need", diag);
+    return page_parts_put_table(
+        run, page_memory_sql, "GiB at the peak; of a point out of memory, what it would need", diag);
 }
 
 /* Columns of page_trace.sql. */
 enum { TRACE_RUN, TRACE_POINT, TRACE_IS_PIPELINE, TRACE_FROM, TRACE_TO, TRACE_STEP };
 
-static void put_timeline(const struct page_run *run, const struct html_rows *rows, struct diag *diag)
+static void page_parts_put_timeline(const struct page_run *run, const struct html_rows *rows, struct diag *diag)
 {
     double from_s = strtod(html_cell(rows, 0, TRACE_FROM), NULL), to_s = strtod(html_cell(rows, 0, TRACE_TO), NULL);
     bool pipeline = *html_cell(rows, 0, TRACE_IS_PIPELINE) == '1';
@@ -223,7 +225,7 @@ enum status page_timeline(const struct page_run *run, struct diag *diag)
     enum status status = page_ask(&rows, run->store, page_trace_sql, diag);
     fputs("<h3>A part of a step</h3>\n", run->out);
     if (status == STATUS_OK && rows.n > 0)
-        put_timeline(run, &rows, diag);
+        page_parts_put_timeline(run, &rows, diag);
     else if (status == STATUS_OK)
         fputs("<p>Not traced: <code>flopcast run</code> of one of these points with <code>--trace step.json.gz</code> "
               "and <code>--db</code> adds its timeline.</p>\n",
@@ -394,7 +396,7 @@ enum status page_repeat(const struct page_run *run, struct diag *diag)
         "machine.</p>\n<details><summary>Digests</summary>\n",
         run->out);
     if (status == STATUS_OK)
-        status = put_table(run, page_points_sql, "A row a point", diag);
+        status = page_parts_put_table(run, page_points_sql, "A row a point", diag);
     fputs("</details>\n", run->out);
     html_free(&given);
     html_free(&sampled);

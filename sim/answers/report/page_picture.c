@@ -95,7 +95,8 @@ static void put_picture(FILE *out, const char *svg, const char *prefix, const ch
     put_body(out, body + 1, prefix);
 }
 
-static enum status draw(char **svg, const struct page_run *run, const struct page_picture *picture, struct diag *diag)
+static enum status page_picture_draw(
+    char **svg, const struct page_run *run, const struct page_picture *picture, struct diag *diag)
 {
     const struct report_plot plot = {.folder = run->page->folder,
         .others = run->page->others,
@@ -146,7 +147,7 @@ void page_picture(const struct page_run *run, const struct page_picture *picture
         return;
     char *svg = NULL;
     struct diag own = DIAG_INIT;
-    enum status status = draw(&svg, run, picture, &own);
+    enum status status = page_picture_draw(&svg, run, picture, &own);
     if (status == STATUS_OK) {
         fputs("<figure tabindex=\"0\">", run->out);
         put_picture(run->out, svg, arena_printf(run->arena, "run%lld-%s-", (long long)run->id, picture->figure),

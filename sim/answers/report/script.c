@@ -192,7 +192,7 @@ struct block {
     int rows; /* the line of names included */
 };
 
-static void write_row(void *self, int n, const struct store_value *values)
+static void script_write_row(void *self, int n, const struct store_value *values)
 {
     struct block *block = self;
     for (int i = 0; i < n; i++) {
@@ -213,7 +213,7 @@ static void write_row(void *self, int n, const struct store_value *values)
     block->rows++;
 }
 
-static bool is_name(const char *text)
+static bool script_is_name(const char *text)
 {
     return *text && strspn(text, "abcdefghijklmnopqrstuvwxyz_") == strlen(text);
 }
@@ -250,11 +250,11 @@ static enum status write_block(FILE *out, struct store *store, char *name, const
     while (end > name && isspace((unsigned char)end[-1]))
         *--end = '\0';
     name += strspn(name, " \t");
-    if (!is_name(name))
+    if (!script_is_name(name))
         return diag_input(diag, at, "'%s' cannot name a data block; use lower-case letters and _", name);
     struct block block = {out, 0};
     fprintf(out, "$%s << EOD\n", name);
-    enum status status = store_query(store, sql, at, write_row, &block, diag);
+    enum status status = store_query(store, sql, at, script_write_row, &block, diag);
     fputs("EOD\n", out);
     if (status == STATUS_OK && shown && block.rows < 2 && shown->cut)
         return diag_input(diag, (struct source_pos){0},

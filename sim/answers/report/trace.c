@@ -237,7 +237,7 @@ static int64_t record_of(const struct walk *walk, plan_wait wait)
     return trace_correlation(walk->w, wait & ~PLAN_PREVIOUS_STEP) + (before ? 2 : 1) * (int64_t)walk->w->n_ops;
 }
 
-static int stream_of(const struct walk *walk, plan_wait wait)
+static int report_trace_stream_of(const struct walk *walk, plan_wait wait)
 {
     return walk->program->ops.at[wait & ~PLAN_PREVIOUS_STEP].stream;
 }
@@ -246,7 +246,7 @@ static int stream_of(const struct walk *walk, plan_wait wait)
 static bool is_cuda(const struct walk *walk, plan_wait wait)
 {
     bool before = wait & PLAN_PREVIOUS_STEP;
-    return stream_of(walk, wait) != STREAM_LOADER && (!before || walk->w->exec->last_step_start > 0);
+    return report_trace_stream_of(walk, wait) != STREAM_LOADER && (!before || walk->w->exec->last_step_start > 0);
 }
 
 static void write_sync(struct walk *walk, const char *name, int thread, plan_wait wait, ps_t start, ps_t end)
@@ -254,7 +254,7 @@ static void write_sync(struct walk *walk, const char *name, int thread, plan_wai
     trace_slice(walk->w, "cuda_sync", name, walk->rank, HOST_THREAD, start, end);
     fprintf(walk->w->out,
         "\"stream\": %d, \"wait_on_stream\": %d, \"wait_on_cuda_event_record_corr_id\": %" PRId64 "}}", thread,
-        trace_thread_of(stream_of(walk, wait)), record_of(walk, wait));
+        trace_thread_of(report_trace_stream_of(walk, wait)), record_of(walk, wait));
 }
 
 /* The host waits: there is a span where it was blocked. */
@@ -280,7 +280,7 @@ static void streams_wait(struct walk *walk, const struct plan_op *op)
 {
     for (int i = op->first_wait; i < op->first_wait + op->n_waits; i++) {
         plan_wait wait = walk->program->waits.at[i];
-        bool own = stream_of(walk, wait) == op->stream;
+        bool own = report_trace_stream_of(walk, wait) == op->stream;
         if (!own && op->stream != STREAM_LOADER && is_cuda(walk, wait))
             write_sync(walk, "Stream Wait Event", trace_thread_of(op->stream), wait, walk->at, walk->at);
     }
@@ -351,7 +351,7 @@ struct queue_names {
 
 /* ---- a FILE that compresses ---- */
 
-static bool ends_in(const char *path, const char *suffix)
+static bool report_trace_ends_in(const char *path, const char *suffix)
 {
     size_t n = strlen(path), tail = strlen(suffix);
     return n > tail && strcmp(path + n - tail, suffix) == 0;
@@ -359,19 +359,19 @@ static bool ends_in(const char *path, const char *suffix)
 
 bool trace_can_write(const char *path)
 {
-    return ends_in(path, ".json") || ends_in(path, ".json.gz");
+    return report_trace_ends_in(path, ".json") || report_trace_ends_in(path, ".json.gz");
 }
 
 FILE *trace_open(const char *path)
 {
-    if (!ends_in(path, ".gz"))
+    if (!report_trace_ends_in(path, ".gz"))
         return fopen(path, "w");
     return program_filter(PROGRAM_INTEROP, "compress", path);
 }
 
 /* ---- metadata ---- */
 
-static void write_name(struct trace_writer *w, const char *what, int pid, int tid, const char *name)
+static void report_trace_write_name(struct trace_writer *w, const char *what, int pid, int tid, const char *name)
 {
     trace_begin(w, 'M', what, pid, tid);
     fputs(", \"args\": {\"name\": ", w->out);
@@ -382,7 +382,7 @@ static void write_name(struct trace_writer *w, const char *what, int pid, int ti
 /* Threads stand in the order in which they are written. */
 static void write_thread(struct trace_writer *w, int rank, int tid, const char *name)
 {
-    write_name(w, "thread_name", rank, tid, name);
+    report_trace_write_name(w, "thread_name", rank, tid, name);
     trace_begin(w, 'M', "thread_sort_index", rank, tid);
     fprintf(w->out, ", \"args\": {\"sort_index\": %d}}", w->threads++);
 }
@@ -393,7 +393,7 @@ static void write_metadata(struct trace_writer *w, int rank, const struct queue_
     char name[160];
     snprintf(name, sizeof name, "rank %d / node %d GPU %d (%s)", rank, rank / per_node, rank % per_node,
         w->point->hw.gpu.name);
-    write_name(w, "process_name", rank, 0, name);
+    report_trace_write_name(w, "process_name", rank, 0, name);
     trace_begin(w, 'M', "process_sort_index", rank, 0);
     fprintf(w->out, ", \"args\": {\"sort_index\": %d}}", rank);
     write_thread(w, rank, HOST_THREAD, "host thread");
@@ -601,7 +601,7 @@ static void write_memory(struct trace_writer *w)
     }
 }
 
-static void write_all(struct trace_writer *w)
+static void report_trace_write_all(struct trace_writer *w)
 {
     const struct scenario *options = &w->point->options;
     const int *ranks = options->exec.trace_ranks;
@@ -643,7 +643,7 @@ enum status trace_write(
     w.span_of_op = xcalloc((size_t)w.n_ops + 1, sizeof *w.span_of_op);
     bool opened = w.out != NULL, ok = opened && scenario_compile(&plan, point, &arena, diag) == STATUS_OK;
     if (ok) {
-        write_all(&w);
+        report_trace_write_all(&w);
         ok = ferror(w.out) == 0;
         ok = fclose(w.out) == 0 && ok;
     }

@@ -14,7 +14,7 @@ static bool people_see(const struct rows *rows)
     return rows->most == 0 || rows->n <= rows->most;
 }
 
-static void put(struct rows *rows, const struct rows_column *column, struct record_cell cell, const char *text)
+static void rows_put(struct rows *rows, const struct rows_column *column, struct record_cell cell, const char *text)
 {
     const char *unit = column->unit ? column->unit : "";
     if (column->name)
@@ -38,26 +38,26 @@ void rows_next(struct rows *rows)
 
 void rows_text(struct rows *rows, struct rows_column column, const char *text)
 {
-    put(rows, &column, cell_text(column.name, text), text);
+    rows_put(rows, &column, cell_text(column.name, text), text);
 }
 
 void rows_int(struct rows *rows, struct rows_column column, int64_t value)
 {
-    put(rows, &column, cell_int(column.name, value), words_number(&rows->table.numbers, (double)value, 0, false));
+    rows_put(rows, &column, cell_int(column.name, value), words_number(&rows->table.numbers, (double)value, 0, false));
 }
 
 void rows_real(struct rows *rows, struct rows_column column, bool known, double value)
 {
     double shown = known ? value * (column.scale != 0 ? column.scale : 1) : 0;
     struct arena *arena = &rows->table.numbers;
-    put(rows, &column, cell_real(column.name, known, value),
+    rows_put(rows, &column, cell_real(column.name, known, value),
         column.sign ? words_number(arena, shown, column.digits, true)
                     : arena_printf(arena, "%.*f", column.digits, shown));
 }
 
 void rows_real_as(struct rows *rows, struct rows_column column, bool known, double value, const char *text)
 {
-    put(rows, &column, cell_real(column.name, known, value), arena_strdup(&rows->table.numbers, text));
+    rows_put(rows, &column, cell_real(column.name, known, value), arena_strdup(&rows->table.numbers, text));
 }
 
 void rows_number_as(struct rows *rows, const char *heading, const char *unit, const char *text)

@@ -1,10 +1,10 @@
 /* A table as lines of text, fitted to the width of a terminal.
  *
  * Cells are one list, row after row, and the first row brings the columns. find_widths() takes
- * the longest text of each column; fit() then gives up room in this order: heads are broken
+ * the longest text of each column; rows_table_fit() then gives up room in this order: heads are broken
  * between words, columns with a spare rank are left out (the highest rank first, of equal ones
  * the last), texts are cut a character at a time, always the widest, to SHORTEST or the longest
- * piece of their head. If that is not enough, texts are whole again, and print_parts() makes
+ * piece of their head. If that is not enough, texts are whole again, and rows_table_print_parts() makes
  * several tables, each with the first column. A last line names what was left out.
  *
  * What is subtle: widths count bytes. Blanks behind a text are pending (*blanks) until more text
@@ -132,7 +132,7 @@ void table_cell(struct table *table, const char *text)
 }
 
 /* The first row brings the columns. */
-static void put(struct table *table, struct table_column column, const char *text)
+static void rows_table_put(struct table *table, struct table_column column, const char *text)
 {
     if (table->rows == 1)
         table_column(table, column.name, column.unit, column.is_text);
@@ -146,12 +146,12 @@ void table_row(struct table *table)
 
 void table_text(struct table *table, const char *name, const char *unit, const char *text)
 {
-    put(table, (struct table_column){name, unit, true}, text);
+    rows_table_put(table, (struct table_column){name, unit, true}, text);
 }
 
 void table_number_as(struct table *table, const char *name, const char *unit, const char *text)
 {
-    put(table, (struct table_column){name, unit, false}, text);
+    rows_table_put(table, (struct table_column){name, unit, false}, text);
 }
 
 void table_number(struct table *table, const char *name, const char *unit, int digits, double value)
@@ -166,7 +166,7 @@ void table_mark(struct table *table, enum table_mark mark)
     table->marks.at[table->cells.n - 1] = (char)mark;
 }
 
-static int wider(int width, const char *text)
+static int rows_table_wider(int width, const char *text)
 {
     int n = (int)strlen(text);
     return n > width ? n : width;
@@ -199,7 +199,7 @@ static int longest_piece(const char *text)
     return longest;
 }
 
-static const char *cell(const struct layout *layout, int row, int column)
+static const char *rows_table_cell(const struct layout *layout, int row, int column)
 {
     return layout->table->cells.at[row * layout->n_columns + column];
 }
@@ -208,11 +208,11 @@ static void find_widths(struct layout *layout)
 {
     for (int c = 0; c < layout->n_columns; c++) {
         const struct table_column *column = &layout->table->columns.at[c];
-        int width = layout->broken ? longest_piece(column->name) : wider(0, column->name);
-        int unit = layout->broken ? longest_piece(column->unit) : wider(0, column->unit);
+        int width = layout->broken ? longest_piece(column->name) : rows_table_wider(0, column->name);
+        int unit = layout->broken ? longest_piece(column->unit) : rows_table_wider(0, column->unit);
         layout->width[c] = unit > width ? unit : width;
         for (int r = 0; r < layout->n_rows; r++)
-            layout->width[c] = wider(layout->width[c], cell(layout, r, c));
+            layout->width[c] = rows_table_wider(layout->width[c], rows_table_cell(layout, r, c));
     }
 }
 
@@ -251,7 +251,7 @@ static int widest_text(const struct layout *layout)
     return found;
 }
 
-static void fit(struct layout *layout, int width)
+static void rows_table_fit(struct layout *layout, int width)
 {
     if (line_width(layout) > width) {
         layout->broken = true;
@@ -297,7 +297,7 @@ static const char *cell_line(const char *text, int width, int i, int *n)
     return NULL;
 }
 
-static int count_lines(const char *text, int width)
+static int rows_table_count_lines(const char *text, int width)
 {
     int n, lines = 0;
     while (broken_line(text, width, lines, &n))
@@ -306,7 +306,8 @@ static int count_lines(const char *text, int width)
 }
 
 /* mark: of the cell. *blanks: pending blanks, printed only before further text, so that no line ends in them. */
-static void print_text(const struct layout *layout, FILE *out, int c, const char *text, int n, char mark, int *blanks)
+static void rows_table_print_text(
+    const struct layout *layout, FILE *out, int c, const char *text, int n, char mark, int *blanks)
 {
     int width = layout->width[c];
     bool is_text = layout->table->columns.at[c].is_text, is_cut = n > width;
@@ -327,12 +328,13 @@ static int last_shown(const struct layout *layout)
 }
 
 /* The names, or the units, as lines that end together. */
-static void print_head(const struct layout *layout, FILE *out, bool units)
+static void rows_table_print_head(const struct layout *layout, FILE *out, bool units)
 {
     int lines = 0, last = last_shown(layout);
     for (int c = 0; c < layout->n_columns; c++) {
         const struct table_column *column = &layout->table->columns.at[c];
-        int n = count_lines(units ? column->unit : column->name, layout->broken ? layout->width[c] : MOST_WIDTH);
+        int n =
+            rows_table_count_lines(units ? column->unit : column->name, layout->broken ? layout->width[c] : MOST_WIDTH);
         lines = layout->shown[c] && n > lines ? n : lines;
     }
     for (int line = 0; line < lines; line++) {
@@ -341,10 +343,10 @@ static void print_head(const struct layout *layout, FILE *out, bool units)
             const struct table_column *column = &layout->table->columns.at[c];
             const char *text = units ? column->unit : column->name;
             int width = layout->broken ? layout->width[c] : MOST_WIDTH, n = 0;
-            int own = count_lines(text, width), skipped = units ? 0 : lines - own;
+            int own = rows_table_count_lines(text, width), skipped = units ? 0 : lines - own;
             const char *part = line >= skipped ? broken_line(text, width, line - skipped, &n) : NULL;
             if (layout->shown[c])
-                print_text(layout, out, c, part ? part : "", n, TABLE_PLAIN, &blanks);
+                rows_table_print_text(layout, out, c, part ? part : "", n, TABLE_PLAIN, &blanks);
         }
         fputc('\n', out);
     }
@@ -358,17 +360,17 @@ static char mark_of(const struct table *table, int cell)
 static void print_shown(const struct layout *layout, FILE *out)
 {
     int last = last_shown(layout);
-    print_head(layout, out, false);
-    print_head(layout, out, true);
+    rows_table_print_head(layout, out, false);
+    rows_table_print_head(layout, out, true);
     for (int r = 0; r < layout->n_rows; r++)
         for (int line = 0, lines = 1; line < lines; line++) {
             int blanks = 0;
             for (int c = 0; c <= last; c++) {
                 int n, more;
-                const char *text = cell_line(cell(layout, r, c), layout->width[c], line, &n);
+                const char *text = cell_line(rows_table_cell(layout, r, c), layout->width[c], line, &n);
                 if (!layout->shown[c])
                     continue;
-                print_text(
+                rows_table_print_text(
                     layout, out, c, text ? text : "", n, mark_of(layout->table, r * layout->n_columns + c), &blanks);
                 lines += text && line + 1 == lines && cell_line(text, layout->width[c], 1, &more);
             }
@@ -378,7 +380,7 @@ static void print_shown(const struct layout *layout, FILE *out)
 
 /* Columns that stand are too wide for one table: several, each with the first of them. A part
  * has at least one column beside the first, however wide it is. */
-static void print_parts(struct layout *layout, FILE *out, int width)
+static void rows_table_print_parts(struct layout *layout, FILE *out, int width)
 {
     int n = layout->n_columns;
     bool *wanted = xcalloc((size_t)n, sizeof *wanted);
@@ -406,7 +408,7 @@ static void print_parts(struct layout *layout, FILE *out, int width)
     free(wanted);
 }
 
-static void print_left_out(const struct layout *layout, FILE *out, int width)
+static void rows_table_print_left_out(const struct layout *layout, FILE *out, int width)
 {
     static const char begin[] = "not shown, for want of room (--wide): ";
     int at = 0;
@@ -434,12 +436,12 @@ void table_print_on(FILE *out, const struct table *table, int width, bool colour
         layout.shown[c] = true;
     find_widths(&layout);
     if (width > 0)
-        fit(&layout, width);
+        rows_table_fit(&layout, width);
     if (width > 0 && line_width(&layout) > width)
-        print_parts(&layout, out, width);
+        rows_table_print_parts(&layout, out, width);
     else
         print_shown(&layout, out);
-    print_left_out(&layout, out, width);
+    rows_table_print_left_out(&layout, out, width);
     free(layout.width);
     free(layout.shown);
 }
@@ -450,7 +452,7 @@ void table_print(FILE *out, const struct table *table)
 }
 
 /* "TFLOPS/GPU"; "exposed comm, % of step". */
-static const char *name_of(struct arena *arena, const struct table_column *column)
+static const char *rows_table_name_of(struct arena *arena, const struct table_column *column)
 {
     const char *joint = !*column->unit || *column->unit == '/' ? "" : ", ";
     return arena_printf(arena, "%s%s%s", column->name, joint, column->unit);
@@ -462,12 +464,13 @@ void table_print_row(FILE *out, const struct table *table)
     bool colour = screen_colour(out);
     int width = 0;
     for (int c = 0; c < table->columns.n; c++)
-        width = wider(width, name_of(&arena, &table->columns.at[c]));
+        width = rows_table_wider(width, rows_table_name_of(&arena, &table->columns.at[c]));
     for (int c = 0; c < table->columns.n; c++) {
         char mark = colour ? mark_of(table, c) : TABLE_PLAIN;
         const char *begin = mark == TABLE_BAD ? SCREEN_RED : mark == TABLE_DOUBTFUL ? SCREEN_YELLOW : "";
         fputs(begin, out);
-        screen_wrap(out, arena_printf(&arena, "%-*s%*s", width, name_of(&arena, &table->columns.at[c]), GAP, ""),
+        screen_wrap(out,
+            arena_printf(&arena, "%-*s%*s", width, rows_table_name_of(&arena, &table->columns.at[c]), GAP, ""),
             table->cells.at[c]);
         fputs(*begin ? SCREEN_PLAIN : "", out);
     }

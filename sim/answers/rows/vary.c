@@ -1,7 +1,7 @@
 /* Which settings differ between the points of a sweep, found by walking the table of all
  * settings.
  *
- * walk() compares each field of every point's options with the first point's, as record cells,
+ * vary_walk() compares each field of every point's options with the first point's, as record cells,
  * so that unset quantities and missing names are equal to each other; what differs is kept as
  * path, field and offset, from which texts, cells and assignments are made. The cost is fields
  * times points.
@@ -15,7 +15,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const void *at(const struct scenario *scenario, size_t offset)
+static const void *vary_at(const struct scenario *scenario, size_t offset)
 {
     return (const char *)scenario + offset;
 }
@@ -46,7 +46,7 @@ static struct record_cell cell_of(const char *path, const struct config_field *f
     return cell_text(path, NULL);
 }
 
-static bool same(const struct config_field *field, const void *a, const void *b)
+static bool vary_same(const struct config_field *field, const void *a, const void *b)
 {
     struct record_cell one = cell_of("", field, a), other = cell_of("", field, b);
     return one.kind == other.kind && one.integer == other.integer && one.real == other.real &&
@@ -55,24 +55,24 @@ static bool same(const struct config_field *field, const void *a, const void *b)
 
 bool vary_differs(const struct vary_option *option, const struct scenario *a, const struct scenario *b)
 {
-    return !same(option->field, at(a, option->offset), at(b, option->offset));
+    return !vary_same(option->field, vary_at(a, option->offset), vary_at(b, option->offset));
 }
 
-static void walk(struct vary *out, const struct scenario_set *set, const struct config_table *table, const char *prefix,
-    size_t base, struct arena *arena)
+static void vary_walk(struct vary *out, const struct scenario_set *set, const struct config_table *table,
+    const char *prefix, size_t base, struct arena *arena)
 {
     for (int f = 0; f < table->n_fields; f++) {
         const struct config_field *field = &table->fields[f];
         const char *path = arena_printf(arena, "%s%s", prefix, field->key);
         size_t offset = base + field->offset;
         if (field->type == FIELD_SECTION || field->type == FIELD_OVERRIDES) {
-            walk(out, set, field->section, *field->key ? arena_printf(arena, "%s.", path) : path, offset, arena);
+            vary_walk(out, set, field->section, *field->key ? arena_printf(arena, "%s.", path) : path, offset, arena);
             continue;
         }
         const struct scenario *first = &set->points[0].options;
         bool differs = false;
         for (int i = 1; i < set->n_points && !differs; i++)
-            differs = !same(field, at(first, offset), at(&set->points[i].options, offset));
+            differs = !vary_same(field, vary_at(first, offset), vary_at(&set->points[i].options, offset));
         if (differs)
             vec_push(&out->options, (struct vary_option){path, field, offset});
     }
@@ -81,7 +81,7 @@ static void walk(struct vary *out, const struct scenario_set *set, const struct 
 void vary_find(struct vary *out, const struct scenario_set *set, struct arena *arena)
 {
     *out = (struct vary){0};
-    walk(out, set, &scenario_table, "", 0, arena);
+    vary_walk(out, set, &scenario_table, "", 0, arena);
 }
 
 void vary_find_all(struct vary *out, const struct scenario_set *sets, int n, struct arena *arena)
@@ -101,7 +101,7 @@ void vary_find_all(struct vary *out, const struct scenario_set *sets, int n, str
     }
 }
 
-static bool is_named(const char *path)
+static bool vary_is_named(const char *path)
 {
     static const char *const named[] = {"model", "strategy", "fsdp.sharding_strategy",
         "deepspeed.zero_optimization.stage", "train.micro_batch", "cluster.gpus"};
@@ -119,7 +119,7 @@ void vary_find_unnamed(struct vary *out, const struct scenario_set *set, struct 
     bool shared_out =
         set->points[0].options.strategy.train.global_batch > 0; /* then each GPU's batch follows from it */
     for (int i = 0; i < all.options.n; i++)
-        if (!is_named(all.options.at[i].path) &&
+        if (!vary_is_named(all.options.at[i].path) &&
             !(shared_out && strcmp(all.options.at[i].path, "train.device_batch") == 0))
             vec_push(&out->options, all.options.at[i]);
     vec_free(&all.options);
@@ -127,12 +127,12 @@ void vary_find_unnamed(struct vary *out, const struct scenario_set *set, struct 
 
 const char *vary_text(const struct vary_option *option, const struct scenario *scenario, struct arena *arena)
 {
-    return config_value_text(option->field, at(scenario, option->offset), arena);
+    return config_value_text(option->field, vary_at(scenario, option->offset), arena);
 }
 
 struct record_cell vary_cell(const struct vary_option *option, const struct scenario *scenario)
 {
-    return cell_of(option->path, option->field, at(scenario, option->offset));
+    return cell_of(option->path, option->field, vary_at(scenario, option->offset));
 }
 
 const char *vary_short(const struct vary_option *option, const struct scenario *scenario, struct arena *arena)

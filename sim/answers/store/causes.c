@@ -5,7 +5,7 @@
  * elsewhere, so a figure and a command never name a cause differently. The views are made new
  * for each connection that reads; nothing of them is in the file. What is subtle: the columns
  * that step_columns lists are the arguments of the functions in exactly this order, and
- * step_of() reads them by their place; a NULL of SQL reads as 0. The number of causes and parts
+ * causes_step_of() reads them by their place; a NULL of SQL reads as 0. The number of causes and parts
  * comes from the enums, so a new cause needs no change here. */
 #include "store/database.h"
 
@@ -19,7 +19,7 @@ enum { STEP_COLUMNS = 11 };
 
 /* The inverse of how store/record.c writes a breakdown. v[8] is the stall of cudaMalloc, which
  * is no member of it. */
-static struct scenario_step step_of(sqlite3_value **values)
+static struct scenario_step causes_step_of(sqlite3_value **values)
 {
     double v[STEP_COLUMNS];
     for (int i = 0; i < STEP_COLUMNS; i++)
@@ -41,16 +41,16 @@ static struct scenario_step step_of(sqlite3_value **values)
 static void step_part(sqlite3_context *context, int n, sqlite3_value **values)
 {
     (void)n;
-    struct scenario_step step = step_of(values + 1);
+    struct scenario_step step = causes_step_of(values + 1);
     sqlite3_result_double(context, step.part_s[sqlite3_value_int(values[0])]);
 }
 
 /* step_sentence(columns) */
-static void step_sentence(sqlite3_context *context, int n, sqlite3_value **values)
+static void causes_step_sentence(sqlite3_context *context, int n, sqlite3_value **values)
 {
     (void)n;
     struct arena arena = ARENA_INIT;
-    struct scenario_step step = step_of(values);
+    struct scenario_step step = causes_step_of(values);
     sqlite3_result_text(context, scenario_step_sentence(&arena, &step), -1, SQLITE_TRANSIENT);
     arena_release(&arena);
 }
@@ -107,7 +107,7 @@ enum status database_causes(struct store *store, struct diag *diag)
 {
     const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC;
     sqlite3_create_function(store->db, "step_part", 1 + STEP_COLUMNS, flags, NULL, step_part, NULL, NULL);
-    sqlite3_create_function(store->db, "step_sentence", STEP_COLUMNS, flags, NULL, step_sentence, NULL, NULL);
+    sqlite3_create_function(store->db, "step_sentence", STEP_COLUMNS, flags, NULL, causes_step_sentence, NULL, NULL);
     sqlite3_create_function(store->db, "loss_sentence", 5 + CAUSE_COUNT, flags, NULL, loss_sentence, NULL, NULL);
     char *sql = views();
     enum status status = database_exec(store, sql, "set up the words of causes", diag);

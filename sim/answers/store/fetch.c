@@ -34,7 +34,7 @@ void fetch_end(struct fetch *fetch)
     sqlite3_finalize(fetch->program);
 }
 
-static int prepare(struct fetch *fetch)
+static int fetch_prepare(struct fetch *fetch)
 {
     if (fetch->program)
         return SQLITE_OK;
@@ -59,7 +59,7 @@ static int prepare(struct fetch *fetch)
 }
 
 /* Index of the text in names; 0 where it is no text. */
-static int name_of(sqlite3_stmt *statement, int column, const char *const *names, int n)
+static int fetch_name_of(sqlite3_stmt *statement, int column, const char *const *names, int n)
 {
     const char *text = (const char *)sqlite3_column_text(statement, column);
     for (int i = 0; i < n && text; i++)
@@ -76,10 +76,10 @@ static void take_point(sqlite3_stmt *statement, struct scenario_result *out, str
     for (int i = 0, next = FIRST_NUMBER; i < n_record_columns; i++)
         if (!record_columns[i].get) /* one that is not known (NULL) is 0, as it was */
             record_set(out, &record_columns[i], sqlite3_column_double(statement, next++));
-    out->exec.status = (enum exec_status)name_of(statement, STATUS, exec_status_names, EXEC_OOM + 1);
+    out->exec.status = (enum exec_status)fetch_name_of(statement, STATUS, exec_status_names, EXEC_OOM + 1);
     out->exec.ranks_simulated = sqlite3_column_int(statement, RANKS);
     out->exec.digest = digest ? strtoull(digest, NULL, 16) : 0;
-    out->exec.memory.oom_category = name_of(statement, OOM_CATEGORY, hbm_category_names, HBM_CATEGORY_COUNT);
+    out->exec.memory.oom_category = fetch_name_of(statement, OOM_CATEGORY, hbm_category_names, HBM_CATEGORY_COUNT);
     out->slow = (struct scenario_slow){sqlite3_column_double(statement, SLOW_SHARE),
         sqlite3_column_double(statement, SLOW_NONE), sqlite3_column_double(statement, SLOW_SOME)};
     out->exec.memory.oom_op = op ? arena_strdup(arena, op) : NULL;
@@ -108,7 +108,7 @@ static int take_programs(sqlite3_stmt *statement, struct exec_result *exec, stru
 enum status fetch_result(
     struct fetch *fetch, int64_t point_id, struct scenario_result *out, struct arena *arena, struct diag *diag)
 {
-    int code = prepare(fetch);
+    int code = fetch_prepare(fetch);
     if (code == SQLITE_OK)
         code = sqlite3_bind_int64(fetch->point, 1, point_id);
     if (code == SQLITE_OK)
@@ -119,7 +119,7 @@ enum status fetch_result(
         take_point(fetch->point, out, arena);
         struct exec_memory *memory = &out->exec.memory;
         while ((code = sqlite3_step(fetch->memory)) == SQLITE_ROW) {
-            int category = name_of(fetch->memory, 0, hbm_category_names, HBM_CATEGORY_COUNT);
+            int category = fetch_name_of(fetch->memory, 0, hbm_category_names, HBM_CATEGORY_COUNT);
             memory->peak_category_bytes[category] = sqlite3_column_double(fetch->memory, 1);
             memory->required_category_bytes[category] = sqlite3_column_double(fetch->memory, 2);
         }

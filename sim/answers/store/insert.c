@@ -27,7 +27,7 @@ struct record_cell cell_text(const char *name, const char *text)
     return (struct record_cell){.name = name, .kind = text ? RECORD_TEXT : RECORD_NULL, .text = text};
 }
 
-static int prepare(struct store *store, struct insert *into, const struct record_cell *cells, int n)
+static int insert_prepare(struct store *store, struct insert *into, const struct record_cell *cells, int n)
 {
     char *sql = NULL;
     size_t size = 0;
@@ -64,7 +64,7 @@ static int bind(sqlite3_stmt *statement, int i, const struct record_cell *cell)
 enum status insert_row(struct store *store, struct insert *into, const struct record_cell *cells, int n,
     const char *what, struct diag *diag)
 {
-    if (!into->statement && prepare(store, into, cells, n) != SQLITE_OK)
+    if (!into->statement && insert_prepare(store, into, cells, n) != SQLITE_OK)
         return database_fail(store, what, diag);
     BUG_IF(sqlite3_bind_parameter_count(into->statement) != n, "rows of %s differ", into->table);
     int code = SQLITE_OK;

@@ -2,7 +2,7 @@
  * sqlite), into the tables of measurements, by SQL alone.
  *
  * The profile is attached read-only as `nsys`. Which tables and columns it has differs between
- * versions and between programs, as empty tables are left out, so find_parts() asks first and
+ * versions and between programs, as empty tables are left out, so nsys_find_parts() asks first and
  * insert_kernels() puts together a query of what is there. Correlation ids tie a kernel to the
  * CUDA call that launched it, the call's thread to the NVTX range around it.
  *
@@ -43,7 +43,7 @@ static enum status profile_fail(const struct profile *p)
 
 /* Whether the table of the profile has all these columns ('a','b'; n of them). Only ordinary tables count: a view or a
  * virtual table in a file from elsewhere could run anything. */
-static enum status has_columns(const struct profile *p, const char *table, const char *columns, int n, bool *out)
+static enum status nsys_has_columns(const struct profile *p, const char *table, const char *columns, int n, bool *out)
 {
     sqlite3_stmt *statement = NULL;
     char *sql =
@@ -122,7 +122,7 @@ struct parts {
     bool kernels, strings, launches, ranges, text, text_id, gpus;
 };
 
-static enum status find_parts(const struct profile *p, struct parts *parts)
+static enum status nsys_find_parts(const struct profile *p, struct parts *parts)
 {
     const struct {
         const char *table, *columns;
@@ -140,7 +140,7 @@ static enum status find_parts(const struct profile *p, struct parts *parts)
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted && status == STATUS_OK; i++)
-        status = has_columns(p, wanted[i].table, wanted[i].columns, wanted[i].n, wanted[i].found);
+        status = nsys_has_columns(p, wanted[i].table, wanted[i].columns, wanted[i].n, wanted[i].found);
     return status;
 }
 
@@ -150,7 +150,7 @@ static enum status no_kernels(const struct profile *p)
         "no GPU kernels in it; profile with `nsys profile --trace=cuda,nvtx`, then `nsys export --type sqlite`");
 }
 
-static enum status run(const struct profile *p, const char *sql)
+static enum status nsys_run(const struct profile *p, const char *sql)
 {
     return sqlite3_exec(p->import->store->db, sql, NULL, NULL, NULL) == SQLITE_OK ? STATUS_OK : profile_fail(p);
 }
@@ -159,7 +159,7 @@ static enum status run(const struct profile *p, const char *sql)
 static enum status run_made(const struct profile *p, char *sql)
 {
     BUG_IF(!sql, "out of memory");
-    enum status status = run(p, sql);
+    enum status status = nsys_run(p, sql);
     sqlite3_free(sql);
     return status;
 }
@@ -193,7 +193,7 @@ static enum status attach(const struct profile *p)
     sqlite3_db_config(p->import->store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     enum status status = run_made(p, sqlite3_mprintf("ATTACH 'file:%.*s?mode=ro&immutable=1' AS nsys", uri.n, uri.at));
     vec_free(&uri);
-    return status == STATUS_OK ? run(p, "PRAGMA nsys.cell_size_check = 1") : status;
+    return status == STATUS_OK ? nsys_run(p, "PRAGMA nsys.cell_size_check = 1") : status;
 }
 
 enum status store_import_nsys(
@@ -203,11 +203,11 @@ enum status store_import_nsys(
     struct parts parts = {0};
     enum status status = attach(&p);
     if (status == STATUS_OK)
-        status = find_parts(&p, &parts);
+        status = nsys_find_parts(&p, &parts);
     if (status == STATUS_OK && !(parts.kernels && parts.strings))
         status = no_kernels(&p);
     if (status == STATUS_OK)
-        status = run(&p, insert_names);
+        status = nsys_run(&p, insert_names);
     if (status == STATUS_OK)
         status = insert_kernels(&p, &parts);
     if (status != STATUS_OK)

@@ -1,11 +1,11 @@
 /* Outcomes of simulations that a command (tune, whatif ...) makes many of, kept by the identity
  * of the point: few numbers a row, without run and position.
  *
- * It is an implementation of struct scenario_kept: find() takes an outcome from the table,
- * keep() adds one in a transaction, so a command that is killed goes on where it stopped. Only
+ * It is an implementation of struct scenario_kept: outcome_find() takes an outcome from the table,
+ * outcome_keep() adds one in a transaction, so a command that is killed goes on where it stopped. Only
  * the columns of record_columns with `outcome` are stored. What is subtle: neither function can
  * return a status, so errors gather in outcomes->diag until store_outcomes_end(); an error of
- * reading counts as an outcome that is not there; keep() returns false to end the caller's loop,
+ * reading counts as an outcome that is not there; outcome_keep() returns false to end the caller's loop,
  * after an error or when the user asked to stop. The write-ahead log begins with the first row
  * that is written, so a command that finds all of them leaves the file alone. */
 #include "store/outcome.h"
@@ -28,7 +28,7 @@ struct store_outcomes {
     struct diag diag;
 };
 
-static bool prepare(struct store_outcomes *outcomes)
+static bool outcome_prepare(struct store_outcomes *outcomes)
 {
     if (outcomes->find)
         return true;
@@ -44,10 +44,10 @@ static bool prepare(struct store_outcomes *outcomes)
     return ok;
 }
 
-static bool find(void *self, const struct scenario_identity *identity, struct scenario_result *out)
+static bool outcome_find(void *self, const struct scenario_identity *identity, struct scenario_result *out)
 {
     struct store_outcomes *outcomes = self;
-    if (!prepare(outcomes)) {
+    if (!outcome_prepare(outcomes)) {
         database_fail(outcomes->store, "read the outcomes", &outcomes->diag);
         return false;
     }
@@ -65,7 +65,7 @@ static bool find(void *self, const struct scenario_identity *identity, struct sc
     return found;
 }
 
-static enum status put(
+static enum status outcome_put(
     struct store_outcomes *outcomes, const struct scenario_identity *identity, const struct scenario_result *result)
 {
     struct record record;
@@ -75,7 +75,7 @@ static enum status put(
     return insert_row(outcomes->store, &outcomes->outcome, record.cells, record.n, what, &outcomes->diag);
 }
 
-static bool keep(void *self, const struct scenario_identity *identity, const struct scenario_result *result)
+static bool outcome_keep(void *self, const struct scenario_identity *identity, const struct scenario_result *result)
 {
     struct store_outcomes *outcomes = self;
     if (!outcomes->written)
@@ -83,7 +83,7 @@ static bool keep(void *self, const struct scenario_identity *identity, const str
     outcomes->written = true;
     enum status status = database_exec(outcomes->store, "BEGIN IMMEDIATE", what, &outcomes->diag);
     if (status == STATUS_OK)
-        status = put(outcomes, identity, result);
+        status = outcome_put(outcomes, identity, result);
     status = database_end(outcomes->store, status, what, &outcomes->diag);
     return status == STATUS_OK && !(outcomes->stop && outcomes->stop());
 }
@@ -93,7 +93,7 @@ struct store_outcomes *store_outcomes_begin(struct store *store, bool (*stop)(vo
     struct store_outcomes *outcomes = xcalloc(1, sizeof *outcomes);
     outcomes->store = store;
     outcomes->stop = stop;
-    outcomes->kept = (struct scenario_kept){outcomes, find, keep};
+    outcomes->kept = (struct scenario_kept){outcomes, outcome_find, outcome_keep};
     outcomes->outcome = (struct insert){.table = "outcome", .replace = true};
     return outcomes;
 }

@@ -133,7 +133,8 @@ static enum status put_programs(struct put *put, int64_t point_id, const struct 
     return status;
 }
 
-static enum status put_timeline(struct put *put, int64_t point_id, const struct exec_result *exec, struct diag *diag)
+static enum status store_put_timeline(
+    struct put *put, int64_t point_id, const struct exec_result *exec, struct diag *diag)
 {
     static const char *const columns[HBM_CATEGORY_COUNT] = {
         [HBM_PARAMETERS] = "parameters_bytes",
@@ -173,7 +174,7 @@ static struct record_cell some_int(const char *name, bool known, int64_t value)
 }
 
 /* Times since the last measured step began; what began before it (prefetched work) has a time below 0. */
-static enum status put_spans(struct put *put, int64_t point_id, const struct exec_result *exec, struct diag *diag)
+static enum status store_put_spans(struct put *put, int64_t point_id, const struct exec_result *exec, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (int s = 0; s < exec->n_spans && status == STATUS_OK; s++) {
@@ -236,7 +237,7 @@ static enum status copy_timeline(struct put *put, int64_t from, int64_t to, stru
 }
 
 /* config holds every setting with its origin; identity is what other runs find the result by. */
-static enum status put_row(struct put *put, const struct put_place *place, const struct scenario_point *point,
+static enum status store_put_row(struct put *put, const struct put_place *place, const struct scenario_point *point,
     const struct scenario_result *result, int64_t hardware_id, int64_t model_id, struct diag *diag)
 {
     char *config = NULL;
@@ -271,7 +272,7 @@ enum status put_point(struct put *put, const struct put_place *place, const stru
     if (status == STATUS_OK)
         status = put_document(put, NULL, &point->model.shape, &model_id, diag);
     if (status == STATUS_OK)
-        status = put_row(put, place, point, result, hardware_id, model_id, diag);
+        status = store_put_row(put, place, point, result, hardware_id, model_id, diag);
     *id = sqlite3_last_insert_rowid(put->store->db);
     if (status == STATUS_OK)
         status = put_memory(put, *id, &result->exec, diag);
@@ -280,9 +281,9 @@ enum status put_point(struct put *put, const struct put_place *place, const stru
     if (status == STATUS_OK && place->simulated_id > 0)
         return copy_timeline(put, place->simulated_id, *id, diag);
     if (status == STATUS_OK)
-        status = put_timeline(put, *id, &result->exec, diag);
+        status = store_put_timeline(put, *id, &result->exec, diag);
     if (status == STATUS_OK)
-        status = put_spans(put, *id, &result->exec, diag);
+        status = store_put_spans(put, *id, &result->exec, diag);
     if (status == STATUS_OK)
         status = put_host_spans(put, *id, &result->exec, diag);
     return status;

@@ -72,7 +72,7 @@ static bool with_retries(const struct record_source *s)
     return ok(s) && s->result->exec.memory.alloc_retries_a_step > 0;
 }
 
-static bool with_interval(const struct record_source *s)
+static bool record_with_interval(const struct record_source *s)
 {
     return ok(s) && s->result->sure.tflops_high > 0;
 }
@@ -229,10 +229,10 @@ const struct record_column record_columns[] = {
         "between it and tflops_per_gpu_high 90 % of measured runs of such jobs are (sim/core/scenario/sure.h); NULL: "
         "not "
         "known",
-        OF(sure.tflops_low, with_interval)},
-    {"tflops_per_gpu_high", "REAL", NULL, OF(sure.tflops_high, with_interval)},
-    {"tokens_per_s_per_gpu_low", "REAL", "the same interval", OF(sure.tokens_low, with_interval)},
-    {"tokens_per_s_per_gpu_high", "REAL", NULL, OF(sure.tokens_high, with_interval)},
+        OF(sure.tflops_low, record_with_interval)},
+    {"tflops_per_gpu_high", "REAL", NULL, OF(sure.tflops_high, record_with_interval)},
+    {"tokens_per_s_per_gpu_low", "REAL", "the same interval", OF(sure.tokens_low, record_with_interval)},
+    {"tokens_per_s_per_gpu_high", "REAL", NULL, OF(sure.tokens_high, record_with_interval)},
     {"fits_share", "REAL",
         "of such cases, those in which a job with this peak stays within the GPU's memory (sim/core/scenario/sure.h); "
         "0.05 to 0.95. NULL: not known",
@@ -251,7 +251,7 @@ void record_set(struct scenario_result *result, const struct record_column *colu
 }
 
 /* A cell borrows its texts from the point, the result or the record, so a record is not copied. */
-static void fill(struct record *out, const struct record_source *source, bool kept)
+static void store_record_fill(struct record *out, const struct record_source *source, bool kept)
 {
     out->n = 0;
     for (const struct record_column *c = record_columns; c < record_columns + n_record_columns; c++) {
@@ -268,12 +268,12 @@ static void fill(struct record *out, const struct record_source *source, bool ke
 
 void record_fill(struct record *out, const struct scenario_point *point, const struct scenario_result *result)
 {
-    fill(out, &(struct record_source){point, result}, false);
+    store_record_fill(out, &(struct record_source){point, result}, false);
 }
 
 void record_fill_kept(struct record *out, const struct scenario_point *point, const struct scenario_result *result)
 {
-    fill(out, &(struct record_source){point, result}, true);
+    store_record_fill(out, &(struct record_source){point, result}, true);
 }
 
 void record_fill_outcome(struct record *out, const struct scenario_result *result)

@@ -113,7 +113,7 @@ static enum status note_shard(struct store_run *run, bool finished, struct diag 
 }
 
 /* Begin a transaction of a run that is there in its end. Another program may have added it since we looked. */
-static enum status begin(struct store_run *run, struct diag *diag)
+static enum status run_own_begin(struct store_run *run, struct diag *diag)
 {
     if (!run->written)
         database_begin_wal(run->store);
@@ -130,7 +130,7 @@ static enum status begin(struct store_run *run, struct diag *diag)
 }
 
 /* had: the run before the transaction. */
-static enum status end(struct store_run *run, int64_t had, enum status status, struct diag *diag)
+static enum status run_own_end(struct store_run *run, int64_t had, enum status status, struct diag *diag)
 {
     status = database_end(run->store, status, put_what, diag);
     if (status != STATUS_OK) {
@@ -152,7 +152,7 @@ static enum status find_own(struct store_run *run, int i, int64_t *id, struct di
 
 /* A row of the same identity, of whatever run, or 0. A row that was simulated comes before one
  * that was taken itself, since only the former has a time line to copy. */
-static enum status find_alike(struct store_run *run, int i, int64_t *id, struct diag *diag)
+static enum status store_run_find_alike(struct store_run *run, int i, int64_t *id, struct diag *diag)
 {
     int code = first_row(run, &run->alike,
         "SELECT id FROM point WHERE identity = ? ORDER BY simulated_id IS NOT NULL, id DESC LIMIT 1",
@@ -181,19 +181,20 @@ static void identify(struct store_run *run)
 }
 
 /* Where a point stands in the database, and its result. */
-static enum status take(
+static enum status store_run_take(
     struct store_run *run, int i, struct scenario_result *result, struct arena *arena, bool *known, struct diag *diag)
 {
     struct run_point *point = &run->points[i];
     enum status status = run->id > 0 ? find_own(run, i, &point->id, diag) : STATUS_OK;
     if (status == STATUS_OK && point->id == 0)
-        status = find_alike(run, i, &point->from, diag);
+        status = store_run_find_alike(run, i, &point->from, diag);
     int64_t id = point->id > 0 ? point->id : point->from;
     *known = id > 0;
     return status == STATUS_OK && id > 0 ? fetch_result(&run->fetch, id, result, arena, diag) : status;
 }
 
-static enum status add_point(struct store_run *run, int i, const struct scenario_result *result, struct diag *diag)
+static enum status store_run_add_point(
+    struct store_run *run, int i, const struct scenario_result *result, struct diag *diag)
 {
     struct run_point *point = &run->points[i];
     const struct put_place place = {
@@ -216,11 +217,11 @@ static enum status add_taken(struct store_run *run, const struct scenario_result
     if (first == n)
         return STATUS_OK;
     int64_t had = run->id;
-    enum status status = begin(run, diag);
+    enum status status = run_own_begin(run, diag);
     for (int i = first; i < n && status == STATUS_OK; i++)
         if (run->points[i].id == 0 && run->points[i].from > 0)
-            status = add_point(run, i, &results[i], diag);
-    return end(run, had, status, diag);
+            status = store_run_add_point(run, i, &results[i], diag);
+    return run_own_end(run, had, status, diag);
 }
 
 /* Reading comes first for all points; only then, if some were found in other runs, is there a
@@ -238,7 +239,7 @@ enum status store_run_begin(struct store_run **out, struct store *store, const s
     identify(run);
     enum status status = options->again ? STATUS_OK : find_run(run, diag);
     for (int i = 0; i < n && status == STATUS_OK && !options->again; i++)
-        status = take(run, i, &results[i], &arenas[i], &known[i], diag);
+        status = store_run_take(run, i, &results[i], &arenas[i], &known[i], diag);
     if (status == STATUS_OK)
         status = add_taken(run, results, diag);
     if (status == STATUS_OK)
@@ -251,10 +252,10 @@ enum status store_run_begin(struct store_run **out, struct store *store, const s
 enum status store_run_point(struct store_run *run, int point, const struct scenario_result *result, struct diag *diag)
 {
     int64_t had = run->id;
-    enum status status = begin(run, diag);
+    enum status status = run_own_begin(run, diag);
     if (status == STATUS_OK)
-        status = add_point(run, point, result, diag);
-    return end(run, had, status, diag);
+        status = store_run_add_point(run, point, result, diag);
+    return run_own_end(run, had, status, diag);
 }
 
 /* ---- samples ---- */
@@ -310,10 +311,10 @@ enum status store_run_samples(
     for (int i = 0; i < n && status == STATUS_OK; i++) {
         if (run->points[i].left > 0 || run->points[i].id == 0) /* without a row: another shard's */
             continue;
-        status = begin(run, diag);
+        status = run_own_begin(run, diag);
         if (status == STATUS_OK)
             status = add_band(run, i, &results[i], diag);
-        status = end(run, run->id, status, diag);
+        status = run_own_end(run, run->id, status, diag);
     }
     return status;
 }
@@ -329,12 +330,12 @@ enum status store_run_sample(
         cell_text("status", exec_status_names[drawn->ok ? EXEC_OK : EXEC_OOM])};
     for (int q = 0; q < SAMPLED_COUNT; q++)
         cells[4 + q] = cell_real(scenario_sampled_names[q], drawn->ok, drawn->value[q]);
-    enum status status = begin(run, diag);
+    enum status status = run_own_begin(run, diag);
     if (status == STATUS_OK)
         status = insert_row(run->store, &run->put.sample, cells, 4 + SAMPLED_COUNT, put_what, diag);
     if (status == STATUS_OK && own->left == 1)
         status = add_band(run, point, result, diag);
-    status = end(run, run->id, status, diag);
+    status = run_own_end(run, run->id, status, diag);
     own->left -= status == STATUS_OK;
     return status;
 }
@@ -371,7 +372,7 @@ enum status store_run_given(struct store_run *run, const struct store_given *giv
     if (!had_given)
         return status;
     int64_t had = run->id;
-    status = begin(run, diag);
+    status = run_own_begin(run, diag);
     snprintf(sql, sizeof sql, "DELETE FROM given WHERE point_id IN (SELECT id FROM point WHERE run_id = %lld)",
         (long long)run->id);
     if (status == STATUS_OK)
@@ -379,7 +380,7 @@ enum status store_run_given(struct store_run *run, const struct store_given *giv
     for (int i = 0; given && i < run->options.set->n_points && status == STATUS_OK; i++)
         if (run->points[i].id > 0 && given[i].range.known)
             status = add_given(run, run->points[i].id, &given[i], diag);
-    return end(run, had, status, diag);
+    return run_own_end(run, had, status, diag);
 }
 
 enum status store_run_shard_done(struct store_run *run, struct diag *diag)

@@ -30,14 +30,14 @@ static const char *const studies[] = {"explanation", "sensitivity", "goodput", "
 enum { N_STUDIES = sizeof studies / sizeof *studies };
 
 /* The SQL is freed. */
-static enum status run(struct store *store, char *sql, struct diag *diag)
+static enum status store_shown_run(struct store *store, char *sql, struct diag *diag)
 {
     enum status status = database_exec(store, sql, doing, diag);
     sqlite3_free(sql);
     return status;
 }
 
-static enum status count(struct store *store, int *out, char *sql, struct diag *diag)
+static enum status shown_count(struct store *store, int *out, char *sql, struct diag *diag)
 {
     enum status status = database_int(store, sql, out, diag);
     sqlite3_free(sql);
@@ -59,7 +59,7 @@ static void quantity_text(sqlite3_context *context, int n, sqlite3_value **value
         }
 }
 
-static char *rounded(double value, int digits)
+static char *shown_rounded(double value, int digits)
 {
     double unit = pow(10, -digits);
     return digits > 0 ? sqlite3_mprintf("%.*f", digits, value)
@@ -67,7 +67,7 @@ static char *rounded(double value, int digits)
 }
 
 /* with_interval(value, low, high, digits): see shown.h. */
-static void with_interval(sqlite3_context *context, int n, sqlite3_value **values)
+static void shown_with_interval(sqlite3_context *context, int n, sqlite3_value **values)
 {
     (void)n;
     if (sqlite3_value_type(values[0]) == SQLITE_NULL)
@@ -75,8 +75,8 @@ static void with_interval(sqlite3_context *context, int n, sqlite3_value **value
     bool known = sqlite3_value_type(values[1]) != SQLITE_NULL && sqlite3_value_type(values[2]) != SQLITE_NULL;
     double low = sqlite3_value_double(values[1]), high = sqlite3_value_double(values[2]);
     int most = sqlite3_value_int(values[3]), digits = known ? sure_digits(low, high, most) : most;
-    char *value = rounded(sqlite3_value_double(values[0]), digits), *from = rounded(low, digits),
-         *to = rounded(high, digits);
+    char *value = shown_rounded(sqlite3_value_double(values[0]), digits), *from = shown_rounded(low, digits),
+         *to = shown_rounded(high, digits);
     char *text = known ? sqlite3_mprintf("%s (%s-%s)", value, from, to) : sqlite3_mprintf("%s", value);
     sqlite3_result_text(context, text, -1, sqlite3_free);
     sqlite3_free(value);
@@ -145,10 +145,10 @@ static enum status choose_scenario(struct store *store, const char *scenario, in
         "main.sensitivity UNION SELECT scenario FROM main.goodput UNION SELECT scenario FROM main.trace_scale";
     int known = 0;
     char *all = NULL;
-    enum status status = count(
+    enum status status = shown_count(
         store, &known, sqlite3_mprintf("SELECT count(*) FROM (%s) WHERE scenario = %Q", all_scenarios, scenario), diag);
     if (status == STATUS_OK && known)
-        return run(store,
+        return store_shown_run(store,
             sqlite3_mprintf("INSERT OR IGNORE INTO shown_run SELECT max(id), %d FROM main.run WHERE scenario = %Q "
                             "HAVING max(id) IS NOT NULL; INSERT OR IGNORE INTO shown_scenario VALUES (%Q)",
                 place, scenario, scenario),
@@ -166,10 +166,10 @@ static enum status choose_run(struct store *store, int64_t id, int place, struct
 {
     int known = 0;
     char *all = NULL;
-    enum status status =
-        count(store, &known, sqlite3_mprintf("SELECT count(*) FROM main.run WHERE id = %lld", (long long)id), diag);
+    enum status status = shown_count(
+        store, &known, sqlite3_mprintf("SELECT count(*) FROM main.run WHERE id = %lld", (long long)id), diag);
     if (status == STATUS_OK && known)
-        return run(
+        return store_shown_run(
             store, sqlite3_mprintf("INSERT OR IGNORE INTO shown_run VALUES (%lld, %d)", (long long)id, place), diag);
     if (status == STATUS_OK)
         status = database_join(&all, store,
@@ -185,7 +185,7 @@ static enum status choose_run(struct store *store, int64_t id, int place, struct
 }
 
 /* Without a choice it is the newest run; place keeps the order in which runs were given. */
-static enum status choose(struct store *store, const struct store_show *show, struct diag *diag)
+static enum status shown_choose(struct store *store, const struct store_show *show, struct diag *diag)
 {
     enum status status = database_exec(store,
         "CREATE TEMP TABLE shown_run (run_id INTEGER PRIMARY KEY, place INTEGER NOT NULL); "
@@ -204,13 +204,13 @@ static enum status choose(struct store *store, const struct store_show *show, st
 
 /* The path of a setting that an option names, or why not. Errors name what does differ, as a
  * setting that is the same in all points makes a figure of one column. */
-static enum status named(const char **path, struct store *store, const char *option, const char *name,
+static enum status store_shown_named(const char **path, struct store *store, const char *option, const char *name,
     struct arena *arena, struct diag *diag)
 {
     bool many;
     int differs = 0, points = 0;
     *path = where_path(store, name, &many, arena);
-    enum status status = count(store, &points, sqlite3_mprintf("SELECT count(*) FROM shown_point"), diag);
+    enum status status = shown_count(store, &points, sqlite3_mprintf("SELECT count(*) FROM shown_point"), diag);
     if (status != STATUS_OK || (points == 0 && !*path)) {
         *path = "cluster.gpus"; /* there is nothing to show, which says the figure */
         return status;
@@ -222,7 +222,8 @@ static enum status named(const char **path, struct store *store, const char *opt
     if (!*path)
         return diag_input(diag, at, "there is no setting '%s' (`flopcast help settings` lists them); %s", name,
             where_differ(store, arena));
-    status = count(store, &differs, sqlite3_mprintf("SELECT count(*) FROM shown_vary WHERE path = %Q", *path), diag);
+    status =
+        shown_count(store, &differs, sqlite3_mprintf("SELECT count(*) FROM shown_vary WHERE path = %Q", *path), diag);
     if (status == STATUS_OK && !differs && points > 1)
         status =
             diag_input(diag, at, "'%s' is the same in all %d points; %s", *path, points, where_differ(store, arena));
@@ -238,9 +239,9 @@ static enum status set_axis(struct store *store, const char *x, const char *wher
     enum status status = database_exec(store,
         "CREATE TEMP TABLE shown_asked (path TEXT NOT NULL, asked INTEGER NOT NULL, condition TEXT)", doing, diag);
     if (status == STATUS_OK && x)
-        status = named(&path, store, "--x", x, &arena, diag);
+        status = store_shown_named(&path, store, "--x", x, &arena, diag);
     if (status == STATUS_OK && x)
-        status = run(store, sqlite3_mprintf("INSERT INTO shown_asked VALUES (%Q, 1, NULL)", path), diag);
+        status = store_shown_run(store, sqlite3_mprintf("INSERT INTO shown_asked VALUES (%Q, 1, NULL)", path), diag);
     else if (status == STATUS_OK) /* the cluster's size; else, of what is in the names, what differs most */
         status = database_exec(store,
             "INSERT INTO shown_asked SELECT path, 0, NULL FROM (SELECT path, n, place FROM shown_vary WHERE path IN "
@@ -250,20 +251,20 @@ static enum status set_axis(struct store *store, const char *x, const char *wher
             "1",
             doing, diag);
     if (status == STATUS_OK)
-        status = run(store, sqlite3_mprintf("UPDATE shown_asked SET condition = %Q", where), diag);
+        status = store_shown_run(store, sqlite3_mprintf("UPDATE shown_asked SET condition = %Q", where), diag);
     arena_release(&arena);
     return status;
 }
 
 static enum status curves(struct store *store, int *out, struct diag *diag)
 {
-    return count(store, out, sqlite3_mprintf("SELECT count(DISTINCT curve) FROM shown_label"), diag);
+    return shown_count(store, out, sqlite3_mprintf("SELECT count(DISTINCT curve) FROM shown_label"), diag);
 }
 
 /* A panel for each value of a setting that distinguished curves. */
 static enum status give_panels(struct store *store, const char *path, struct diag *diag)
 {
-    return run(
+    return store_shown_run(
         store, sqlite3_mprintf("UPDATE shown_part SET role = 'panel' WHERE path = %Q AND role = 'curve'", path), diag);
 }
 
@@ -321,7 +322,7 @@ static enum status set_panels(struct store *store, const char *facet, struct dia
     const char *asked = NULL;
     int n = 0;
     bool any = facet != NULL;
-    enum status status = facet ? named(&asked, store, "--facet", facet, &arena, diag) : STATUS_OK;
+    enum status status = facet ? store_shown_named(&asked, store, "--facet", facet, &arena, diag) : STATUS_OK;
     if (status == STATUS_OK && facet)
         status = give_panels(store, asked, diag);
     while (status == STATUS_OK && (status = curves(store, &n, diag)) == STATUS_OK && n > MOST_CURVES) {
@@ -348,7 +349,7 @@ static enum status set_panels(struct store *store, const char *facet, struct dia
 
 /* Temporary views hide what they are called after from statements, but not from the views of the database: these are
  * made again as temporary ones. */
-static enum status narrow(struct store *store, const struct store_show *show, struct diag *diag)
+static enum status shown_narrow(struct store *store, const struct store_show *show, struct diag *diag)
 {
     char *views = NULL;
     bool scenarios = false;
@@ -366,7 +367,7 @@ static enum status narrow(struct store *store, const struct store_show *show, st
             "CREATE TEMP VIEW point AS SELECT * FROM main.point WHERE id IN (SELECT point_id FROM shown_point)",
             doing, diag);
     for (int i = 0; i < N_STUDIES && scenarios && status == STATUS_OK; i++)
-        status = run(store,
+        status = store_shown_run(store,
             sqlite3_mprintf("CREATE TEMP VIEW %s AS SELECT * FROM main.%s WHERE scenario IN (SELECT scenario FROM "
                             "shown_scenario)",
                 studies[i], studies[i]),
@@ -378,9 +379,9 @@ static enum status narrow(struct store *store, const struct store_show *show, st
 }
 
 /* The order matters: each step reads tables of the ones before it. */
-static enum status fill(struct store *store, const struct store_show *show, struct diag *diag)
+static enum status shown_fill(struct store *store, const struct store_show *show, struct diag *diag)
 {
-    enum status status = choose(store, show, diag);
+    enum status status = shown_choose(store, show, diag);
     if (status == STATUS_OK)
         status = database_exec(store, shown_sql, doing, diag);
     if (status == STATUS_OK && show->where)
@@ -396,7 +397,7 @@ static enum status fill(struct store *store, const struct store_show *show, stru
     if (status == STATUS_OK)
         status = database_exec(store, shown_figure_sql, doing, diag);
     if (status == STATUS_OK && (show->n_choices > 0 || show->where))
-        status = narrow(store, show, diag);
+        status = shown_narrow(store, show, diag);
     return status;
 }
 
@@ -404,13 +405,13 @@ enum status store_show(struct store *store, const struct store_show *show, struc
 {
     sqlite3_create_function(
         store->db, "quantity_text", 2, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, quantity_text, NULL, NULL);
-    sqlite3_create_function(store->db, "with_interval", 4, SQLITE_UTF8, NULL, with_interval, NULL, NULL);
+    sqlite3_create_function(store->db, "with_interval", 4, SQLITE_UTF8, NULL, shown_with_interval, NULL, NULL);
     sqlite3_create_function(store->db, "figure_room", 4, SQLITE_UTF8, store, figure_room, NULL, NULL);
     sqlite3_set_authorizer(store->db, authorize, store);
     where_bound_reading(store);
     enum status status = database_exec(store, "PRAGMA query_only = 0", "configure the connection", diag);
     if (status == STATUS_OK)
-        status = fill(store, show, diag);
+        status = shown_fill(store, show, diag);
     if (status == STATUS_OK)
         status = database_exec(store, "PRAGMA query_only = 1", "configure the connection", diag);
     store->reads = 0;

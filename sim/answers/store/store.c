@@ -22,7 +22,7 @@
 
 enum { SCHEMA_VERSION = 4 }; /* another one is another database: nothing is brought over */
 
-static struct source_pos whole_file(const struct store *store)
+static struct source_pos store_whole_file(const struct store *store)
 {
     return (struct source_pos){.file = store->path};
 }
@@ -52,7 +52,7 @@ static const char *remedy(int code)
 
 enum status database_fail(struct store *store, const char *what, struct diag *diag)
 {
-    return diag_io(diag, whole_file(store), "cannot %s: %s; %s", what, sqlite3_errmsg(store->db),
+    return diag_io(diag, store_whole_file(store), "cannot %s: %s; %s", what, sqlite3_errmsg(store->db),
         remedy(sqlite3_extended_errcode(store->db)));
 }
 
@@ -94,9 +94,10 @@ static enum status read_version(struct store *store, int *version, struct diag *
     if (status != STATUS_OK)
         return status;
     if (application != STORE_APPLICATION_ID && (application != 0 || *version != 0 || objects != 0))
-        return diag_io(diag, whole_file(store), "this is the SQLite database of another program; name another file");
+        return diag_io(
+            diag, store_whole_file(store), "this is the SQLite database of another program; name another file");
     if (*version != 0 && *version != SCHEMA_VERSION)
-        return diag_io(diag, whole_file(store),
+        return diag_io(diag, store_whole_file(store),
             "the database is of another version of flopcast (schema %d; this one, %s, has %d); read it with that "
             "version, "
             "or simulate again into another file",
@@ -147,17 +148,17 @@ static enum status make_tables(struct store *store, struct diag *diag)
     return database_end(store, status, what, diag);
 }
 
-static enum status set_up(struct store *store, enum store_mode mode, struct diag *diag)
+static enum status store_set_up(struct store *store, enum store_mode mode, struct diag *diag)
 {
     int version = 0;
     enum status status = read_version(store, &version, diag);
     if (status != STATUS_OK)
         return status;
     if (mode == STORE_READ && version == 0)
-        return diag_io(
-            diag, whole_file(store), "the database is empty; fill it with: flopcast run SCENARIO --db %s", store->path);
+        return diag_io(diag, store_whole_file(store),
+            "the database is empty; fill it with: flopcast run SCENARIO --db %s", store->path);
     if (mode == STORE_WRITE && sqlite3_db_readonly(store->db, "main") == 1)
-        return diag_io(diag, whole_file(store), "the database is read-only; %s", remedy(SQLITE_READONLY));
+        return diag_io(diag, store_whole_file(store), "the database is read-only; %s", remedy(SQLITE_READONLY));
     if (version == 0)
         status = make_tables(store, diag);
     if (status == STATUS_OK && sqlite3_db_readonly(store->db, "main") != 1)
@@ -189,9 +190,9 @@ enum status store_open(struct store **out, const char *path, enum store_mode mod
         sqlite3_extended_result_codes(store->db, 1);
         sqlite3_busy_timeout(store->db, STORE_BUSY_MS);
         database_functions(store);
-        status = set_up(store, mode, diag);
+        status = store_set_up(store, mode, diag);
     } else if (mode == STORE_READ) {
-        status = diag_io(diag, whole_file(store),
+        status = diag_io(diag, store_whole_file(store),
             "cannot open the database: %s; make one with: flopcast run SCENARIO --db %s", sqlite3_errmsg(store->db),
             path);
     } else {

@@ -1,6 +1,6 @@
 /* Conditions of the user's (--where) over columns of points and over settings.
  *
- * The expression is SQL, but names of settings have dots, which SQL takes for tables. So rewrite()
+ * The expression is SQL, but names of settings have dots, which SQL takes for tables. So where_rewrite()
  * goes through it token by token: quoted texts and numbers pass as they are, a name that is a
  * column becomes a quoted column, and a name of a setting, or the last part of one, becomes a
  * subquery for the setting's value; what is neither is passed on as a keyword or a mistake for
@@ -75,7 +75,7 @@ const char *where_example(struct store *store, struct arena *arena)
     return n == 1 ? found[0] : NULL;
 }
 
-static struct source_pos at(void)
+static struct source_pos where_at(void)
 {
     return (struct source_pos){.file = "--where"};
 }
@@ -106,15 +106,15 @@ static enum status unknown(struct store *store, const char *name, struct arena *
     } while (n == room);
     const char *near = nearest_name(name, names, (size_t)n);
     if (near)
-        return diag_input(diag, at(), "there is no setting or column '%s'; did you mean '%s'?", name, near);
-    return diag_input(diag, at(),
+        return diag_input(diag, where_at(), "there is no setting or column '%s'; did you mean '%s'?", name, near);
+    return diag_input(diag, where_at(),
         "there is no setting or column '%s'; `flopcast help settings` lists settings, the table point of the database "
         "has the columns",
         name);
 }
 
 /* Writes what stands for a name of the user's: a column, or the value of a setting. */
-static enum status write_name(
+static enum status where_write_name(
     sqlite3_str *out, struct store *store, const char *name, bool quoted, struct arena *arena, struct diag *diag)
 {
     bool many, dotted = strchr(name, '.') != NULL;
@@ -128,7 +128,7 @@ static enum status write_name(
             out, "(SELECT value FROM temp.shown_setting AS s WHERE s.point_id = candidate.id AND s.path = %Q)", path);
     else if (many)
         return diag_input(
-            diag, at(), "'%s' is the name of several settings; give the whole, as in train.micro_batch", name);
+            diag, where_at(), "'%s' is the name of several settings; give the whole, as in train.micro_batch", name);
     else if (quoted || dotted)
         return unknown(store, name, arena, diag);
     else
@@ -148,7 +148,7 @@ static const char *end_of_quote(const char *from)
 
 /* Names of settings have dots, which SQL gives another meaning: the expression with each name
  * replaced. A name before "(" is a function or IN, a name between quotes is always one of these. */
-static enum status rewrite(
+static enum status where_rewrite(
     sqlite3_str *out, struct store *store, const char *expression, struct arena *arena, struct diag *diag)
 {
     enum status status = STATUS_OK;
@@ -176,20 +176,20 @@ static enum status rewrite(
         if (end[strspn(end, " \t\n")] == '(' && !quoted)
             sqlite3_str_appendall(out, name); /* a function, or IN (...) */
         else
-            status = write_name(out, store, name, quoted, arena, diag);
+            status = where_write_name(out, store, name, quoted, arena, diag);
         c = end;
     }
     return status;
 }
 
-static enum status refuse(struct store *store, const char *expression, struct arena *arena, struct diag *diag)
+static enum status where_refuse(struct store *store, const char *expression, struct arena *arena, struct diag *diag)
 {
     static const char no_column[] = "no such column: ";
     const char *why = sqlite3_errmsg(store->db);
     if (strncmp(why, no_column, strlen(no_column)) == 0)
         return unknown(store, arena_strdup(arena, why + strlen(no_column)), arena, diag);
-    return diag_input(
-        diag, at(), "'%s' is no condition on points: %s; as in: gpus >= 64 AND train.micro_batch = 8", expression, why);
+    return diag_input(diag, where_at(),
+        "'%s' is no condition on points: %s; as in: gpus >= 64 AND train.micro_batch = 8", expression, why);
 }
 
 enum {
@@ -237,7 +237,7 @@ enum status where_keep(struct store *store, const char *expression, struct diag 
 {
     struct arena arena = ARENA_INIT;
     sqlite3_str *text = sqlite3_str_new(store->db);
-    enum status status = rewrite(text, store, expression, &arena, diag);
+    enum status status = where_rewrite(text, store, expression, &arena, diag);
     char *condition = sqlite3_str_finish(text);
     char *sql = sqlite3_mprintf("SELECT id FROM (SELECT p.*, r.scenario, run_id AS run FROM main.point AS p JOIN "
                                 "main.run AS r ON r.id = run_id "
@@ -251,9 +251,10 @@ enum status where_keep(struct store *store, const char *expression, struct diag 
         int code = sqlite3_prepare_v2(store->db, sql, -1, &statement, &rest);
         store->reading_only = false;
         if (code != SQLITE_OK)
-            status = refuse(store, expression, &arena, diag);
+            status = where_refuse(store, expression, &arena, diag);
         else if (*rest)
-            status = diag_input(diag, at(), "'%s' is more than one expression; join conditions with AND", expression);
+            status =
+                diag_input(diag, where_at(), "'%s' is more than one expression; join conditions with AND", expression);
     }
     sqlite3_finalize(statement);
     const char *differ = where_differ(store, &arena);
@@ -261,15 +262,15 @@ enum status where_keep(struct store *store, const char *expression, struct diag 
     where_limit(&limit, store->db);
     if (status == STATUS_OK && sqlite3_exec(store->db, take_out, NULL, NULL, NULL) != SQLITE_OK)
         status = where_was_too_long(&limit)
-                     ? diag_input(diag, at(), "'%s' takes too long; write a simpler condition", expression)
-                     : refuse(store, expression, &arena, diag);
+                     ? diag_input(diag, where_at(), "'%s' takes too long; write a simpler condition", expression)
+                     : where_refuse(store, expression, &arena, diag);
     where_unlimit(&limit, store->db);
     where_bound_reading(store);
     if (status == STATUS_OK && sqlite3_changes(store->db) > 0) {
         int left = 0;
         status = database_int(store, "SELECT count(*) FROM shown_setting", &left, diag);
         if (status == STATUS_OK && left == 0)
-            status = diag_input(diag, at(), "'%s' is true of no point; %s", expression, differ);
+            status = diag_input(diag, where_at(), "'%s' is true of no point; %s", expression, differ);
     }
     sqlite3_free(condition);
     sqlite3_free(sql);

@@ -15,20 +15,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool holds(const char *folder, const char *name, struct arena *arena)
+static bool base_files_holds(const char *folder, const char *name, struct arena *arena)
 {
     return access(arena_printf(arena, "%s/%s", folder, name), R_OK) == 0;
 }
 
 /* The files beside the folder that the object (a program, or libflopcast.so) lies in; NULL: they are not there. */
-static const char *beside(const char *object, struct arena *arena)
+static const char *base_files_beside(const char *object, struct arena *arena)
 {
     static const char *const folders[] = {"../share/flopcast", "../../share/flopcast", "../.."};
     const char *name = strrchr(object, '/');
     for (size_t i = 0; name && i < sizeof folders / sizeof *folders; i++) {
         char folder[PATH_MAX];
         if (realpath(arena_printf(arena, "%.*s/%s", (int)(name - object), object, folders[i]), folder) &&
-            holds(folder, "topologies/gpus", arena))
+            base_files_holds(folder, "topologies/gpus", arena))
             return arena_strdup(arena, folder);
     }
     return NULL;
@@ -63,10 +63,10 @@ const char *files_folder(struct arena *arena)
         return named;
     char program[PATH_MAX];
     running(program);
-    const char *found = beside(program, arena);
+    const char *found = base_files_beside(program, arena);
     Dl_info object;
     if (!found && dladdr(&here, &object) != 0 && object.dli_fname)
-        found = beside(object.dli_fname, arena);
+        found = base_files_beside(object.dli_fname, arena);
     return found ? found : FLOPCAST_SOURCE_DIR;
 }
 

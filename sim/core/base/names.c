@@ -29,14 +29,14 @@ const struct files_group files_groups[FILES_GROUPS] = {
     {"gpus", "topologies/gpus", FILES_GPUS},
 };
 
-static bool belongs(const struct files_group *group, enum files_kind kind)
+static bool base_names_belongs(const struct files_group *group, enum files_kind kind)
 {
     bool hardware = group->kind == FILES_CLUSTERS || group->kind == FILES_NODES || group->kind == FILES_GPUS;
     return kind == FILES_ANY || group->kind == kind || (kind == FILES_HARDWARE && hardware);
 }
 
 /* As their files are sorted. */
-static int by_name(const void *a, const void *b)
+static int base_names_by_name(const void *a, const void *b)
 {
     const struct files_named *one = a, *other = b;
     int order = one->group < other->group ? -1 : one->group > other->group;
@@ -62,7 +62,8 @@ struct files_names files_names(struct arena *arena, enum files_kind kind)
 {
     struct files_names names = {0};
     for (int g = 0; g < FILES_GROUPS; g++) {
-        DIR *folder = belongs(&files_groups[g], kind) ? opendir(files_own(arena, files_groups[g].folder)) : NULL;
+        DIR *folder =
+            base_names_belongs(&files_groups[g], kind) ? opendir(files_own(arena, files_groups[g].folder)) : NULL;
         for (const struct dirent *entry; folder && (entry = readdir(folder));) {
             size_t n = strlen(entry->d_name), tail = sizeof ending - 1;
             if (n > tail && strcmp(entry->d_name + n - tail, ending) == 0)
@@ -72,7 +73,7 @@ struct files_names files_names(struct arena *arena, enum files_kind kind)
             closedir(folder);
     }
     if (names.list.n)
-        qsort(names.list.at, (size_t)names.list.n, sizeof *names.list.at, by_name);
+        qsort(names.list.at, (size_t)names.list.n, sizeof *names.list.at, base_names_by_name);
     return names;
 }
 
@@ -132,15 +133,15 @@ static void compare_alias(void *self, const char *name, const char *file)
         wanted->file = arena_strdup(wanted->arena, file);
 }
 
-static const char *listed(struct arena *arena, const struct files_group *group, const char *name)
+static const char *base_names_listed(struct arena *arena, const struct files_group *group, const char *name)
 {
     return arena_printf(arena, "%s/%s%s", group->folder, name, ending);
 }
 
 /* The group has a file, or a model in one, of this very name. */
-static bool has(struct arena *arena, const struct files_group *group, const char *name)
+static bool base_names_has(struct arena *arena, const struct files_group *group, const char *name)
 {
-    const char *own = files_own(arena, listed(arena, group, name)), *holder = files_holder(arena, own);
+    const char *own = files_own(arena, base_names_listed(arena, group, name)), *holder = files_holder(arena, own);
     if (!holder || holder != own || group->kind != FILES_MODELS)
         return holder != NULL;
     struct files_sizes sizes;
@@ -152,8 +153,8 @@ static bool has(struct arena *arena, const struct files_group *group, const char
 const char *files_short(struct arena *arena, enum files_kind kind, const char *name)
 {
     for (int g = 0; g < FILES_GROUPS; g++)
-        if (belongs(&files_groups[g], kind) && has(arena, &files_groups[g], name))
-            return listed(arena, &files_groups[g], name);
+        if (base_names_belongs(&files_groups[g], kind) && base_names_has(arena, &files_groups[g], name))
+            return base_names_listed(arena, &files_groups[g], name);
     struct files_names names = files_names(arena, kind);
     const struct files_named *exact = NULL, *part = NULL;
     int parts = 0;
@@ -167,13 +168,13 @@ const char *files_short(struct arena *arena, enum files_kind kind, const char *n
         }
     }
     const struct files_named *found = exact ? exact : parts == 1 ? part : NULL;
-    const char *path = found ? listed(arena, found->group, found->name) : NULL;
+    const char *path = found ? base_names_listed(arena, found->group, found->name) : NULL;
     for (int g = 0; g < FILES_GROUPS && !path; g++) {
         struct wanted wanted = {arena, name, NULL};
-        if (belongs(&files_groups[g], kind))
+        if (base_names_belongs(&files_groups[g], kind))
             read_aliases(arena, &files_groups[g], compare_alias, &wanted);
         if (wanted.file)
-            path = listed(arena, &files_groups[g], wanted.file);
+            path = base_names_listed(arena, &files_groups[g], wanted.file);
     }
     vec_free(&names.list);
     return path;
@@ -201,7 +202,7 @@ const char *files_aliases(struct arena *arena, const struct files_group *group, 
 /* What is asked for by a short name: the name alone where the kind says in which folder it is. */
 static const char *as_named(struct arena *arena, const struct files_named *file, enum files_kind kind)
 {
-    return kind == FILES_ANY ? listed(arena, file->group, file->name) : file->name;
+    return kind == FILES_ANY ? base_names_listed(arena, file->group, file->name) : file->name;
 }
 
 /* A cluster and its node may have one name. */
@@ -232,7 +233,7 @@ struct candidates {
     VEC(const char *) list;
 };
 
-static void add_candidate(void *self, const char *name, const char *file)
+static void base_names_add_candidate(void *self, const char *name, const char *file)
 {
     struct candidates *all = self;
     (void)file;
@@ -245,8 +246,8 @@ static const char *nearest(struct arena *arena, const struct files_names *names,
     for (int i = 0; i < names->list.n; i++)
         vec_push(&all.list, names->list.at[i].name);
     for (int g = 0; g < FILES_GROUPS && kind != FILES_ANY; g++)
-        if (belongs(&files_groups[g], kind))
-            read_aliases(arena, &files_groups[g], add_candidate, &all);
+        if (base_names_belongs(&files_groups[g], kind))
+            read_aliases(arena, &files_groups[g], base_names_add_candidate, &all);
     const char *near = nearest_name(name, all.list.at, (size_t)all.list.n), *hint = NULL;
     for (int i = 0; near && i < all.list.n && !hint; i++)
         if (all.list.at[i] == near)
@@ -262,7 +263,7 @@ static const char *namesake(struct arena *arena, const struct files_names *names
     for (int i = 0; i < names->list.n; i++) {
         const struct files_named *file = &names->list.at[i];
         if (strcmp(file->name, last) == 0 || strcmp(arena_printf(arena, "%s%s", file->name, ending), last) == 0)
-            return arena_printf(arena, "; flopcast's own is %s", listed(arena, file->group, file->name));
+            return arena_printf(arena, "; flopcast's own is %s", base_names_listed(arena, file->group, file->name));
     }
     return NULL;
 }

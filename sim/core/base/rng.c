@@ -13,7 +13,7 @@
 #include <gsl/gsl_rng.h>
 #include <math.h>
 
-static uint64_t mix(uint64_t z)
+static uint64_t rng_mix(uint64_t z)
 {
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
@@ -22,19 +22,19 @@ static uint64_t mix(uint64_t z)
 
 struct rng_stream rng_stream(uint64_t seed, uint32_t entity_kind, uint64_t entity_id)
 {
-    uint64_t key = mix(seed + UINT64_C(0x9e3779b97f4a7c15));
-    key = mix(key ^ ((uint64_t)entity_kind << 32) ^ UINT64_C(0x5851f42d4c957f2d));
-    return (struct rng_stream){.key = mix(key ^ entity_id)};
+    uint64_t key = rng_mix(seed + UINT64_C(0x9e3779b97f4a7c15));
+    key = rng_mix(key ^ ((uint64_t)entity_kind << 32) ^ UINT64_C(0x5851f42d4c957f2d));
+    return (struct rng_stream){.key = rng_mix(key ^ entity_id)};
 }
 
-static uint64_t next(struct rng_stream *stream)
+static uint64_t rng_next(struct rng_stream *stream)
 {
-    return mix(stream->key + UINT64_C(0x9e3779b97f4a7c15) * ++stream->counter);
+    return rng_mix(stream->key + UINT64_C(0x9e3779b97f4a7c15) * ++stream->counter);
 }
 
 double rng_uniform(struct rng_stream *stream)
 {
-    return (double)(next(stream) >> 11) * 0x1p-53;
+    return (double)(rng_next(stream) >> 11) * 0x1p-53;
 }
 
 /* GSL's view of a stream. GSL wants an unsigned long of at most max; 32 bits are enough for gsl_randist. */
@@ -44,7 +44,7 @@ static void gsl_set(void *state, unsigned long seed)
 }
 static unsigned long gsl_get(void *state)
 {
-    return (unsigned long)(next(state) >> 32);
+    return (unsigned long)(rng_next(state) >> 32);
 }
 static double gsl_get_double(void *state)
 {
@@ -61,7 +61,7 @@ static gsl_rng as_gsl(struct rng_stream *stream)
 
 /* To a multiple of 2^-30, ties to even, as nearbyint() would, for |x| below 2^21: at the magnitude of `unit` doubles
  * are 2^-30 apart. Larger ones have no such digits to lose, or few: they go the long way. */
-static double rounded(double x)
+static double rng_rounded(double x)
 {
     static const double unit = 0x1.8p22;
     return fabs(x) < 0x1p21 ? (x + unit) - unit : nearbyint(x * 0x1p30) * 0x1p-30;
@@ -70,7 +70,7 @@ static double rounded(double x)
 double rng_gaussian(struct rng_stream *stream, double sigma)
 {
     gsl_rng rng = as_gsl(stream);
-    return rounded(gsl_ran_gaussian(&rng, sigma));
+    return rng_rounded(gsl_ran_gaussian(&rng, sigma));
 }
 
 double rng_lognormal_mean1(struct rng_stream *stream, double sigma)
@@ -78,7 +78,7 @@ double rng_lognormal_mean1(struct rng_stream *stream, double sigma)
     gsl_rng rng = as_gsl(stream);
     /* exp(N(zeta, sigma)) has mean exp(zeta + sigma^2 / 2). Every kernel draws one: gsl_ran_lognormal, by the polar
      * method, would take a fifth of a run's time more. */
-    return rounded(exp(gsl_ran_gaussian_ziggurat(&rng, sigma) - sigma * sigma / 2));
+    return rng_rounded(exp(gsl_ran_gaussian_ziggurat(&rng, sigma) - sigma * sigma / 2));
 }
 
 /* Of n independent draws with distribution F the greatest is at F^-1(u^(1/n)); expm1 keeps the
@@ -87,20 +87,20 @@ double rng_lognormal_max(struct rng_stream *stream, double sigma, double n)
 {
     double uniform = fmin(1 - rng_uniform(stream), 1 - 0x1p-53); /* (0, 1) */
     double above = -expm1(log(uniform) / n);                     /* the chance of one draw above the greatest */
-    return rounded(exp(sigma * gsl_cdf_ugaussian_Qinv(above) - sigma * sigma / 2));
+    return rng_rounded(exp(sigma * gsl_cdf_ugaussian_Qinv(above) - sigma * sigma / 2));
 }
 
 double rng_exponential(struct rng_stream *stream, double mean)
 {
     gsl_rng rng = as_gsl(stream);
-    return rounded(gsl_ran_exponential(&rng, mean));
+    return rng_rounded(gsl_ran_exponential(&rng, mean));
 }
 
 static const double BLOM = 0.375; /* Blom 1958: the i-th of n is at the quantile (i - BLOM) / (n + 1 - 2 BLOM) */
 
 double rng_normal_score(int i, int n)
 {
-    return rounded(gsl_cdf_ugaussian_Pinv((i + 1 - BLOM) / (n + 1 - 2 * BLOM)));
+    return rng_rounded(gsl_cdf_ugaussian_Pinv((i + 1 - BLOM) / (n + 1 - 2 * BLOM)));
 }
 
 void rng_normal_scores(struct rng_stream *stream, double *out, int n)

@@ -13,7 +13,7 @@
 static const char ending[] = ".yaml", head[] = "sizes:", blanks[] = "  ";
 enum { ENDING = sizeof ending - 1, BLANKS = sizeof blanks - 1 };
 
-static struct files_size size_of(struct arena *arena, const char *line)
+static struct files_size sizes_size_of(struct arena *arena, const char *line)
 {
     size_t n = strcspn(line + BLANKS, ":");
     const char *comment = strstr(line, "} #");
@@ -31,7 +31,7 @@ bool files_sizes(struct files_sizes *out, struct arena *arena, const char *path)
     bool below = false, named = false;
     while (in && getline(&line, &room, in) > 0) {
         if (below && strncmp(line, blanks, BLANKS) == 0 && strchr(line, '{'))
-            vec_push(&out->list, size_of(arena, line));
+            vec_push(&out->list, sizes_size_of(arena, line));
         below |= strncmp(line, head, sizeof head - 1) == 0;
         named |= strncmp(line, "name:", 5) == 0;
     }

@@ -57,7 +57,7 @@ struct links {
     bool across;
 };
 
-static struct links find_links(struct coll_shape shape, const struct hw *hw)
+static struct links channels_find_links(struct coll_shape shape, const struct hw *hw)
 {
     const struct hw_node *node = &hw->node;
     double gpus = node->gpus.value, near = fmax(1, node->nics.value / gpus), pcie_Bps = pcie_class_Bps(hw);
@@ -72,7 +72,7 @@ static struct links find_links(struct coll_shape shape, const struct hw *hw)
 
 /* Channels of this speed that the links have room for. A ring inside a node crosses the NVLinks of all its GPUs, one
  * across nodes those of all but one. */
-static int room(const struct links *links, double speed_Bps)
+static int channels_room(const struct links *links, double speed_Bps)
 {
     static const double rounding = 1 + 1e-12;
     double by_gpu = floor(links->gpu_Bps / speed_Bps * rounding), by_nic = MOST_SEARCHED;
@@ -104,7 +104,7 @@ static int after_search(const struct coll_search *search, int laid, struct coll_
 struct coll_search nccl_search(struct coll_shape shape, const struct hw *hw)
 {
     const struct generation *generation = find_generation(hw);
-    const struct links links = find_links(shape, hw);
+    const struct links links = channels_find_links(shape, hw);
     struct coll_search search = {.nic_Bps = links.nic_Bps, .gpu_Bps = links.gpu_Bps};
     double near = fmax(1, hw->node.nics.value / hw->node.gpus.value);
     search.pcie = near * hw->node.nic_bandwidth.value > links.nic_Bps;
@@ -113,7 +113,7 @@ struct coll_search nccl_search(struct coll_shape shape, const struct hw *hw)
         double speed_Bps = speeds[i] * GB;
         if (search.found > 0 && speed_Bps <= 0.49 * search.speed_Bps)
             break;
-        int found = room(&links, speed_Bps);
+        int found = channels_room(&links, speed_Bps);
         if (found * speed_Bps > search.found * search.speed_Bps) {
             search.found = found;
             search.speed_Bps = speed_Bps;
@@ -151,7 +151,7 @@ struct nccl_graph nccl_graph(enum coll_algorithm algorithm, struct coll_shape sh
 {
     static const double most_heads = 32;
     const struct generation *generation = find_generation(hw);
-    const struct links links = find_links(shape, hw);
+    const struct links links = channels_find_links(shape, hw);
     bool across = shape.nodes > 1;
     if (algorithm == COLL_NVLS || algorithm == COLL_NVLS_TREE) {
         double heads = across ? fmin(links.gpus, links.nics) : fmin(links.gpus, most_heads);

@@ -120,7 +120,7 @@ static bool consider_group(struct search *search, struct coll_shape shape)
 }
 
 /* The next larger group: 2, 3, 4, 6, 8, 12, ... nodes. */
-static struct coll_shape larger(struct coll_shape shape)
+static struct coll_shape choice_larger(struct coll_shape shape)
 {
     int next = 2;
     while (next <= shape.nodes)
@@ -129,7 +129,7 @@ static struct coll_shape larger(struct coll_shape shape)
 }
 
 /* The cost, but that it takes as long as this. */
-static struct coll_cost lasting(struct coll_cost cost, double s)
+static struct coll_cost choice_lasting(struct coll_cost cost, double s)
 {
     cost.latency_s += s - coll_isolated_s(cost);
     if (cost.latency_s < 0) {
@@ -164,10 +164,10 @@ struct coll_cost coll_choose(
         if (group.nodes > 1 && could && search.n_slower == 0)
             search.n_slower = nccl_slower_nics(search.slower, group, hw);
         could = consider_group(&search, group);
-        group = larger(group);
+        group = choice_larger(group);
     }
     if (!(search.shortest_s < own_s))
         return cost;
     search.hw.node.nic_bandwidth.value = search.shortest_Bps;
-    return lasting(coll_nccl_choice(kind, bytes, shape, &search.hw, search.shortest), search.shortest_s);
+    return choice_lasting(coll_nccl_choice(kind, bytes, shape, &search.hw, search.shortest), search.shortest_s);
 }

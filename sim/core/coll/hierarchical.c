@@ -14,7 +14,7 @@ struct stages {
     enum coll_bound bound;
 };
 
-static void add_stage(
+static void hierarchical_add_stage(
     struct stages *stages, const struct coll_query *query, enum coll_kind kind, double bytes, struct coll_shape shape)
 {
     struct coll_cost cost;
@@ -48,12 +48,12 @@ bool coll_hierarchical(struct coll_cost *cost, const struct coll_query *query)
     double part = query->bytes / p;
     struct stages stages = {0};
     if (query->kind == COLL_ALL_REDUCE || query->kind == COLL_REDUCE_SCATTER)
-        add_stage(&stages, query, COLL_REDUCE_SCATTER, query->bytes, inside);
+        hierarchical_add_stage(&stages, query, COLL_REDUCE_SCATTER, query->bytes, inside);
     else if (query->kind != COLL_ALL_GATHER)
         return false;
-    add_stage(&stages, query, query->kind, part, across);
+    hierarchical_add_stage(&stages, query, query->kind, part, across);
     if (query->kind != COLL_REDUCE_SCATTER)
-        add_stage(&stages, query, COLL_ALL_GATHER, query->bytes, inside);
+        hierarchical_add_stage(&stages, query, COLL_ALL_GATHER, query->bytes, inside);
     cost->latency_s = stages.latency_s;
     cost->max_rate_Bps = cost->bus_bytes / stages.bytes_s;
     cost->rate_bound = stages.bound;

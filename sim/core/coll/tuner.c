@@ -2,7 +2,7 @@
  * and is never a duration of this model.
  *
  * Each estimate is the latency of steps plus bytes over a bandwidth. Constants and factors change
- * with the version; each difference is a comparison of the minor version beside it. known() says
+ * with the version; each difference is a comparison of the minor version beside it. tuner_known() says
  * whether all algorithms that NCCL weighs have an estimate here; else the choice goes by this
  * model's times (choice.c). */
 #include "coll/tuner.h"
@@ -171,7 +171,7 @@ static double pat_s(const struct coll_query *query, int version)
 }
 
 /* Whether all algorithms that NCCL weighs have an estimate here. */
-static bool known(const struct coll_query *query)
+static bool tuner_known(const struct coll_query *query)
 {
     const struct hw_cluster *cluster = &query->hw->cluster;
     bool switch_adds = quantity_is_set(query->hw->node.nvls_efficiency) && query->kind == COLL_ALL_REDUCE;
@@ -183,7 +183,7 @@ static bool known(const struct coll_query *query)
 bool nccl_estimate(double *out_s, const struct coll_query *query, enum coll_algorithm algorithm)
 {
     int version = hw_nccl_minor(query->hw);
-    if (!known(query))
+    if (!tuner_known(query))
         return false;
     static const int first_nvls = 18, first_pat = 23;
     switch (algorithm) {

@@ -25,7 +25,7 @@ struct pair {
     struct config_node key, value;
 };
 
-static struct pair find(struct config_node node, const char *path)
+static struct pair change_find(struct config_node node, const char *path)
 {
     struct pair found = {.value = node};
     for (size_t n; *path && found.value.doc; path += n + (path[n] == '.')) {
@@ -64,7 +64,7 @@ static size_t held(const struct config_doc *doc, const char *path, struct arena 
     size_t n = 0;
     for (const char *dot = strchr(path, '.'); dot; dot = strchr(dot + 1, '.')) {
         size_t length = (size_t)(dot - path);
-        if (!find(config_root(doc), arena_printf(arena, "%.*s", (int)length, path)).value.doc)
+        if (!change_find(config_root(doc), arena_printf(arena, "%.*s", (int)length, path)).value.doc)
             break;
         n = length;
     }
@@ -127,12 +127,12 @@ static struct edit insert(const struct config_doc *doc, struct config_node mappi
 
 /* All that is added to one mapping under one key is one edit: the one of the first of them. added: changes from that
  * one on. */
-static enum status add(struct edit *out, const struct config_doc *doc, struct additions *added, const char *text,
-    size_t n, struct arena *arena, struct diag *diag)
+static enum status config_change_add(struct edit *out, const struct config_doc *doc, struct additions *added,
+    const char *text, size_t n, struct arena *arena, struct diag *diag)
 {
     const char *path = added->list[0]->path;
     size_t into = held(doc, path, arena), skip = into ? into + 1 : 0;
-    struct config_node mapping = find(config_root(doc), arena_printf(arena, "%.*s", (int)into, path)).value;
+    struct config_node mapping = change_find(config_root(doc), arena_printf(arena, "%.*s", (int)into, path)).value;
     if (config_kind(mapping) != CONFIG_MAPPING)
         return diag_input(diag, (struct source_pos){.file = doc->name}, "there is no '%s' to change; write one", path);
     size_t same = skip + strcspn(path + skip, ".");
@@ -162,7 +162,7 @@ static size_t line_break(const char *text, size_t n)
     return 0;
 }
 
-static struct edit replace(const struct config_doc *doc, struct pair pair, const struct config_change *change,
+static struct edit change_replace(const struct config_doc *doc, struct pair pair, const struct config_change *change,
     const char *text, size_t n, struct arena *arena)
 {
     const struct document_node *node = &doc->nodes.at[pair.value.id];
@@ -184,19 +184,19 @@ static enum status make_edits(struct edit *edits, int *n_edits, const struct con
     enum status status = STATUS_OK;
     *n_edits = 0;
     for (int i = 0; i < n_changes; i++) {
-        struct pair pair = find(config_root(doc), changes[i].path);
+        struct pair pair = change_find(config_root(doc), changes[i].path);
         if (pair.value.doc)
-            edits[(*n_edits)++] = replace(doc, pair, &changes[i], text, n, arena);
+            edits[(*n_edits)++] = change_replace(doc, pair, &changes[i], text, n, arena);
         else
             added.list[added.n++] = &changes[i];
     }
     while (added.n > 0 && status == STATUS_OK)
-        status = add(&edits[(*n_edits)++], doc, &added, text, n, arena, diag);
+        status = config_change_add(&edits[(*n_edits)++], doc, &added, text, n, arena, diag);
     return status;
 }
 
 /* By place; of one place, in the order in which they came. */
-static void sort(struct edit *edits, int n)
+static void change_sort(struct edit *edits, int n)
 {
     for (int i = 1; i < n; i++)
         for (int j = i; j > 0 && edits[j].from < edits[j - 1].from; j--) {
@@ -215,7 +215,7 @@ static enum status write_edits(
     size_t bytes = 0, done = 0;
     FILE *memory = open_memstream(&changed, &bytes);
     BUG_IF(!memory, "open_memstream failed");
-    sort(edits, n_edits);
+    change_sort(edits, n_edits);
     for (int i = 0; i < n_edits; i++) {
         BUG_IF(edits[i].from < done, "a path inside another");
         fwrite(text + done, 1, edits[i].from - done, memory);

@@ -33,7 +33,7 @@ struct filler {
     bool in_row;  /* a quoted cell goes on over the end of a line */
 };
 
-static void refuse(struct filler *f, int line, const char *what)
+static void csv_refuse(struct filler *f, int line, const char *what)
 {
     f->worst = diag_input(f->diag, (struct source_pos){f->table->name, line, 1}, "%s", what);
 }
@@ -58,7 +58,7 @@ static void take_cell(void *bytes, size_t n, void *user)
     struct filler *f = user;
     const char *text = bytes ? bytes : "";
     if (memchr(text, '\0', n))
-        refuse(f, f->line, "NUL character in a cell");
+        csv_refuse(f, f->line, "NUL character in a cell");
     vec_push(&f->table->cells, arena_strdup(&f->table->arena, text));
 }
 
@@ -71,7 +71,7 @@ static bool is_empty(const struct filler *f)
     return true;
 }
 
-static void take_row(int terminator, void *user)
+static void csv_take_row(int terminator, void *user)
 {
     (void)terminator;
     struct filler *f = user;
@@ -109,14 +109,14 @@ static bool is_utf16(const char *text, size_t n)
 }
 
 /* libcsv counts no lines, so it is fed one at a time. */
-static void feed(struct filler *f, struct csv_parser *parser, const char *text, size_t n)
+static void csv_feed(struct filler *f, struct csv_parser *parser, const char *text, size_t n)
 {
     static const char mark[] = "\xef\xbb\xbf"; /* that spreadsheets write before the text: U+FEFF */
     size_t skip = n >= sizeof mark - 1 && memcmp(text, mark, sizeof mark - 1) == 0 ? sizeof mark - 1 : 0;
     text += skip;
     n -= skip;
     if (is_utf16(text, n)) {
-        refuse(f, 1, "this is UTF-16; save the table as CSV in UTF-8");
+        csv_refuse(f, 1, "this is UTF-16; save the table as CSV in UTF-8");
         return;
     }
     for (size_t length; n > 0; text += length, n -= length) {
@@ -128,7 +128,7 @@ static void feed(struct filler *f, struct csv_parser *parser, const char *text, 
         if (!f->in_row)
             f->row_line = f->line;
         f->in_row |= !is_blank(text, length);
-        size_t taken = csv_parse(parser, text, length, take_cell, take_row, f);
+        size_t taken = csv_parse(parser, text, length, take_cell, csv_take_row, f);
         if (taken < length) {
             f->worst = diag_input(f->diag, (struct source_pos){f->table->name, f->line, (int)taken + 1},
                 "a quote inside a cell, or text after a closing quote; quote the whole cell and double the quotes in "
@@ -136,8 +136,8 @@ static void feed(struct filler *f, struct csv_parser *parser, const char *text, 
             return;
         }
     }
-    if (csv_fini(parser, take_cell, take_row, f) != 0)
-        refuse(f, f->row_line, "a quoted cell of this row is not closed");
+    if (csv_fini(parser, take_cell, csv_take_row, f) != 0)
+        csv_refuse(f, f->row_line, "a quoted cell of this row is not closed");
 }
 
 enum status csv_load_text(struct csv_table **out, const char *name, const char *text, size_t n, struct diag *diag)
@@ -150,10 +150,10 @@ enum status csv_load_text(struct csv_table **out, const char *name, const char *
     if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI | CSV_APPEND_NULL) != 0)
         f.worst = diag_io(diag, (struct source_pos){.file = name}, "out of memory");
     else
-        feed(&f, &parser, text, n);
+        csv_feed(&f, &parser, text, n);
     csv_free(&parser);
     if (f.worst == STATUS_OK && table->lines.n == 0)
-        refuse(&f, 1, "no header row");
+        csv_refuse(&f, 1, "no header row");
     if (f.worst != STATUS_OK) {
         csv_release(table);
         return f.worst;
@@ -208,21 +208,21 @@ int csv_column(const struct csv_table *table, const char *name)
     return -1;
 }
 
-static void check_row(const struct csv_table *table, int row)
+static void csv_check_row(const struct csv_table *table, int row)
 {
     BUG_IF(row < 0 || row >= csv_rows(table), "row %d of %d", row, csv_rows(table));
 }
 
 const char *csv_cell(const struct csv_table *table, int row, int column)
 {
-    check_row(table, row);
+    csv_check_row(table, row);
     BUG_IF(column < -1 || column >= table->columns, "column %d of %d", column, table->columns);
     return column < 0 ? "" : table->cells.at[(size_t)(row + 1) * (size_t)table->columns + (size_t)column];
 }
 
 struct source_pos csv_pos(const struct csv_table *table, int row)
 {
-    check_row(table, row);
+    csv_check_row(table, row);
     return (struct source_pos){table->name, table->lines.at[row + 1], 1};
 }
 

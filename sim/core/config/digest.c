@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-static uint64_t digest_text(uint64_t digest, const char *text)
+static uint64_t config_digest_text(uint64_t digest, const char *text)
 {
     size_t n = text ? strlen(text) : 0;
     digest = digest_word(digest, text ? n : UINT64_MAX); /* no text is not the empty text */
@@ -20,7 +20,7 @@ static uint64_t digest_text(uint64_t digest, const char *text)
     return digest;
 }
 
-static uint64_t digest_number(uint64_t digest, double value)
+static uint64_t config_digest_number(uint64_t digest, double value)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -33,22 +33,22 @@ static uint64_t digest_value(uint64_t digest, const struct config_field *field, 
     switch (field->type) {
     case FIELD_STRING:
     case FIELD_PATH:
-        return digest_text(digest, *(const char *const *)at);
+        return config_digest_text(digest, *(const char *const *)at);
     case FIELD_INT:
         return digest_word(digest, (uint64_t) * (const int64_t *)at);
     case FIELD_NUMBER:
-        return digest_number(digest, *(const double *)at);
+        return config_digest_number(digest, *(const double *)at);
     case FIELD_BOOL:
         return digest_word(digest, *(const bool *)at);
     case FIELD_ENUM:
-        return digest_text(digest, *(const int *)at < 0 ? NULL : field->names[*(const int *)at]);
+        return config_digest_text(digest, *(const int *)at < 0 ? NULL : field->names[*(const int *)at]);
     case FIELD_SOURCED: {
         const struct quantity *q = at;
         if (values)
-            return digest_number(digest, q->value);
-        digest = digest_number(digest_word(digest, (uint64_t)q->kind), q->value);
-        digest = digest_text(digest_number(digest, q->std_error), q->source);
-        return q->fit ? digest_text(digest, q->fit) : digest;
+            return config_digest_number(digest, q->value);
+        digest = config_digest_number(digest_word(digest, (uint64_t)q->kind), q->value);
+        digest = config_digest_text(config_digest_number(digest, q->std_error), q->source);
+        return q->fit ? config_digest_text(digest, q->fit) : digest;
     }
     case FIELD_SECTION:
     case FIELD_OVERRIDES:
@@ -63,7 +63,7 @@ uint64_t config_digest(uint64_t digest, const struct config_table *table, const 
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
-        digest = digest_text(digest, field->key); /* so that nothing moves when a field is added before others */
+        digest = config_digest_text(digest, field->key); /* so that nothing moves when a field is added before others */
         digest = digest_value(digest, field, (const unsigned char *)from + field->offset, false);
     }
     return digest_word(digest, (uint64_t)table->n_fields);
@@ -85,7 +85,7 @@ uint64_t config_digest_values(uint64_t digest, const struct config_table *table,
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
         const void *at = (const unsigned char *)from + field->offset;
-        uint64_t key = digest_text(DIGEST_INIT, field->key), value = digest_value(key, field, at, true);
+        uint64_t key = config_digest_text(DIGEST_INIT, field->key), value = digest_value(key, field, at, true);
         if (value != (is_section(field) ? key : digest_value(key, field, &nothing, true)))
             digest = digest_word(digest, value);
     }

@@ -4,7 +4,7 @@
  * pointers, so handles stay valid while arrays grow. config_read_file() reads any file up to a
  * limit, and looks at the first bytes of what is no text, to say what kind of file was meant.
  *
- * A model file may hold several models below "sizes". take_size() makes the root look like the one
+ * A model file may hold several models below "sizes". document_take_size() makes the root look like the one
  * that was asked for: a new run of children with the size's keys in place of those that they
  * replace. The text itself is not changed, so places of errors stay right. */
 #include "config/document.h"
@@ -98,7 +98,7 @@ static bool replaces(struct config_node size, const char *key)
 /* The root without its key sizes; with the model of that name there in place of what it replaces,
  * and its name. Only the root's run is new; nodes and their children are shared with the whole
  * file. */
-static void choose(struct config_doc *doc, const struct document_node *name, struct config_node size)
+static void document_choose(struct config_doc *doc, const struct document_node *name, struct config_node size)
 {
     struct config_node root = config_root(doc);
     struct document_node key = {.kind = CONFIG_SCALAR, .text = "name"}, value = {0};
@@ -122,7 +122,7 @@ static void choose(struct config_doc *doc, const struct document_node *name, str
 }
 
 /* Of a file that holds several models: the one of this name; NULL: the file itself, which may be none. */
-static enum status take_size(struct config_doc *doc, const char *name, struct diag *diag)
+static enum status document_take_size(struct config_doc *doc, const char *name, struct diag *diag)
 {
     struct config_node sizes = config_find(config_root(doc), "sizes"), size = {0};
     if (!sizes.doc)
@@ -138,7 +138,7 @@ static enum status take_size(struct config_doc *doc, const char *name, struct di
     if (!name && !config_find(config_root(doc), "name").doc)
         return diag_input(diag, config_pos(sizes), "several models stand in this file; name one of them, as %s",
             config_text(config_key(sizes, 0)));
-    choose(doc, key, size);
+    document_choose(doc, key, size);
     return STATUS_OK;
 }
 
@@ -153,7 +153,7 @@ enum status config_load_kind(struct config_doc **out, enum files_kind kind, cons
     if (status == STATUS_OK)
         status = config_parse(out, name ? holder : path, text, n, diag);
     if (status == STATUS_OK && (name || kind == FILES_MODELS))
-        status = take_size(*out, name ? files_size_name(&arena, path) : NULL, diag);
+        status = document_take_size(*out, name ? files_size_name(&arena, path) : NULL, diag);
     if (status != STATUS_OK) {
         config_free(*out);
         *out = NULL;
@@ -183,7 +183,7 @@ enum origin_kind config_origin_kind(struct config_node node)
     return node.doc ? node.doc->origin : ORIGIN_DEFAULT;
 }
 
-static const struct document_node *at(struct config_node node)
+static const struct document_node *document_at(struct config_node node)
 {
     static const struct document_node none = {.kind = CONFIG_NONE};
     return node.doc ? &node.doc->nodes.at[node.id] : &none;
@@ -191,7 +191,7 @@ static const struct document_node *at(struct config_node node)
 
 static struct config_node child(struct config_node node, int i)
 {
-    const struct document_node *parent = at(node);
+    const struct document_node *parent = document_at(node);
     BUG_IF(i < 0 || i >= parent->n, "child %d of %d", i, parent->n);
     return (struct config_node){node.doc, node.doc->children.at[parent->first + i]};
 }
@@ -203,27 +203,27 @@ struct config_node config_root(const struct config_doc *doc)
 
 enum config_kind config_kind(struct config_node node)
 {
-    return at(node)->kind;
+    return document_at(node)->kind;
 }
 
 struct source_pos config_pos(struct config_node node)
 {
-    return (struct source_pos){node.doc ? node.doc->name : NULL, at(node)->line, at(node)->column};
+    return (struct source_pos){node.doc ? node.doc->name : NULL, document_at(node)->line, document_at(node)->column};
 }
 
 const char *config_text(struct config_node node)
 {
-    return config_kind(node) == CONFIG_SCALAR ? at(node)->text : "";
+    return config_kind(node) == CONFIG_SCALAR ? document_at(node)->text : "";
 }
 
 bool config_quoted(struct config_node node)
 {
-    return at(node)->quoted;
+    return document_at(node)->quoted;
 }
 
 int config_count(struct config_node node)
 {
-    return config_kind(node) == CONFIG_MAPPING ? at(node)->n / 2 : at(node)->n;
+    return config_kind(node) == CONFIG_MAPPING ? document_at(node)->n / 2 : document_at(node)->n;
 }
 
 struct config_node config_item(struct config_node node, int i)

@@ -110,7 +110,7 @@ struct builder {
     VEC(int) pending; /* children of the open nodes, innermost last */
 };
 
-static struct source_pos place(const struct builder *b, yaml_mark_t mark)
+static struct source_pos config_parse_place(const struct builder *b, yaml_mark_t mark)
 {
     return (struct source_pos){b->doc->name, (int)mark.line + 1, (int)mark.column + 1};
 }
@@ -125,7 +125,7 @@ static bool awaits_key(const struct builder *b)
 }
 
 /* False when there are too many nodes. */
-static bool add(struct builder *b, struct document_node node)
+static bool config_parse_add(struct builder *b, struct document_node node)
 {
     int id = b->doc->nodes.n;
     if (id == CONFIG_MAX_NODES) {
@@ -149,11 +149,11 @@ static void refuse_properties(
         b->worst = diag_input(b->diag, at, "a tag ('!...') is not allowed; types come from the keys");
 }
 
-static bool take_scalar(struct builder *b, const yaml_event_t *event)
+static bool config_parse_take_scalar(struct builder *b, const yaml_event_t *event)
 {
     const char *text = (const char *)event->data.scalar.value;
     size_t length = event->data.scalar.length;
-    struct source_pos at = place(b, event->start_mark);
+    struct source_pos at = config_parse_place(b, event->start_mark);
     bool quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE, key = awaits_key(b);
     bool null = !key && !quoted && (strcmp(text, "null") == 0 || strcmp(text, "~") == 0);
     refuse_properties(b, event->data.scalar.anchor, event->data.scalar.tag, at);
@@ -167,18 +167,18 @@ static bool take_scalar(struct builder *b, const yaml_event_t *event)
         b->worst = diag_input(b->diag, at, "the document is empty");
     else if (!quoted && length == 0)
         b->worst = diag_input(b->diag, at, "no value; write one, or null where none is meant");
-    return add(b, (struct document_node){.kind = null ? CONFIG_NULL : CONFIG_SCALAR,
-                      .quoted = quoted,
-                      .line = at.line,
-                      .column = at.column,
-                      .text = null ? NULL : arena_strdup(&b->doc->arena, text),
-                      .from = event->start_mark.index,
-                      .to = event->end_mark.index});
+    return config_parse_add(b, (struct document_node){.kind = null ? CONFIG_NULL : CONFIG_SCALAR,
+                                   .quoted = quoted,
+                                   .line = at.line,
+                                   .column = at.column,
+                                   .text = null ? NULL : arena_strdup(&b->doc->arena, text),
+                                   .from = event->start_mark.index,
+                                   .to = event->end_mark.index});
 }
 
 static bool take_start(struct builder *b, enum config_kind kind, const yaml_event_t *event)
 {
-    struct source_pos at = place(b, event->start_mark);
+    struct source_pos at = config_parse_place(b, event->start_mark);
     if (awaits_key(b))
         b->worst = diag_input(b->diag, at, "a key must be a word, not a list or a mapping");
     if (b->depth == CONFIG_MAX_DEPTH) {
@@ -186,8 +186,8 @@ static bool take_start(struct builder *b, enum config_kind kind, const yaml_even
         return false;
     }
     int id = b->doc->nodes.n;
-    if (!add(b, (struct document_node){
-                    .kind = kind, .line = at.line, .column = at.column, .from = event->start_mark.index}))
+    if (!config_parse_add(b, (struct document_node){
+                                 .kind = kind, .line = at.line, .column = at.column, .from = event->start_mark.index}))
         return false;
     b->open[b->depth++] = (struct open){id, b->pending.n};
     return true;
@@ -203,7 +203,7 @@ static const char *key_text(const struct same_key *entry)
     return entry->key->text ? entry->key->text : "";
 }
 
-static int by_place(const void *a, const void *b)
+static int config_parse_by_place(const void *a, const void *b)
 {
     const struct document_node *x = ((const struct same_key *)a)->key, *y = ((const struct same_key *)b)->key;
     return (x > y) - (x < y);
@@ -212,7 +212,7 @@ static int by_place(const void *a, const void *b)
 static int by_text(const void *a, const void *b)
 {
     int order = strcmp(key_text(a), key_text(b));
-    return order ? order : by_place(a, b);
+    return order ? order : config_parse_by_place(a, b);
 }
 
 /* By sorting, so that a large mapping costs n log n; reported in the order of the text. */
@@ -234,7 +234,7 @@ static void refuse_duplicates(struct builder *b, const struct document_node *map
         }
         before = entry;
     }
-    qsort(keys, duplicates, sizeof *keys, by_place);
+    qsort(keys, duplicates, sizeof *keys, config_parse_by_place);
     for (size_t i = 0; i < duplicates; i++)
         b->worst = diag_input(b->diag, (struct source_pos){b->doc->name, keys[i].key->line, keys[i].key->column},
             "key '%.40s' stands twice; first at line %d", keys[i].key->text, keys[i].first->line);
@@ -261,9 +261,9 @@ static void take_end(struct builder *b, const yaml_event_t *event)
 }
 
 /* False: stop reading. */
-static bool take(struct builder *b, const yaml_event_t *event)
+static bool config_parse_take(struct builder *b, const yaml_event_t *event)
 {
-    struct source_pos at = place(b, event->start_mark);
+    struct source_pos at = config_parse_place(b, event->start_mark);
     switch (event->type) {
     case YAML_DOCUMENT_START_EVENT:
         if (b->doc->nodes.n == 0)
@@ -277,9 +277,9 @@ static bool take(struct builder *b, const yaml_event_t *event)
     case YAML_ALIAS_EVENT:
         b->worst = diag_input(b->diag, at, "alias '*%.40s'; write the value out where it is needed",
             (const char *)event->data.alias.anchor);
-        return add(b, (struct document_node){.kind = CONFIG_NULL, .line = at.line, .column = at.column});
+        return config_parse_add(b, (struct document_node){.kind = CONFIG_NULL, .line = at.line, .column = at.column});
     case YAML_SCALAR_EVENT:
-        return take_scalar(b, event);
+        return config_parse_take_scalar(b, event);
     case YAML_SEQUENCE_START_EVENT:
         refuse_properties(b, event->data.sequence_start.anchor, event->data.sequence_start.tag, at);
         return take_start(b, CONFIG_SEQUENCE, event);
@@ -314,7 +314,7 @@ static void read_events(struct builder *b, const char *text, size_t n)
             b->worst = config_syntax_error(&parser, b->doc->name, text, n, b->diag);
             break;
         }
-        more = take(b, &event);
+        more = config_parse_take(b, &event);
         yaml_event_delete(&event);
     }
     yaml_parser_delete(&parser);

@@ -49,7 +49,7 @@ static bool stands_beside(const struct config_field *field)
     return field->type == FIELD_OVERRIDES && !*field->key;
 }
 
-static bool is_called(const struct config_field *field, const char *name, size_t length)
+static bool config_table_is_called(const struct config_field *field, const char *name, size_t length)
 {
     const char *names[] = {field->key, field->alias};
     for (size_t i = 0; i < 2; i++)
@@ -68,7 +68,7 @@ static struct found find_field(const struct config_table *table, bool loose, con
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
-        if (!stands_beside(field) && is_called(field, key, length) && can_be_given(field, loose))
+        if (!stands_beside(field) && config_table_is_called(field, key, length) && can_be_given(field, loose))
             return (struct found){field, 0, loose};
     }
     for (int i = 0; i < table->n_fields; i++) {
@@ -106,8 +106,8 @@ static const char *path_below(const struct config_table *table, enum among among
         const char *path = arena_printf(arena, "%s%s", prefix, field->key), *found = NULL;
         bool overrides = field->type == FIELD_OVERRIDES, section = overrides || field->type == FIELD_SECTION;
         bool wanted = overrides == (among == AMONG_OVERRIDES) && can_be_given(field, among == AMONG_GIVEN);
-        if (wanted &&
-            (near ? !section && nearest_name(key, &field->key, 1) != NULL : is_called(field, key, strlen(key))))
+        if (wanted && (near ? !section && nearest_name(key, &field->key, 1) != NULL
+                            : config_table_is_called(field, key, strlen(key))))
             return path;
         if (section && (!overrides || among == AMONG_OVERRIDES))
             found = path_below(field->section, overrides ? AMONG_GIVEN : among,
@@ -136,18 +136,18 @@ struct keys {
     VEC(const char *) list;
 };
 
-static void add_keys(struct keys *keys, const struct config_table *table, bool loose)
+static void config_table_add_keys(struct keys *keys, const struct config_table *table, bool loose)
 {
     for (int i = 0; i < table->n_fields; i++)
         if (!stands_beside(&table->fields[i]) && can_be_given(&table->fields[i], loose))
             vec_push(&keys->list, table->fields[i].key);
     for (int i = 0; i < table->n_fields; i++)
         if (stands_beside(&table->fields[i]))
-            add_keys(keys, table->fields[i].section, true);
+            config_table_add_keys(keys, table->fields[i].section, true);
 }
 
 /* Why the key, or one that stands under it, does not exist; NULL: nobody knows. */
-static const char *unmodelled(const struct reader *reader, const char *key, struct config_node value)
+static const char *config_table_unmodelled(const struct reader *reader, const char *key, struct config_node value)
 {
     const char *why = reader->unmodelled ? reader->unmodelled(key) : NULL;
     for (int i = 0; i < config_count(value) && config_kind(value) == CONFIG_MAPPING && reader->unmodelled && !why; i++)
@@ -158,11 +158,11 @@ static const char *unmodelled(const struct reader *reader, const char *key, stru
 static enum status unknown_key(struct reader *reader, struct source_pos at, const char *key, struct config_node value,
     const struct config_table *table, bool loose)
 {
-    const char *why = unmodelled(reader, key, value);
+    const char *why = config_table_unmodelled(reader, key, value);
     if (why)
         return diag_input(reader->diag, at, "'%.40s': %s", key, why);
     struct keys keys = {0};
-    add_keys(&keys, table, loose);
+    config_table_add_keys(&keys, table, loose);
     size_t n = (size_t)keys.list.n;
     char known[1024]; /* room for all: no other place lists them */
     config_join_names(known, sizeof known, keys.list.at, n);
@@ -328,7 +328,7 @@ static enum status read_mapping(struct reader *reader, struct config_node mappin
     return loose || reader->part ? status : worse(status, check_required(reader, mapping, table));
 }
 
-static bool is_known(struct config_node mapping, int i, const struct config_table *table)
+static bool config_table_is_known(struct config_node mapping, int i, const struct config_table *table)
 {
     const char *name = config_text(config_key(mapping, i));
     return find_field(table, false, name, strlen(name)).field != NULL;
@@ -338,7 +338,7 @@ int config_fit(struct config_node mapping, const struct config_table *table)
 {
     int known = 0, n = config_kind(mapping) == CONFIG_MAPPING ? config_count(mapping) : 0;
     for (int i = 0; i < n; i++)
-        known += is_known(mapping, i, table);
+        known += config_table_is_known(mapping, i, table);
     return known;
 }
 
@@ -349,12 +349,12 @@ static bool is_foreign(struct config_node mapping, const struct config_table *ta
     int n = config_count(mapping), unknown = n - config_fit(mapping, table), first = 0;
     if (unknown < FEWEST || 2 * unknown <= n)
         return false;
-    while (is_known(mapping, first, table))
+    while (config_table_is_known(mapping, first, table))
         first++;
     struct config_node key = config_key(mapping, first);
     struct keys keys = {0};
     char known[256];
-    add_keys(&keys, table, false);
+    config_table_add_keys(&keys, table, false);
     config_join_names(known, sizeof known, keys.list.at, (size_t)keys.list.n);
     vec_free(&keys.list);
     diag_input(diag, config_pos(key),
@@ -440,7 +440,7 @@ enum status config_assign(const char *path, struct source_pos path_at, struct co
     }
 }
 
-static size_t size_of(const struct config_field *field)
+static size_t config_table_size_of(const struct config_field *field)
 {
     switch (field->type) {
     case FIELD_STRING:
@@ -507,7 +507,7 @@ void config_copy(void *into, const void *from, const char *path, const struct co
 {
     size_t at = 0;
     const struct config_field *field = config_field_at(table, path, &at);
-    memcpy((char *)into + at, (const char *)from + at, size_of(field));
+    memcpy((char *)into + at, (const char *)from + at, config_table_size_of(field));
 }
 
 /* ---- structs of FIELD_OVERRIDES: what of them is given ---- */
@@ -598,7 +598,7 @@ struct wanted {
     struct diag *diag;
 };
 
-static enum status check(struct wanted *wanted, const struct config_table *table, const char *prefix)
+static enum status config_table_check(struct wanted *wanted, const struct config_table *table, const char *prefix)
 {
     enum status worst = STATUS_OK;
     for (int i = 0; i < table->n_fields; i++) {
@@ -609,7 +609,7 @@ static enum status check(struct wanted *wanted, const struct config_table *table
         if (field->required && !read)
             status = config_report_missing(table, field, wanted->at, wanted->diag);
         else if (field->type == FIELD_SECTION && read)
-            status = check(wanted, field->section, arena_printf(&wanted->arena, "%s.", path));
+            status = config_table_check(wanted, field->section, arena_printf(&wanted->arena, "%s.", path));
         worst = status > worst ? status : worst;
     }
     return worst;
@@ -619,7 +619,7 @@ enum status config_check_required(
     const struct config_table *table, const struct config_origins *origins, struct source_pos at, struct diag *diag)
 {
     struct wanted wanted = {.origins = origins, .at = at, .diag = diag};
-    enum status status = check(&wanted, table, "");
+    enum status status = config_table_check(&wanted, table, "");
     arena_release(&wanted.arena);
     return status;
 }

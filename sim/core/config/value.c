@@ -95,7 +95,7 @@ static enum status read_int(struct config_node node, const struct config_field *
     return status;
 }
 
-static enum status read_number(
+static enum status config_value_read_number(
     struct config_node node, const struct config_field *field, double *out, struct diag *diag)
 {
     char why[WHY_BYTES];
@@ -190,7 +190,7 @@ enum status config_read_scalar(
     case FIELD_INT:
         return read_int(node, field, at, diag);
     case FIELD_NUMBER:
-        return read_number(node, field, at, diag);
+        return config_value_read_number(node, field, at, diag);
     case FIELD_BOOL:
         return read_bool(node, at, diag);
     case FIELD_ENUM:

@@ -46,7 +46,7 @@ void json_write_string(FILE *out, const char *text)
 }
 
 /* The shortest decimal that reads back as the same double. */
-static void write_number(FILE *out, double value)
+static void config_write_number(FILE *out, double value)
 {
     char text[NUMBER_BYTES];
     if (!isfinite(value)) { /* JSON has no infinity */
@@ -87,7 +87,7 @@ static bool is_json_number(const char *text)
 }
 
 /* A document's node as JSON; at most CONFIG_MAX_DEPTH deep. */
-static void write_node(FILE *out, struct config_node node)
+static void config_write_node(FILE *out, struct config_node node)
 {
     const char *text = config_text(node);
     bool mapping = config_kind(node) == CONFIG_MAPPING;
@@ -113,12 +113,12 @@ static void write_node(FILE *out, struct config_node node)
             json_write_string(out, config_text(config_key(node, i)));
             fputs(": ", out);
         }
-        write_node(out, config_item(node, i));
+        config_write_node(out, config_item(node, i));
     }
     fputc(mapping ? '}' : ']', out);
 }
 
-static void write_text(FILE *out, const char *text)
+static void config_write_text(FILE *out, const char *text)
 {
     if (text)
         json_write_string(out, text);
@@ -138,30 +138,30 @@ static void write_sourced(FILE *out, const struct quantity *q, enum dimension di
         fputs("null", out);
         return;
     }
-    write_number(out, q->value);
+    config_write_number(out, q->value);
     write_unit(out, dimension);
     fprintf(out, ", \"kind\": \"%s\", \"source\": ", config_kind_names[q->kind - QUANTITY_DATASHEET]);
-    write_text(out, q->source);
+    config_write_text(out, q->source);
     if (q->fit) {
         fputs(", \"fit\": ", out);
-        write_text(out, q->fit);
+        config_write_text(out, q->fit);
     }
     fputs(", \"std_error\": ", out);
-    write_number(out, q->std_error);
+    config_write_number(out, q->std_error);
 }
 
-static void write_value(FILE *out, const struct config_field *field, const void *at)
+static void config_write_value(FILE *out, const struct config_field *field, const void *at)
 {
     switch (field->type) {
     case FIELD_STRING:
     case FIELD_PATH:
-        write_text(out, *(const char *const *)at);
+        config_write_text(out, *(const char *const *)at);
         return;
     case FIELD_INT:
         fprintf(out, "%" PRId64, *(const int64_t *)at);
         return;
     case FIELD_NUMBER:
-        write_number(out, *(const double *)at);
+        config_write_number(out, *(const double *)at);
         write_unit(out, field->dimension);
         return;
     case FIELD_BOOL:
@@ -177,7 +177,7 @@ static void write_value(FILE *out, const struct config_field *field, const void 
         write_sourced(out, at, field->dimension);
         return;
     case FIELD_NODE:
-        write_node(out, *(const struct config_node *)at);
+        config_write_node(out, *(const struct config_node *)at);
         return;
     case FIELD_SECTION:
     case FIELD_OVERRIDES:
@@ -235,7 +235,7 @@ static bool write_fields(const struct writer *writer, const struct config_table 
             continue;
         }
         fputs(": {\"value\": ", out);
-        write_value(out, field, at);
+        config_write_value(out, field, at);
         fputs(", \"origin\": ", out);
         write_origin(out, writer->origins, path, writer->scratch);
         fputs("}", out);

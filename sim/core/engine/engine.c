@@ -157,7 +157,7 @@ bool engine_goes_on(struct engine *engine, ps_t time, uint32_t kind, uint32_t ta
     return true;
 }
 
-static void execute(struct engine *engine, struct event event)
+static void engine_execute(struct engine *engine, struct event event)
 {
     count_event(engine, event.time, event.kind, event.target);
     engine->kinds[event.kind].handle(engine->kinds[event.kind].self, &event);
@@ -192,11 +192,11 @@ void engine_run(struct engine *engine)
     while (!engine->stopped) {
         bool lined = engine->line.n > 0, heaped = engine->heap.n > 0;
         if (lined && !(heaped && engine->heap.at[0].time == engine->now)) {
-            execute(engine, next_in_line(engine));
+            engine_execute(engine, next_in_line(engine));
         } else if (heaped) {
             engine->vacant = true;
             prepare_next(engine);
-            execute(engine, engine->heap.at[0]);
+            engine_execute(engine, engine->heap.at[0]);
             close_vacancy(engine);
         } else
             return;

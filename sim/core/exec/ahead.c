@@ -51,7 +51,7 @@ void ahead_look(struct sim *sim, int rank_index)
 }
 
 /* The running kernel has ended, and the next one ahead begins. */
-static void begin_next(struct sim *sim, struct rank *rank)
+static void ahead_begin_next(struct sim *sim, struct rank *rank)
 {
     struct queue *queue = &rank->queues[STREAM_COMPUTE];
     const struct ahead_kernel *next = &rank->ahead.kernels[rank->ahead.at++];
@@ -74,7 +74,7 @@ void ahead_settle(struct sim *sim, int rank_index)
     while (
         rank->ahead.at < rank->ahead.event && queue->state == QUEUE_RUNNING && queue->end <= sim->machine->engine.now) {
         queue_count(sim, rank, STREAM_COMPUTE, queue->end);
-        begin_next(sim, rank);
+        ahead_begin_next(sim, rank);
     }
 }
 
@@ -83,7 +83,7 @@ bool ahead_finish(struct sim *sim, int rank_index)
     struct rank *rank = &sim->ranks[rank_index];
     if (rank->ahead.at == rank->ahead.n)
         return false;
-    begin_next(sim, rank);
+    ahead_begin_next(sim, rank);
     host_check(sim, rank_index);
     arm(sim, rank_index);
     return true;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_message(const struct communicator *comm)
+static bool communicator_is_message(const struct communicator *comm)
 {
     return comm->channel >= 0;
 }
@@ -22,7 +22,7 @@ struct party {
 /* A communicator of a group has a party for each member that is simulated. */
 static struct party party_of(const struct sim *sim, const struct communicator *comm, int i)
 {
-    if (is_message(comm)) {
+    if (communicator_is_message(comm)) {
         int rank = sim->fold.index_of[i == 0 ? comm->from : comm->to];
         const struct program_tables *tables = sim->ranks[rank].tables;
         return (struct party){rank, (i == 0 ? tables->send_queue : tables->recv_queue)[comm->channel]};
@@ -46,12 +46,13 @@ static int keep_watched(struct sim *sim, int n)
 static void set_uses(struct sim *sim, struct communicator *comm)
 {
     const struct coll_cost *cost = &comm->cost;
-    if (comm->room_uses > 0 && (is_message(comm) || fabric_weights_alike(&comm->uses_of, cost)))
+    if (comm->room_uses > 0 && (communicator_is_message(comm) || fabric_weights_alike(&comm->uses_of, cost)))
         return;
     uint64_t key = (uint64_t)(comm - sim->meetings.all);
     struct coll_group sender = {comm->from, 1, 1}; /* a message stays on the NICs near its sender */
-    int n = is_message(comm) ? fabric_message(sim->meetings.uses, &sim->fabric, sender, comm->from, comm->to, key)
-                             : fabric_weights(sim->meetings.uses, &sim->fabric, comm->members, cost, key);
+    int n = communicator_is_message(comm)
+                ? fabric_message(sim->meetings.uses, &sim->fabric, sender, comm->from, comm->to, key)
+                : fabric_weights(sim->meetings.uses, &sim->fabric, comm->members, cost, key);
     n = sim->fold.watched_alone ? keep_watched(sim, n) : n;
     if (n > comm->room_uses) {
         comm->uses = ARENA_ARRAY(sim->arena, struct link_weight, n);
@@ -147,8 +148,8 @@ static struct machine_pair seen_by(struct hw room[2], struct coll_group group, c
     return (struct machine_pair){hw, on->chosen == on->hw ? hw : coll_hw_of(&room[1], group, on->chosen)};
 }
 
-static struct coll_cost cost_of(const struct sim *sim, const struct machine_pair *on, enum coll_kind kind, double bytes,
-    const struct coll_routing *routing, struct coll_shape shape)
+static struct coll_cost communicator_cost_of(const struct sim *sim, const struct machine_pair *on, enum coll_kind kind,
+    double bytes, const struct coll_routing *routing, struct coll_shape shape)
 {
     struct coll_cost cost = coll_of(kind, bytes, routing, shape, on->chosen);
     if (on->chosen != on->hw && routing)
@@ -179,7 +180,7 @@ static void setup_costs(struct sim *sim)
             continue;
         struct coll_group members = sim->meetings.all[sim->meetings.group_first[collective->group]].members;
         const struct machine_pair seen = seen_by(room, members, on);
-        of_collectives[c] = cost_of(sim, &seen, collective->kind, collective->bytes, collective->routing,
+        of_collectives[c] = communicator_cost_of(sim, &seen, collective->kind, collective->bytes, collective->routing,
             coll_shape(members, hw_gpus_per_node(sim->costs.hw)));
     }
     free(first);
@@ -188,8 +189,9 @@ static void setup_costs(struct sim *sim)
         for (int way = 0; way < FABRIC_WAY_COUNT; way++) {
             struct coll_cost *cost = &of_messages[m][way];
             int nodes = way == FABRIC_WAY_NETWORK ? 2 : 1;
-            *cost = cost_of(sim, way == FABRIC_WAY_BRIDGE ? &bridged : on, COLL_SEND_RECV, plan->messages.at[m].bytes,
-                NULL, (struct coll_shape){.ranks = 2, .nodes = nodes, .per_node = 3 - nodes});
+            *cost = communicator_cost_of(sim, way == FABRIC_WAY_BRIDGE ? &bridged : on, COLL_SEND_RECV,
+                plan->messages.at[m].bytes, NULL,
+                (struct coll_shape){.ranks = 2, .nodes = nodes, .per_node = 3 - nodes});
             cost->hbm_bytes /= 2; /* half at each end; in nccl-tests' send_recv a GPU is both */
         }
 }
@@ -203,7 +205,7 @@ static bool touches_watched(const struct sim *sim, const struct communicator *co
 {
     if (comm->n_parties > 0)
         return true;
-    if (is_message(comm))
+    if (communicator_is_message(comm))
         return is_watched(sim, comm->from) || is_watched(sim, comm->to);
     for (int m = 0; m < comm->members.size; m++)
         if (is_watched(sim, comm->members.first + m * comm->members.stride))
@@ -226,17 +228,18 @@ static void find_watched(struct sim *sim)
  * for the next one. */
 static int leader_of(const struct sim *sim, const struct communicator *comm)
 {
-    for (int m = 0; m < (is_message(comm) ? 1 : comm->members.size); m++) {
-        int number = is_message(comm) ? comm->from : comm->members.first + m * comm->members.stride;
+    for (int m = 0; m < (communicator_is_message(comm) ? 1 : comm->members.size); m++) {
+        int number = communicator_is_message(comm) ? comm->from : comm->members.first + m * comm->members.stride;
         int index = sim->fold.index_of[number];
         if (index < 0)
             continue;
         number = sim->fold.numbers[index];
-        int instance =
-            is_message(comm) ? number : mesh_group_instance(&sim->plan->groups.at[comm->group].ranks, number);
+        int instance = communicator_is_message(comm)
+                           ? number
+                           : mesh_group_instance(&sim->plan->groups.at[comm->group].ranks, number);
         return instance < 0 ? -1
-                            : instance + (is_message(comm) ? sim->meetings.channel_first[comm->channel]
-                                                           : sim->meetings.group_first[comm->group]);
+                            : instance + (communicator_is_message(comm) ? sim->meetings.channel_first[comm->channel]
+                                                                        : sim->meetings.group_first[comm->group]);
     }
     return -1;
 }
@@ -275,7 +278,7 @@ void communicator_setup(struct sim *sim)
 /* ---- running ---- */
 
 /* What the GPU gives a collective, and the kernels on it are timed anew. */
-static void hold(struct sim *sim, struct party party, double sms, double hbm_Bps)
+static void communicator_hold(struct sim *sim, struct party party, double sms, double hbm_Bps)
 {
     struct rank *rank = &sim->ranks[party.rank];
     struct queue *queue = &rank->queues[party.queue];
@@ -285,12 +288,13 @@ static void hold(struct sim *sim, struct party party, double sms, double hbm_Bps
     queue_retime(sim, party.rank);
 }
 
-static void begin(struct sim *sim, struct communicator *comm)
+static void communicator_begin(struct sim *sim, struct communicator *comm)
 {
     comm->start = sim->machine->engine.now;
     comm->busy = true;
     double sigma = sim->options->noise.network_jitter;
-    double links = is_message(comm) ? 1 : coll_links(coll_shape(comm->members, sim->fabric.gpus), sim->costs.hw);
+    double links =
+        communicator_is_message(comm) ? 1 : coll_links(coll_shape(comm->members, sim->fabric.gpus), sim->costs.hw);
     double jitter = sigma > 0 ? rng_lognormal_max(&comm->noise, sigma, links) : 1;
     comm->cost.latency_s *= jitter;
     comm->cost.max_rate_Bps /= jitter;
@@ -298,11 +302,11 @@ static void begin(struct sim *sim, struct communicator *comm)
         (uint32_t)(comm - sim->meetings.all), 0);
 }
 
-static void begin_next(struct sim *sim, struct communicator *sibling)
+static void communicator_begin_next(struct sim *sim, struct communicator *sibling)
 {
     sibling->cost = sibling->next;
     sibling->follows = false;
-    begin(sim, sibling);
+    communicator_begin(sim, sibling);
 }
 
 /* And those that other ranks stand for do the same at the same time, and share the links. Of collectives that follow
@@ -311,17 +315,17 @@ static void begin_next(struct sim *sim, struct communicator *sibling)
 static void begin_all(struct sim *sim, struct communicator *comm)
 {
     const struct coll_cost cost = comm->cost;
-    begin(sim, comm);
+    communicator_begin(sim, comm);
     for (int i = comm->sibling; i >= 0; i = sim->meetings.all[i].sibling) {
         struct communicator *sibling = &sim->meetings.all[i];
         sibling->next = cost;
         sibling->follows = true;
         if (!sibling->busy)
-            begin_next(sim, sibling);
+            communicator_begin_next(sim, sibling);
     }
 }
 
-static struct communicator *find(const struct sim *sim, const struct rank *rank, const struct plan_op *op)
+static struct communicator *communicator_find(const struct sim *sim, const struct rank *rank, const struct plan_op *op)
 {
     const struct plan *plan = sim->plan;
     if (op->kind == OP_COLLECTIVE) {
@@ -339,7 +343,7 @@ static struct communicator *find(const struct sim *sim, const struct rank *rank,
 /* What a member's op costs in this communicator. */
 static const struct coll_cost *cost_here(const struct sim *sim, const struct communicator *comm, int32_t index)
 {
-    if (!is_message(comm))
+    if (!communicator_is_message(comm))
         return &sim->costs.collectives[index];
     return &sim->costs.messages[index][fabric_way(&sim->fabric, comm->from, comm->to)];
 }
@@ -348,12 +352,12 @@ void communicator_arrive(struct sim *sim, int rank_index, int32_t op_index)
 {
     struct rank *rank = &sim->ranks[rank_index];
     const struct plan_op *op = op_of(rank, op_index);
-    struct communicator *comm = find(sim, rank, op);
+    struct communicator *comm = communicator_find(sim, rank, op);
     struct party party = {rank_index, op->stream};
     const struct coll_cost *cost = cost_here(sim, comm, op->index);
     if (comm->arrived++ == 0)
         comm->cost = *cost;
-    hold(sim, party, cost->sms, 0);
+    communicator_hold(sim, party, cost->sms, 0);
     if (comm->arrived == comm->n_parties)
         begin_all(sim, comm);
 }
@@ -363,7 +367,7 @@ void communicator_on_latency(void *self, const struct event *event)
     struct sim *sim = self;
     struct communicator *comm = &sim->meetings.all[event->target];
     for (int i = 0; i < comm->n_parties; i++)
-        hold(sim, party_of(sim, comm, i), comm->cost.sms, coll_hbm_Bps(comm->cost));
+        communicator_hold(sim, party_of(sim, comm, i), comm->cost.sms, coll_hbm_Bps(comm->cost));
     set_uses(sim, comm);
     net_start(&sim->machine->net, comm->flow, comm->cost.bus_bytes, comm->cost.max_rate_Bps, comm->uses, comm->n_uses,
         (struct net_listener){sim->events.comm_end, event->target});
@@ -393,7 +397,7 @@ static enum coll_bound bound_of(const struct sim *sim, const struct ended *comm,
 }
 
 /* One member's op is over; comm is as it ended, but it may be in its next one. */
-static void finish(struct sim *sim, const struct ended *comm, struct party party)
+static void communicator_finish(struct sim *sim, const struct ended *comm, struct party party)
 {
     struct rank *rank = &sim->ranks[party.rank];
     struct queue *queue = &rank->queues[party.queue];
@@ -436,14 +440,14 @@ void communicator_on_end(void *self, const struct event *event)
     struct communicator *comm = &sim->meetings.all[event->target];
     comm->busy = false;
     if (comm->follows)
-        begin_next(sim, comm);
+        communicator_begin_next(sim, comm);
     if (comm->n_parties == 0)
         return;
     comm->arrived = 0;
     /* The first member that goes on may come with the next collective. */
     const struct ended ended = {comm->start, comm->cost, comm->uses, comm->n_uses};
     for (int i = 0; i < comm->n_parties; i++)
-        hold(sim, party_of(sim, comm, i), 0, 0);
+        communicator_hold(sim, party_of(sim, comm, i), 0, 0);
     for (int i = 0; i < comm->n_parties; i++)
-        finish(sim, &ended, party_of(sim, comm, i));
+        communicator_finish(sim, &ended, party_of(sim, comm, i));
 }

@@ -11,7 +11,8 @@ static uint64_t data_rank(const struct mesh *mesh, int rank)
     return number;
 }
 
-static struct rng_stream stream_of(const struct sim *sim, const struct rank *rank, int32_t step, int32_t micro_batch)
+static struct rng_stream documents_stream_of(
+    const struct sim *sim, const struct rank *rank, int32_t step, int32_t micro_batch)
 {
     enum { RANK_BITS = 40, STEP_BITS = 16 };
     uint64_t number = data_rank(&sim->plan->mesh, rank->number) << RANK_BITS | (uint64_t)step << STEP_BITS;
@@ -19,11 +20,11 @@ static struct rng_stream stream_of(const struct sim *sim, const struct rank *ran
 }
 
 /* The micro-batches of a step, in the mean over the sequences of each. */
-static void draw(const struct sim *sim, struct rank *rank, int32_t step)
+static void exec_documents_draw(const struct sim *sim, struct rank *rank, int32_t step)
 {
     const struct plan_packing *packing = &rank->tables->program->packing;
     for (int32_t m = 0; m < packing->micro_batches; m++) {
-        struct rng_stream stream = stream_of(sim, rank, step, m);
+        struct rng_stream stream = documents_stream_of(sim, rank, step, m);
         int32_t sequences = m + 1 < packing->micro_batches ? packing->sequences : packing->last_sequences;
         rank->pairs[m] = 0;
         if (rank->tokens)
@@ -55,7 +56,7 @@ void documents_draws(const struct sim *sim, struct rank *rank, int32_t step, int
     if (!cell.pass)
         return;
     if (rank->pairs_step != step)
-        draw(sim, rank, step);
+        exec_documents_draw(sim, rank, step);
     if (by_tokens)
         tokens = rank->tokens[cell.micro_batch];
     if (share > 0) /* over what all of the kernel goes with */

@@ -50,7 +50,7 @@ static bool documents_vary(const struct sim *sim)
 }
 
 /* No GPU or host differs from another, nor does what they are given. */
-static bool alike(const struct sim *sim)
+static bool exec_alike(const struct sim *sim)
 {
     return !exec_noise_is_on(&sim->options->noise) && !sim->fold.uneven && !documents_vary(sim);
 }
@@ -196,7 +196,7 @@ static void setup_rank(struct sim *sim, int r, struct gpu_speeds speeds)
 }
 
 /* The rank of this number; NULL: another stands for it, or none. */
-static struct rank *simulated(const struct sim *sim, int number)
+static struct rank *exec_simulated(const struct sim *sim, int number)
 {
     return is_simulated(sim, number) ? &sim->ranks[sim->fold.index_of[number]] : NULL;
 }
@@ -210,7 +210,7 @@ static void setup_ranks(struct sim *sim, const struct gpu_speeds *speeds)
         setup_rank(sim, r, speeds ? speeds[sim->fold.numbers[r]] : nominal);
     for (int i = 0; i < sim->options->gpu_events.n; i++) {
         const struct degrade_event *event = &sim->options->gpu_events.list[i];
-        struct rank *rank = simulated(sim, event->target);
+        struct rank *rank = exec_simulated(sim, event->target);
         if (event->at == 0 && rank)
             rank->share = event->share;
     }
@@ -224,7 +224,7 @@ static void on_slow(void *self, const struct event *now)
         return; /* the job has ended */
     for (int i = 0; i < sim->options->gpu_events.n; i++) {
         const struct degrade_event *event = &sim->options->gpu_events.list[i];
-        const struct rank *rank = simulated(sim, event->target);
+        const struct rank *rank = exec_simulated(sim, event->target);
         if (event->at == now->time && rank && (event->share < rank->share || event->share > rank->share))
             queue_set_share(sim, (int)(rank - sim->ranks), event->share);
     }
@@ -354,7 +354,7 @@ static void sim_end(struct sim *sim)
     sim->result->stands_for = sim->n_ranks < sim->plan->mesh.ranks ? stand_ins(sim) : NULL;
 }
 
-static void simulate(struct sim *sim, bool keeps_ledgers)
+static void exec_simulate(struct sim *sim, bool keeps_ledgers)
 {
     sim_begin(sim, keeps_ledgers);
     if (!sim->memory.out_of_memory)
@@ -479,7 +479,7 @@ static struct sim *simulate_folded(struct exec_result *out, const struct plan *p
         sim->fold.on = true;
         sim->fold.siblings = can_fold(sim);
         sim->lengthens = as_asked ? NULL : options;
-        simulate(sim, !options->no_memory);
+        exec_simulate(sim, !options->no_memory);
         int64_t steady = steady_from(sim);
         machine_close(&machine);
         if (as_asked || steady <= options->warmup_steps || options->warmup_steps >= MOST_WARMUP)
@@ -539,7 +539,7 @@ static void warm_up(struct sim *sim, int64_t steps)
 }
 
 /* Ranks that are not folded. The ledger of one says where the allocator will stand in the way of
- * all. Where alike() holds here, ranks are simulated one by one although nothing varies, as with
+ * all. Where exec_alike() holds here, ranks are simulated one by one although nothing varies, as with
  * fold off or links that differ. They take the warm-up of the reference, so that both give the same
  * times. */
 static void simulate_ranks(struct sim *sim)
@@ -549,15 +549,15 @@ static void simulate_ranks(struct sim *sim)
     if (sim->options->progress && takes_slowest(sim))
         sim->options->progress->by_slowest = true;
     if (sim->options->no_memory) {
-        simulate(sim, false);
+        exec_simulate(sim, false);
         return;
     }
     if (!reference->one)
         refer(reference, sim);
     sim->fold.hosts_matter = reference->hosts_matter;
-    bool keeps_ledgers = !alike(sim) && reference->drained;
+    bool keeps_ledgers = !exec_alike(sim) && reference->drained;
     int64_t floor = sim->options->warmup_steps, warmup = reference->quiet->warmup_steps;
-    if (alike(sim))
+    if (exec_alike(sim))
         warm_up(sim, warmup);
     else if (keeps_ledgers)
         warm_up(sim, floor > MOST_WARMUP_OF_ALL || warmup < MOST_WARMUP_OF_ALL ? warmup : MOST_WARMUP_OF_ALL);
@@ -565,14 +565,14 @@ static void simulate_ranks(struct sim *sim)
         warm_up(sim, 1); /* a host ahead of its GPU is part of a steady step */
     sim_follow(sim, reference->one);
     if (!reference->ended)
-        simulate(sim, keeps_ledgers);
+        exec_simulate(sim, keeps_ledgers);
     exec_reference_release(&own);
 }
 
 static bool folds(struct sim *sim)
 {
     sim->fold.siblings = can_fold(sim);
-    sim->fold.on = sim->options->fold != FOLD_OFF && alike(sim) && sim->fold.siblings;
+    sim->fold.on = sim->options->fold != FOLD_OFF && exec_alike(sim) && sim->fold.siblings;
     return sim->fold.on;
 }
 

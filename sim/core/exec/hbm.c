@@ -4,7 +4,7 @@
  * `next`. A block knows its neighbours in its segment, so splitting and merging take constant time.
  * Free blocks of a stream and a size class are a pool, sorted by size and then address: best fit is
  * a binary search, inserting moves the ones behind it. A change of a free block's size therefore
- * always goes through unlist() and set_free().
+ * always goes through unlist() and hbm_set_free().
  *
  * A block that is freed is pending until the caller says that its stream has passed (hbm_reuse).
  * Allocated bytes fall at the free, as PyTorch counts; the block is not found by a search before.
@@ -54,14 +54,14 @@ void hbm_release(struct hbm *hbm)
     vec_free(&hbm->pools);
 }
 
-static int64_t round_up(int64_t bytes, int64_t unit)
+static int64_t hbm_round_up(int64_t bytes, int64_t unit)
 {
     return (bytes + unit - 1) / unit * unit;
 }
 
 int64_t hbm_round(int64_t bytes)
 {
-    return round_up(bytes, MIN_BLOCK);
+    return hbm_round_up(bytes, MIN_BLOCK);
 }
 
 static int64_t segment_size(int64_t bytes)
@@ -70,7 +70,7 @@ static int64_t segment_size(int64_t bytes)
         return SMALL_BUFFER;
     if (bytes < MIN_LARGE_ALLOC)
         return LARGE_BUFFER;
-    return round_up(bytes, ROUND_LARGE);
+    return hbm_round_up(bytes, ROUND_LARGE);
 }
 
 static int pool_of(const struct hbm_block *block)
@@ -80,7 +80,7 @@ static int pool_of(const struct hbm_block *block)
 
 /* How many free blocks of the pool come before one of these bytes at this address. (Without branches it takes a tenth
  * of a run longer: requests come in an order that repeats, which processors learn.) */
-static int place_of(const struct hbm *hbm, int pool, int64_t bytes, int64_t address)
+static int hbm_place_of(const struct hbm *hbm, int pool, int64_t bytes, int64_t address)
 {
     int low = 0, high = hbm->pools.at[pool].n;
     while (low < high) {
@@ -94,10 +94,10 @@ static int place_of(const struct hbm *hbm, int pool, int64_t bytes, int64_t addr
     return low;
 }
 
-static void set_free(struct hbm *hbm, int32_t index)
+static void hbm_set_free(struct hbm *hbm, int32_t index)
 {
     struct hbm_block *block = &hbm->blocks.at[index];
-    int pool = pool_of(block), place = place_of(hbm, pool, block->bytes, block->address);
+    int pool = pool_of(block), place = hbm_place_of(hbm, pool, block->bytes, block->address);
     block->state = BLOCK_FREE;
     block->since = hbm->searches;
     vec_reserve(&hbm->pools.at[pool], hbm->pools.at[pool].n + 1);
@@ -116,7 +116,7 @@ static void unlist_at(struct hbm *hbm, int pool, int place)
 static void unlist(struct hbm *hbm, int32_t index)
 {
     const struct hbm_block *block = &hbm->blocks.at[index];
-    int pool = pool_of(block), place = place_of(hbm, pool, block->bytes, block->address);
+    int pool = pool_of(block), place = hbm_place_of(hbm, pool, block->bytes, block->address);
     BUG_IF(
         place == hbm->pools.at[pool].n || hbm->pools.at[pool].at[place].block != index, "block %d is not free", index);
     unlist_at(hbm, pool, place);
@@ -133,7 +133,7 @@ static int32_t new_block(struct hbm *hbm, struct hbm_block block)
         vec_push(&hbm->blocks, block);
     }
     if (block.state == BLOCK_FREE)
-        set_free(hbm, index);
+        hbm_set_free(hbm, index);
     return index;
 }
 
@@ -173,7 +173,7 @@ static int32_t best_fit(struct hbm *hbm, int64_t bytes, int stream)
 {
     bool small = bytes <= SMALL_SIZE;
     int pool = pool_of(&(struct hbm_block){.stream = (uint8_t)stream, .small = small});
-    int place = place_of(hbm, pool, bytes, -1), n = hbm->pools.at[pool].n;
+    int place = hbm_place_of(hbm, pool, bytes, -1), n = hbm->pools.at[pool].n;
     const struct hbm_free *free = hbm->pools.at[pool].at;
     hbm->searches += !small;
     while (
@@ -236,20 +236,20 @@ static void unmap(struct hbm *hbm, int32_t index)
 {
     const struct hbm_block *block = &hbm->blocks.at[index];
     int64_t page = page_of(block), end = block->address + block->bytes;
-    int64_t before = round_up(block->address, page) - block->address, after = end % page;
+    int64_t before = hbm_round_up(block->address, page) - block->address, after = end % page;
     int64_t unmapped = block->bytes - before - after;
     if (unmapped <= 0)
         return;
     if (after > 0) {
         unlist(hbm, index);
         cut(hbm, index, before + unmapped);
-        set_free(hbm, index);
+        hbm_set_free(hbm, index);
     }
     unlist(hbm, index);
     if (before > 0) {
         int32_t head = index;
         index = cut(hbm, head, before);
-        set_free(hbm, head);
+        hbm_set_free(hbm, head);
         unlist(hbm, index);
     }
     hbm->blocks.at[index].state = BLOCK_HOLE;
@@ -318,14 +318,14 @@ static int32_t set_free_and_merge(struct hbm *hbm, int32_t index)
         index = previous;
         absorb_next(hbm, index);
     }
-    set_free(hbm, index);
+    hbm_set_free(hbm, index);
     return index;
 }
 
 /* The pages of the first bytes of a hole, as a part of the free block around them; -1: there is no memory. */
 static int32_t map(struct hbm *hbm, int32_t hole, int64_t bytes)
 {
-    int64_t mapped = round_up(bytes, page_of(&hbm->blocks.at[hole]));
+    int64_t mapped = hbm_round_up(bytes, page_of(&hbm->blocks.at[hole]));
     if (!reserve(hbm, mapped))
         return -1;
     if (mapped < hbm->blocks.at[hole].bytes)
@@ -342,13 +342,13 @@ static int32_t new_segment(struct hbm *hbm, int64_t bytes, int stream, bool smal
 }
 
 /* Map pages until there is a free block of bytes. */
-static int32_t expand(struct hbm *hbm, int64_t bytes, int stream)
+static int32_t hbm_expand(struct hbm *hbm, int64_t bytes, int stream)
 {
-    int64_t range = round_up(hbm->capacity / RANGE_DENOMINATOR * RANGE_NUMERATOR, LARGE_BUFFER);
+    int64_t range = hbm_round_up(hbm->capacity / RANGE_DENOMINATOR * RANGE_NUMERATOR, LARGE_BUFFER);
     int32_t at = find_room(hbm, bytes, stream);
     if (at < 0)
         at = new_segment(
-            hbm, range > bytes ? range : round_up(bytes, LARGE_BUFFER), stream, bytes <= SMALL_SIZE, BLOCK_HOLE);
+            hbm, range > bytes ? range : hbm_round_up(bytes, LARGE_BUFFER), stream, bytes <= SMALL_SIZE, BLOCK_HOLE);
     while (at >= 0 && (is_hole(hbm, at) || hbm->blocks.at[at].bytes < bytes)) {
         int32_t hole = is_hole(hbm, at) ? at : hbm->blocks.at[at].next;
         int64_t lacking = bytes - (hole == at ? 0 : hbm->blocks.at[at].bytes), room = hbm->blocks.at[hole].bytes;
@@ -361,11 +361,11 @@ static int32_t new_memory(struct hbm *hbm, int64_t bytes, int stream)
 {
     int64_t size = segment_size(bytes);
     if (hbm->expandable)
-        return expand(hbm, bytes, stream);
+        return hbm_expand(hbm, bytes, stream);
     return reserve(hbm, size) ? new_segment(hbm, size, stream, bytes <= SMALL_SIZE, BLOCK_FREE) : -1;
 }
 
-static void split(struct hbm *hbm, int32_t index, int64_t bytes)
+static void hbm_split(struct hbm *hbm, int32_t index, int64_t bytes)
 {
     int64_t rest = hbm->blocks.at[index].bytes - bytes;
     bool splits = hbm->blocks.at[index].small || hbm->expandable ? rest >= MIN_BLOCK
@@ -377,7 +377,7 @@ static void split(struct hbm *hbm, int32_t index, int64_t bytes)
 /* A block that is none of the free ones becomes the tensor's. */
 static int32_t take_unlisted(struct hbm *hbm, int32_t index, int64_t size, int category)
 {
-    split(hbm, index, size);
+    hbm_split(hbm, index, size);
     struct hbm_block *block = &hbm->blocks.at[index];
     block->state = BLOCK_USED;
     hbm->allocated += block->bytes;
@@ -390,7 +390,7 @@ static int32_t take_unlisted(struct hbm *hbm, int32_t index, int64_t size, int c
 }
 
 /* A free block becomes the tensor's. */
-static int32_t take(struct hbm *hbm, int32_t index, int64_t size, int category)
+static int32_t hbm_take(struct hbm *hbm, int32_t index, int64_t size, int category)
 {
     if (index < 0)
         return -1;
@@ -434,7 +434,7 @@ static bool release_oversize(struct hbm *hbm, int64_t bytes, int stream)
     int pool = pool_of(&(struct hbm_block){.stream = (uint8_t)stream, .small = bytes <= SMALL_SIZE});
     int64_t wanted = bytes < hbm->max_split ? hbm->max_split : bytes, released = 0;
     const hbm_pool *free = &hbm->pools.at[pool];
-    int place = place_of(hbm, pool, wanted, -1);
+    int place = hbm_place_of(hbm, pool, wanted, -1);
     if (hbm->max_split == INT64_MAX || hbm->expandable)
         return false;
     if (place < free->n) {
@@ -456,7 +456,7 @@ int32_t hbm_alloc(struct hbm *hbm, int64_t bytes, int category, int stream)
     int32_t index = best_fit(hbm, size, stream);
     if (index >= 0)
         return take_unlisted(hbm, index, size, category);
-    return take(hbm, has_garbage(hbm) ? -1 : new_memory(hbm, size, stream), size, category);
+    return hbm_take(hbm, has_garbage(hbm) ? -1 : new_memory(hbm, size, stream), size, category);
 }
 
 int32_t hbm_reclaim(struct hbm *hbm, int64_t bytes, int category, int stream)
@@ -466,7 +466,7 @@ int32_t hbm_reclaim(struct hbm *hbm, int64_t bytes, int category, int stream)
     int32_t index = new_memory(hbm, size, stream);
     if (index < 0 && release_oversize(hbm, size, stream))
         index = new_memory(hbm, size, stream);
-    return take(hbm, index, size, category);
+    return hbm_take(hbm, index, size, category);
 }
 
 int32_t hbm_retry(struct hbm *hbm, int64_t bytes, int category, int stream)
@@ -474,7 +474,7 @@ int32_t hbm_retry(struct hbm *hbm, int64_t bytes, int category, int stream)
     int64_t size = hbm_round(bytes);
     hbm->retries++;
     release_cached(hbm);
-    return take(hbm, new_memory(hbm, size, stream), size, category);
+    return hbm_take(hbm, new_memory(hbm, size, stream), size, category);
 }
 
 void hbm_free(struct hbm *hbm, int32_t index, int category)

@@ -40,7 +40,8 @@ static const struct queue *awaited_last(const struct rank *rank, int32_t number)
 
 /* Idle for communication, `left` of the time from one instant to another at which `op` could go on: to what the op
  * waited for, before that to what this waited for, and so on. What is left then goes where the last part went. */
-static void attribute(struct sim *sim, struct rank *rank, const struct queue *last, ps_t from, ps_t until, ps_t left)
+static void idle_attribute(
+    struct sim *sim, struct rank *rank, const struct queue *last, ps_t from, ps_t until, ps_t left)
 {
     enum plan_parallelism serves = PARALLEL_DATA;
     ps_t bubble = 0, all = left;
@@ -102,14 +103,14 @@ void idle_account(struct sim *sim, struct rank *rank, const struct queue *queue)
     ps_t waited = idle - host, in_comm = idle_in_collectives(sim, rank) - queue->idle_comm;
     ps_t comm = for_comm || in_comm > waited ? waited : in_comm;
     if (comm > 0)
-        attribute(sim, rank, awaited_last(rank, queue->op), now - waited, now, comm);
+        idle_attribute(sim, rank, awaited_last(rank, queue->op), now - waited, now, comm);
     const struct queue *comm_queue =
         host > 0 && queue->issue_base > queue->idle_since ? blocked_for(rank, queue) : NULL;
     if (comm_queue) {
         ps_t end = queue->issue_base < comm_queue->idle_since ? queue->issue_base : comm_queue->idle_since;
         ps_t blocked = end - queue->idle_since;
         blocked = blocked < 0 ? 0 : blocked < host ? blocked : host;
-        attribute(sim, rank, comm_queue, queue->idle_since, queue->idle_since + blocked, blocked);
+        idle_attribute(sim, rank, comm_queue, queue->idle_since, queue->idle_since + blocked, blocked);
         host -= blocked;
     }
     rank->spent.host_bound_s += s_from_ps(host);

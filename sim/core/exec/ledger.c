@@ -55,7 +55,7 @@ static int stretch_end(const struct ledger *ledger, int row)
 
 /* Over the last step, of the first rank of each program; the steps of a long pipeline have millions of samples, so the
  * stretches are found as these come. */
-static void sample(struct sim *sim, int rank)
+static void ledger_sample(struct sim *sim, int rank)
 {
     struct ledger *ledger = &sim->memory.ledgers[rank];
     if (ledger->n_rows == 0 || sim->ranks[rank].host_step + 1 != sim->total_steps)
@@ -107,7 +107,7 @@ static void collect_pending(struct sim *sim, int rank)
 }
 
 /* False: something has to be freed, or where the GPU is drained, there is too little memory. */
-static bool allocate(struct sim *sim, int rank, const struct plan_buffer *buffer, int32_t number, bool drained)
+static bool ledger_allocate(struct sim *sim, int rank, const struct plan_buffer *buffer, int32_t number, bool drained)
 {
     struct ledger *ledger = &sim->memory.ledgers[rank];
     int category = buffer->category, stream = buffer->stream;
@@ -129,7 +129,7 @@ static bool makes_in_first_step(const struct sim *sim)
 static void setup_buffer(struct sim *sim, int rank, const struct plan_buffer *buffer, int32_t number)
 {
     /* nothing is free yet that a retry could release */
-    if (!sim->memory.out_of_memory && !allocate(sim, rank, buffer, number, false))
+    if (!sim->memory.out_of_memory && !ledger_allocate(sim, rank, buffer, number, false))
         fail(sim, rank, buffer);
 }
 
@@ -202,7 +202,7 @@ static ps_t calls_of(const struct sim *sim, int rank)
 }
 
 /* As the ledger of the reference run answered. */
-static bool follow(const struct ledger *before, struct rank *rank, bool drained, ps_t *calls)
+static bool ledger_follow(const struct ledger *before, struct rank *rank, bool drained, ps_t *calls)
 {
     const struct ledger_stop *stop = &before->stops.at[rank->next_stop];
     if (stop->drains && !drained)
@@ -215,7 +215,7 @@ static bool follow(const struct ledger *before, struct rank *rank, bool drained,
 bool ledger_op(struct sim *sim, int rank, int32_t op_index, bool drained, ps_t *calls)
 {
     if (!sim->memory.ledgers)
-        return follow(&sim->memory.before[sim->ranks[rank].program], &sim->ranks[rank], drained, calls);
+        return ledger_follow(&sim->memory.before[sim->ranks[rank].program], &sim->ranks[rank], drained, calls);
     const struct plan_stretch *stretch = plan_fold_stretch(fold_of(sim, rank), op_index);
     const struct plan_op *op = &stretch->ops[op_index - stretch->first_op];
     int32_t number;
@@ -227,7 +227,7 @@ bool ledger_op(struct sim *sim, int rank, int32_t op_index, bool drained, ps_t *
     if (op->kind == OP_FREE)
         give_back(sim, rank, stretch, op, buffer, number);
     else if (op->kind == OP_ALLOC || (step == 0 && makes_in_first_step(sim)))
-        found = allocate(sim, rank, buffer, number, drained);
+        found = ledger_allocate(sim, rank, buffer, number, drained);
     if (!found && !drained)
         return false;
     if (!found)
@@ -238,7 +238,7 @@ bool ledger_op(struct sim *sim, int rank, int32_t op_index, bool drained, ps_t *
         sim_warm_longer(sim, step);
     }
     ledger->measured_retries += measuring(sim, step) ? ledger->hbm.retries - retries : 0;
-    sample(sim, rank);
+    ledger_sample(sim, rank);
     return true;
 }
 

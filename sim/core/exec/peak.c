@@ -29,7 +29,7 @@ struct count {
     int64_t now[HBM_CATEGORY_COUNT], at_peak[HBM_CATEGORY_COUNT], largest[HBM_CATEGORY_COUNT];
 };
 
-static void change(struct count *count, const struct plan_buffer *buffer, int sign)
+static void peak_change(struct count *count, const struct plan_buffer *buffer, int sign)
 {
     int category = buffer->category;
     int64_t bytes = sign * hbm_round(buffer->bytes);
@@ -51,7 +51,8 @@ static void count_step(struct count *count, const struct plan_program *program, 
         const struct plan_op *op = program->fold ? plan_fold_op(program->fold, i) : &program->ops.at[i];
         int32_t number;
         if (plan_op_is_memory(op) && (first || op->kind != OP_KEEP))
-            change(count, program->fold ? plan_fold_buffer(program->fold, i, &number) : &program->buffers.at[op->index],
+            peak_change(count,
+                program->fold ? plan_fold_buffer(program->fold, i, &number) : &program->buffers.at[op->index],
                 op->kind == OP_FREE ? -1 : 1);
     }
 }
@@ -59,9 +60,9 @@ static void count_step(struct count *count, const struct plan_program *program, 
 static void count_setup(struct count *count, const struct plan_program *program)
 {
     for (int i = 0; program->fold && i < program->fold->n_setup; i++)
-        change(count, &program->fold->setup_buffers[i], 1);
+        peak_change(count, &program->fold->setup_buffers[i], 1);
     for (int i = 0; i < program->setup.n; i++)
-        change(count, &program->buffers.at[program->setup.at[i]], 1);
+        peak_change(count, &program->buffers.at[program->setup.at[i]], 1);
 }
 
 void exec_program_peak(struct exec_peak *out, const struct plan *plan, int p, const struct hw *hw)

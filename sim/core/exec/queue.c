@@ -94,7 +94,7 @@ static ps_t issue_of_next(const struct rank *rank, struct queue *queue)
 }
 
 /* A queue waits for an op of another one: it is not tried again before that op has ended. */
-static void block(struct rank *rank, int queue_index, plan_wait wait, int32_t step)
+static void queue_block(struct rank *rank, int queue_index, plan_wait wait, int32_t step)
 {
     struct wanted wanted = wait_wants(rank, wait, step);
     struct queue *on = wanted.queue;
@@ -140,7 +140,7 @@ static void try_start(struct sim *sim, int rank_index, int queue_index)
     }
     plan_wait wait = unsatisfied_wait(rank, &queue->cursor, queue->step);
     if (wait != PLAN_NO_OP) {
-        block(rank, queue_index, wait, queue->step);
+        queue_block(rank, queue_index, wait, queue->step);
         return;
     }
     queue->wake_pending = false; /* another event of this instant may have come before it: */
@@ -248,7 +248,7 @@ void queue_on_event(void *self, const struct event *event)
     queue_finish(sim, rank_index, queue_index);
 }
 
-static void prefetch(const void *at, size_t bytes)
+static void queue_prefetch(const void *at, size_t bytes)
 {
     enum { CACHE_LINE = 64 };
     for (size_t i = 0; i < bytes; i += CACHE_LINE)
@@ -258,8 +258,8 @@ static void prefetch(const void *at, size_t bytes)
 void queue_prepare(const void *self, const struct event *event)
 {
     const struct sim *sim = self;
-    prefetch(&sim->queues[event->target], sizeof *sim->queues);
-    prefetch(&sim->ranks[event->target / (uint32_t)sim->n_queues], sizeof *sim->ranks);
+    queue_prefetch(&sim->queues[event->target], sizeof *sim->queues);
+    queue_prefetch(&sim->ranks[event->target / (uint32_t)sim->n_queues], sizeof *sim->ranks);
 }
 
 /* Of the time of a kernel that HBM limits, by what collectives beside it take. When a collective starts, all its ranks

@@ -22,21 +22,21 @@ struct parts {
     int *unit_of; /* of each node: the lowest one of its unit */
 };
 
-static int root(int *of, int i)
+static int slowest_root(int *of, int i)
 {
     while (of[i] != i)
         i = of[i] = of[of[i]];
     return i;
 }
 
-static void join(int *of, int a, int b)
+static void slowest_join(int *of, int a, int b)
 {
-    a = root(of, a);
-    b = root(of, b);
+    a = slowest_root(of, a);
+    b = slowest_root(of, b);
     of[a > b ? a : b] = a > b ? b : a;
 }
 
-static int *apart(const struct sim *sim, int n)
+static int *slowest_apart(const struct sim *sim, int n)
 {
     int *of = ARENA_ARRAY(sim->arena, int, n);
     for (int i = 0; i < n; i++)
@@ -45,7 +45,7 @@ static int *apart(const struct sim *sim, int n)
 }
 
 /* Ranks of the group meet for data parallelism alone. */
-static bool is_data_parallel(const struct plan *plan, int group)
+static bool slowest_is_data_parallel(const struct plan *plan, int group)
 {
     for (int c = 0; c < plan->collectives.n; c++)
         if (plan->collectives.at[c].group == group && plan->collectives.at[c].serves != PARALLEL_DATA)
@@ -53,36 +53,36 @@ static bool is_data_parallel(const struct plan *plan, int group)
     return true;
 }
 
-static struct parts parts_of(const struct sim *sim)
+static struct parts slowest_parts_of(const struct sim *sim)
 {
     const struct plan *plan = sim->plan;
     int ranks = plan->mesh.ranks, in_node = sim->fabric.gpus;
-    struct parts parts = {apart(sim, ranks), apart(sim, sim->fabric.nodes)};
+    struct parts parts = {slowest_apart(sim, ranks), slowest_apart(sim, sim->fabric.nodes)};
     for (int g = 0; g < plan->groups.n; g++) {
         const struct mesh_group *group = &plan->groups.at[g].ranks;
-        int instances = is_data_parallel(plan, g) ? 0 : mesh_group_instances(group, ranks);
+        int instances = slowest_is_data_parallel(plan, g) ? 0 : mesh_group_instances(group, ranks);
         for (int i = 0; i < instances; i++)
             for (int m = 1, first = mesh_group_first(group, i); m < group->size; m++)
                 if (plan_program_of(plan, first) == plan_program_of(plan, first + m * group->stride))
-                    join(parts.set_of, first, first + m * group->stride);
+                    slowest_join(parts.set_of, first, first + m * group->stride);
                 else
-                    join(parts.unit_of, first / in_node, (first + m * group->stride) / in_node);
+                    slowest_join(parts.unit_of, first / in_node, (first + m * group->stride) / in_node);
     }
     for (int r = 0; r < ranks; r++) {
-        parts.set_of[r] = root(parts.set_of, r);
-        join(parts.unit_of, r / in_node, parts.set_of[r] / in_node);
+        parts.set_of[r] = slowest_root(parts.set_of, r);
+        slowest_join(parts.unit_of, r / in_node, parts.set_of[r] / in_node);
     }
     for (int c = 0; c < plan->channels.n; c++)
         for (int r = 0; r < ranks; r++)
-            join(parts.unit_of, r / in_node,
+            slowest_join(parts.unit_of, r / in_node,
                 mesh_neighbour(&plan->mesh, r, plan->channels.at[c].axis, plan->channels.at[c].delta) / in_node);
     for (int node = 0; node < sim->fabric.nodes; node++)
-        parts.unit_of[node] = root(parts.unit_of, node);
+        parts.unit_of[node] = slowest_root(parts.unit_of, node);
     return parts;
 }
 
 /* The units with the slowest GPUs; gives how many ranks they have. */
-static int watch(struct sim *sim, const struct parts *parts, const struct gpu_speeds *speeds)
+static int slowest_watch(struct sim *sim, const struct parts *parts, const struct gpu_speeds *speeds)
 {
     int nodes = sim->fabric.nodes, taken = 0;
     int least = sim->fold.hosts_matter ? LEAST_RANKS_BY_HOSTS : LEAST_RANKS;
@@ -130,8 +130,8 @@ int stand_in(const struct sim *sim, int number)
 void slowest_choose(struct sim *sim, struct gpu_speeds *speeds)
 {
     int ranks = sim->plan->mesh.ranks, n = 0;
-    struct parts parts = parts_of(sim);
-    int watched = watch(sim, &parts, speeds);
+    struct parts parts = slowest_parts_of(sim);
+    int watched = slowest_watch(sim, &parts, speeds);
     sim->fold.numbers = ARENA_ARRAY(sim->arena, int, watched);
     for (int r = 0; r < ranks; r++) {
         int first = sim->fold.hosts_matter ? r : parts.set_of[r];

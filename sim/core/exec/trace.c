@@ -19,7 +19,7 @@ void trace_setup(struct sim *sim)
 }
 
 /* The last one that the op waits for on another queue: of several, the one that was issued last. */
-static int32_t awaited(const struct rank *rank, int32_t number)
+static int32_t exec_trace_awaited(const struct rank *rank, int32_t number)
 {
     const struct plan_op *op = op_of(rank, number);
     int32_t found = -1;
@@ -61,7 +61,7 @@ void trace_record(struct sim *sim, int rank_index, int queue_index, struct exec_
     span.name = op->name;
     span.program = rank->program;
     span.cell = plan_cell_of(rank->tables->program, span.op);
-    span.waits_for = awaited(rank, span.op);
+    span.waits_for = exec_trace_awaited(rank, span.op);
     if (op->kind == OP_KERNEL)
         span.kernel = (int)sim->plan->kernels.at[op->index].kind;
     else

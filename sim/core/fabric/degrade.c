@@ -97,7 +97,7 @@ static enum status parse_entry(
     return STATUS_OK;
 }
 
-static int by_time(const void *a, const void *b)
+static int degrade_by_time(const void *a, const void *b)
 {
     ps_t left = *(const ps_t *)a, right = *(const ps_t *)b;
     return (left > right) - (left < right);
@@ -108,15 +108,15 @@ static void list_times(struct degradation *out)
     ps_t all[DEGRADE_MAX];
     for (int i = 0; i < out->n; i++)
         all[i] = out->list[i].at;
-    qsort(all, (size_t)out->n, sizeof *all, by_time);
+    qsort(all, (size_t)out->n, sizeof *all, degrade_by_time);
     out->n_times = 1; /* times[0] is the start */
     for (int i = 0; i < out->n; i++)
         if (all[i] > out->times[out->n_times - 1])
             out->times[out->n_times++] = all[i];
 }
 
-static enum status parse(struct degradation *out, const struct subject *subject, const char *text, struct source_pos at,
-    struct arena *arena, struct diag *diag)
+static enum status degrade_parse(struct degradation *out, const struct subject *subject, const char *text,
+    struct source_pos at, struct arena *arena, struct diag *diag)
 {
     *out = (struct degradation){.n = 0};
     char *rest = NULL, *copy = arena_strdup(arena, text);
@@ -148,7 +148,8 @@ static bool replaced(const struct degradation *degradation, int entry, ps_t time
 
 /* What is left at a time of what has this name; marks the entries that name it. whole: the name of what it is a part
  * of, which names it too ("node3" of "node3.gpu5"); NULL: none. *changes is set if an entry of this time names it. */
-static double share_at(struct degradation *degradation, const char *name, const char *whole, ps_t time, bool *changes)
+static double degrade_share_at(
+    struct degradation *degradation, const char *name, const char *whole, ps_t time, bool *changes)
 {
     double share = 1;
     for (int i = 0; i < degradation->n; i++) {
@@ -171,7 +172,7 @@ static int unmatched(const struct degradation *degradation, int from)
     return from;
 }
 
-static void keep(struct degrade_events *out, event_list *events, struct arena *arena)
+static void degrade_keep(struct degrade_events *out, event_list *events, struct arena *arena)
 {
     struct degrade_event *list = ARENA_ARRAY(arena, struct degrade_event, events->n);
     if (events->n)
@@ -188,7 +189,8 @@ static void add_links(event_list *events, struct degradation *degradation, const
         double left = 0;
         bool changes = false;
         for (int c = 0; c < cables; c++)
-            left += share_at(degradation, fabric_cable_name(name, sizeof name, fabric, l, c), NULL, time, &changes);
+            left +=
+                degrade_share_at(degradation, fabric_cable_name(name, sizeof name, fabric, l, c), NULL, time, &changes);
         if (changes)
             vec_push(events, (struct degrade_event){time, l, left / cables});
     }
@@ -223,7 +225,7 @@ enum status degrade_links(struct degrade_events *out, const struct hw *hw, int r
     if (!text || !*text)
         return STATUS_OK;
     struct degradation *degradation = ARENA_NEW(arena, struct degradation);
-    enum status status = parse(degradation, &links_subject, text, at, arena, diag);
+    enum status status = degrade_parse(degradation, &links_subject, text, at, arena, diag);
     if (status != STATUS_OK || degradation->n == 0)
         return status;
     struct fabric fabric;
@@ -236,7 +238,7 @@ enum status degrade_links(struct degrade_events *out, const struct hw *hw, int r
         fabric_set_time(&fabric, &so_far, time);
         status = check_ways(&fabric, &so_far, time, at, diag);
     }
-    keep(out, &events, arena);
+    degrade_keep(out, &events, arena);
     for (int i = unmatched(degradation, 0); i < degradation->n; i = unmatched(degradation, i + 1))
         status = diag_input(diag, at,
             "no link is called '%s'; names are like gpu0.nvlink, node0.nic0.out, node0.nics.in (a pooled network), "
@@ -250,11 +252,11 @@ static double gpu_share(struct degradation *degradation, int node, int gpu, ps_t
     char name[64], whole[32];
     snprintf(whole, sizeof whole, "node%d", node);
     snprintf(name, sizeof name, "node%d.gpu%d", node, gpu);
-    return share_at(degradation, name, whole, time, changes);
+    return degrade_share_at(degradation, name, whole, time, changes);
 }
 
 /* Names of GPUs that the cluster has beyond the job are no mistake. */
-static enum status check_gpus(
+static enum status degrade_check_gpus(
     struct degradation *degradation, const struct hw *hw, int ranks, struct source_pos at, struct diag *diag)
 {
     int nodes = (int)hw->cluster.nodes.value, gpus = hw_gpus_per_node(hw), n = degradation->n;
@@ -278,7 +280,7 @@ enum status degrade_gpus(struct degrade_events *out, const struct hw *hw, int ra
     if (!text || !*text)
         return STATUS_OK;
     struct degradation *degradation = ARENA_NEW(arena, struct degradation);
-    enum status status = parse(degradation, &gpus_subject, text, at, arena, diag);
+    enum status status = degrade_parse(degradation, &gpus_subject, text, at, arena, diag);
     if (status != STATUS_OK || degradation->n == 0)
         return status;
     int gpus = hw_gpus_per_node(hw);
@@ -290,8 +292,8 @@ enum status degrade_gpus(struct degrade_events *out, const struct hw *hw, int ra
             if (changes)
                 vec_push(&events, (struct degrade_event){degradation->times[i], r, share});
         }
-    keep(out, &events, arena);
-    return check_gpus(degradation, hw, ranks, at, diag);
+    degrade_keep(out, &events, arena);
+    return degrade_check_gpus(degradation, hw, ranks, at, diag);
 }
 
 bool degrade_uneven(const struct degrade_events *events, int n_targets)

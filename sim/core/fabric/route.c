@@ -1,6 +1,6 @@
 /* Which links a collective, or a message, crosses.
  *
- * add() puts weight on a link in the fabric's scratch arrays, and marks it in a bit set; collect()
+ * route_add() puts weight on a link in the fabric's scratch arrays, and marks it in a bit set; route_collect()
  * reads the set in the order of links and empties both. So the cost is that of the links that are
  * loaded plus one word for each 64 links, and links come in one order whatever the order of adding,
  * which the digest of a run needs.
@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool add(struct fabric *fabric, int link, double weight)
+static bool route_add(struct fabric *fabric, int link, double weight)
 {
     fabric->weight[link] += weight;
     fabric->loaded[link / 64] |= UINT64_C(1) << link % 64;
@@ -99,7 +99,7 @@ static bool add_hashed(struct fabric *fabric, int from, int to, double weight, u
         return false;
     by_spine(way, fabric, from, to, w / cores, w % cores, key);
     for (int i = 0; i < (same_pod ? 2 : 4); i++)
-        add(fabric, way[i], weight);
+        route_add(fabric, way[i], weight);
     return true;
 }
 
@@ -111,17 +111,17 @@ bool fabric_add_between(struct fabric *fabric, int from, int to, double weight, 
         return true;
     if (network->routing == HW_ECMP)
         return add_hashed(fabric, from, to, weight, key);
-    bool ok = add(fabric, fabric_leaf_link(fabric, from, 0, 0), weight);
-    ok &= add(fabric, fabric_leaf_link(fabric, to, 1, 0), weight);
+    bool ok = route_add(fabric, fabric_leaf_link(fabric, from, 0, 0), weight);
+    ok &= route_add(fabric, fabric_leaf_link(fabric, to, 1, 0), weight);
     int from_pod = hw_network_pod(network, from), to_pod = hw_network_pod(network, to);
     if (from_pod == to_pod)
         return ok;
-    ok &= add(fabric, fabric_pod_link(fabric, from_pod, 0, 0), weight);
-    ok &= add(fabric, fabric_pod_link(fabric, to_pod, 1, 0), weight);
+    ok &= route_add(fabric, fabric_pod_link(fabric, from_pod, 0, 0), weight);
+    ok &= route_add(fabric, fabric_pod_link(fabric, to_pod, 1, 0), weight);
     return ok;
 }
 
-static int collect(struct link_weight *weights, struct fabric *fabric)
+static int route_collect(struct link_weight *weights, struct fabric *fabric)
 {
     int n = 0;
     for (int word = 0; word < FABRIC_WORDS(fabric->n_links); word++)
@@ -172,8 +172,8 @@ static void add_hop(struct fabric *fabric, const bool *used, int n_used, int fro
         if (!used[nic])
             continue;
         int out = fabric_nic_link(fabric, from, nic, 0), in = fabric_nic_link(fabric, to, nic, 1);
-        add(fabric, out, weight / n_used);
-        add(fabric, in, weight / n_used);
+        route_add(fabric, out, weight / n_used);
+        route_add(fabric, in, weight / n_used);
         if (fabric_is_pooled(fabric))
             continue;
         uint64_t pair = digest_word(digest_word(key, (uint64_t)out), (uint64_t)in);
@@ -230,10 +230,10 @@ enum fabric_way fabric_way(const struct fabric *fabric, int from, int to)
 }
 
 /* weight bytes over the links that two ranks of a node have for themselves, if they have any. */
-static void add_pair(struct fabric *fabric, int from, int to, double weight)
+static void route_add_pair(struct fabric *fabric, int from, int to, double weight)
 {
     if (fabric->first_pair < fabric->n_links && alive(fabric, fabric_pair_link(fabric, from, to)))
-        add(fabric, fabric_pair_link(fabric, from, to), weight);
+        route_add(fabric, fabric_pair_link(fabric, from, to), weight);
 }
 
 /* What rank i of a group sends to its others of the node; of a send_recv to the next. */
@@ -245,7 +245,7 @@ static void add_pairs(
     double weight = to_next ? cost->gpu_out_factor : cost->gpu_out_factor / (on_node - 1);
     for (int j = first; j < first + on_node; j++)
         if (j != i && (!to_next || j == next))
-            add_pair(fabric, group.first + i * group.stride, group.first + j * group.stride, weight);
+            route_add_pair(fabric, group.first + i * group.stride, group.first + j * group.stride, weight);
 }
 
 /* Within nodes. Two that a bridge joins use nothing else, and more than two do not use it. A rank
@@ -260,7 +260,7 @@ static void add_inside(
     bool bridges = quantity_is_set(fabric->hw->node.nvlink_bridge);
     for (int i = 0; i < shape.ranks; i++) {
         if (!bridged)
-            add(fabric, group.first + i * group.stride, cost->gpu_out_factor);
+            route_add(fabric, group.first + i * group.stride, cost->gpu_out_factor);
         if (bridged || !bridges)
             add_pairs(fabric, group, shape, cost, i);
     }
@@ -275,7 +275,7 @@ int fabric_weights(struct link_weight *weights, struct fabric *fabric, struct co
         add_all_pairs(fabric, group, shape, cost, key);
     else if (shape.nodes > 1)
         add_hops(fabric, group, shape, cost, key);
-    return collect(weights, fabric);
+    return route_collect(weights, fabric);
 }
 
 int fabric_message(
@@ -284,15 +284,15 @@ int fabric_message(
     enum fabric_way way = fabric_way(fabric, from, to);
     if (way != FABRIC_WAY_NETWORK) {
         if (way == FABRIC_WAY_NODE)
-            add(fabric, from, 1);
-        add_pair(fabric, from, to, 1);
-        return collect(weights, fabric);
+            route_add(fabric, from, 1);
+        route_add_pair(fabric, from, to, 1);
+        return route_collect(weights, fabric);
     }
     bool *used = xcalloc((size_t)fabric->nics, sizeof *used);
     int n_used = mark_nics(used, fabric, group);
     add_hop(fabric, used, n_used, from / fabric->gpus, to / fabric->gpus, 1, key);
     free(used);
-    return collect(weights, fabric);
+    return route_collect(weights, fabric);
 }
 
 bool fabric_is_uniform(const struct fabric *fabric)

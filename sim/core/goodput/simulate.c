@@ -220,7 +220,7 @@ static void next_failure(struct history *history, int part, uint32_t id)
 
 /* A node of the job has failed, or a switch: who takes its place? In this order: a spare, then
  * going on without a replica, then waiting. Whoever takes the place, a node is ordered. */
-static void replace(struct history *history, int part)
+static void goodput_simulate_replace(struct history *history, int part)
 {
     const struct goodput_options *options = &history->job->options;
     bool node = part != GOODPUT_SWITCH;
@@ -258,7 +258,7 @@ static void part_fails(void *self, const struct event *event)
     enter(history, PHASE_DETECTION, part, hangs ? options->nccl_timeout_s : options->detection_s[part]);
     lose_work(history, part);
     if (part != GOODPUT_SOFTWARE)
-        replace(history, part);
+        goodput_simulate_replace(history, part);
     next_failure(history, part, event->target);
 }
 

@@ -73,7 +73,7 @@ const struct goodput_number goodput_numbers[] = {
     {0},
 };
 
-static double number(const char *key)
+static double goodput_table_number(const char *key)
 {
     for (const struct goodput_number *n = goodput_numbers; n->key; n++)
         if (strcmp(n->key, key) == 0)
@@ -84,25 +84,25 @@ static double number(const char *key)
 struct goodput_options goodput_default_options(void)
 {
     return (struct goodput_options){
-        .mtbf_s = {[GOODPUT_GPU] = number("gpu_mtbf"),
-            [GOODPUT_NODE] = number("node_mtbf"),
-            [GOODPUT_LINK] = number("link_mtbf"),
-            [GOODPUT_SWITCH] = number("switch_mtbf"),
-            [GOODPUT_SOFTWARE] = number("software_mtbf")},
-        .detection_s = {[GOODPUT_GPU] = number("gpu_detection_time"),
-            [GOODPUT_NODE] = number("node_detection_time"),
-            [GOODPUT_LINK] = number("link_detection_time"),
-            [GOODPUT_SWITCH] = number("switch_detection_time"),
-            [GOODPUT_SOFTWARE] = number("software_detection_time")},
-        .hang_share = number("hang_share"),
-        .nccl_timeout_s = number("nccl_timeout"),
-        .slow_node_slowdown = number("slow_node_slowdown"),
-        .slow_node_detection_s = number("slow_node_detection_time"),
-        .hot_spares = (int64_t)number("hot_spares"),
-        .replacement_s = number("replacement_time"),
-        .checkpoint_bandwidth_Bps = number("checkpoint_bandwidth"),
-        .checkpoint_node_bandwidth_Bps = number("checkpoint_node_bandwidth"),
-        .checkpoint_copy_bandwidth_Bps = number("checkpoint_copy_bandwidth"),
+        .mtbf_s = {[GOODPUT_GPU] = goodput_table_number("gpu_mtbf"),
+            [GOODPUT_NODE] = goodput_table_number("node_mtbf"),
+            [GOODPUT_LINK] = goodput_table_number("link_mtbf"),
+            [GOODPUT_SWITCH] = goodput_table_number("switch_mtbf"),
+            [GOODPUT_SOFTWARE] = goodput_table_number("software_mtbf")},
+        .detection_s = {[GOODPUT_GPU] = goodput_table_number("gpu_detection_time"),
+            [GOODPUT_NODE] = goodput_table_number("node_detection_time"),
+            [GOODPUT_LINK] = goodput_table_number("link_detection_time"),
+            [GOODPUT_SWITCH] = goodput_table_number("switch_detection_time"),
+            [GOODPUT_SOFTWARE] = goodput_table_number("software_detection_time")},
+        .hang_share = goodput_table_number("hang_share"),
+        .nccl_timeout_s = goodput_table_number("nccl_timeout"),
+        .slow_node_slowdown = goodput_table_number("slow_node_slowdown"),
+        .slow_node_detection_s = goodput_table_number("slow_node_detection_time"),
+        .hot_spares = (int64_t)goodput_table_number("hot_spares"),
+        .replacement_s = goodput_table_number("replacement_time"),
+        .checkpoint_bandwidth_Bps = goodput_table_number("checkpoint_bandwidth"),
+        .checkpoint_node_bandwidth_Bps = goodput_table_number("checkpoint_node_bandwidth"),
+        .checkpoint_copy_bandwidth_Bps = goodput_table_number("checkpoint_copy_bandwidth"),
         .sharded_checkpoint = true,
     };
 }

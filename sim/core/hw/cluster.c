@@ -175,7 +175,7 @@ static void print_taper(FILE *out, const struct hw *hw)
 }
 
 /* "node mine, extends topologies/nodes/dgx-h100-like.yaml", and its numbers with their places where it says so. */
-static void print_file(FILE *out, const char *what, const char *extends, const struct config_table *table,
+static void cluster_print_file(FILE *out, const char *what, const char *extends, const struct config_table *table,
     const void *from, const struct hw_source *source)
 {
     char heading[PATH_MAX + 256];
@@ -188,15 +188,15 @@ void hw_print(FILE *out, const struct hw *hw, const struct hw_sources *sources)
     char what[256];
     if (hw->cluster.name) {
         snprintf(what, sizeof what, "cluster %s", hw->cluster.name);
-        print_file(out, what, hw->cluster.extends, &hw_cluster_table, &hw->cluster, &sources->cluster);
+        cluster_print_file(out, what, hw->cluster.extends, &hw_cluster_table, &hw->cluster, &sources->cluster);
         print_taper(out, hw);
     }
     if (hw->node.name) {
         snprintf(what, sizeof what, "node %s", hw->node.name);
-        print_file(out, what, hw->node.extends, &hw_node_table, &hw->node, &sources->node);
+        cluster_print_file(out, what, hw->node.extends, &hw_node_table, &hw->node, &sources->node);
     }
     const char *silicon = hw->gpu.silicon;
     snprintf(
         what, sizeof what, "gpu %s (%s%s%s)", hw->gpu.name, hw->gpu.arch, silicon ? ", " : "", silicon ? silicon : "");
-    print_file(out, what, hw->gpu.extends, &hw_gpu_table, &hw->gpu, &sources->gpu);
+    cluster_print_file(out, what, hw->gpu.extends, &hw_gpu_table, &hw->gpu, &sources->gpu);
 }

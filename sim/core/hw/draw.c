@@ -1,6 +1,6 @@
 /* Draws of a machine's numbers, and shifts of one of them, by a walk over the tables of its files.
  *
- * walk() visits every sourced number of GPU, node and cluster (and of a second kind of node)
+ * draw_walk() visits every sourced number of GPU, node and cluster (and of a second kind of node)
  * through the field tables, so a number that is added to a table is drawn without a line here. What
  * a visitor knows of a number is its key and the id of its parameter; nothing is remembered between
  * numbers. Equal draws of one parameter in two files come from that: the random stream is made of
@@ -31,7 +31,7 @@ struct drawing {
     uint64_t seed;
 };
 
-static uint64_t digest_text(uint64_t digest, const char *text)
+static uint64_t draw_digest_text(uint64_t digest, const char *text)
 {
     for (; *text; text++)
         digest = digest_word(digest, (unsigned char)*text);
@@ -41,22 +41,23 @@ static uint64_t digest_text(uint64_t digest, const char *text)
 /* One standard normal. The stream depends on names alone, never on the order of the visits. */
 static double normal(uint64_t seed, const char *key, const char *id)
 {
-    struct rng_stream stream = rng_stream(seed, ENTITY_PARAMETER, digest_text(digest_text(DIGEST_INIT, key), id));
+    struct rng_stream stream =
+        rng_stream(seed, ENTITY_PARAMETER, draw_digest_text(draw_digest_text(DIGEST_INIT, key), id));
     return rng_gaussian(&stream, 1);
 }
 
-static uint64_t mix(uint64_t seed, uint64_t draw)
+static uint64_t draw_mix(uint64_t seed, uint64_t draw)
 {
     return digest_word(digest_word(DIGEST_INIT, seed), draw);
 }
 
 double hw_draw_normal(const char *key, const char *parameter, uint64_t seed, uint64_t draw)
 {
-    return normal(mix(seed, draw), key, parameter);
+    return normal(draw_mix(seed, draw), key, parameter);
 }
 
 /* The parameter's place in a fit, or -1. */
-static int find(const struct hw_fit *fit, const char *key, const char *id)
+static int draw_find(const struct hw_fit *fit, const char *key, const char *id)
 {
     for (int i = 0; i < fit->n; i++)
         if (strcmp(fit->keys[i], key) == 0 && strcmp(fit->ids[i], id) == 0)
@@ -70,7 +71,7 @@ static double standard(const struct drawing *drawing, const char *key, const cha
 {
     for (int f = 0; f < drawing->fits->n; f++) {
         const struct hw_fit *fit = &drawing->fits->list[f];
-        int row = find(fit, key, id);
+        int row = draw_find(fit, key, id);
         double sum = 0;
         for (int i = 0; i <= row; i++)
             sum += fit->factor[row * fit->n + i] * normal(drawing->seed, fit->keys[i], fit->ids[i]);
@@ -93,7 +94,7 @@ static double default_spread(struct quantity q, const struct config_field *field
     return q.kind == QUANTITY_ASSUMED ? DRAW_ASSUMED : q.kind == QUANTITY_MEASURED ? DRAW_MEASURED : 0;
 }
 
-static bool is_share(const struct config_field *field)
+static bool draw_is_share(const struct config_field *field)
 {
     return field->dimension == DIM_FRACTION && field->max == 1;
 }
@@ -101,7 +102,7 @@ static bool is_share(const struct config_field *field)
 /* Not of nothing, nor of all there is. */
 static bool has_scale(struct quantity q, const struct config_field *field)
 {
-    return q.value > 0 && (!is_share(field) || q.value < 1) && q.kind != QUANTITY_UNSET;
+    return q.value > 0 && (!draw_is_share(field) || q.value < 1) && q.kind != QUANTITY_UNSET;
 }
 
 /* One standard deviation, of the logarithm or of that of share / (1 - share); 0: it is not drawn.
@@ -112,14 +113,14 @@ static double spread_of(struct quantity q, const struct config_field *field)
     if (!has_scale(q, field))
         return 0;
     if (q.std_error > 0)
-        return q.std_error / q.value / (is_share(field) ? 1 - q.value : 1);
+        return q.std_error / q.value / (draw_is_share(field) ? 1 - q.value : 1);
     return default_spread(q, field);
 }
 
 /* Adds `moved` to the logarithm, or to the logit of a share. */
-static void move(struct quantity *q, const struct config_field *field, double moved)
+static void draw_move(struct quantity *q, const struct config_field *field, double moved)
 {
-    if (is_share(field))
+    if (draw_is_share(field))
         q->value = 1 / (1 + (1 - q->value) / q->value * exp(-moved));
     else
         q->value *= exp(moved);
@@ -131,7 +132,7 @@ static void move(struct quantity *q, const struct config_field *field, double mo
 typedef void (*visitor)(void *self, struct quantity *q, const struct config_field *field, const char *section);
 
 /* The section's path is built on the stack. Of the visitors only list_one() reads it. */
-static void walk(void *into, const struct config_table *table, const char *section, visitor visit, void *self)
+static void draw_walk(void *into, const struct config_table *table, const char *section, visitor visit, void *self)
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
@@ -140,7 +141,7 @@ static void walk(void *into, const struct config_table *table, const char *secti
         int length = snprintf(below, sizeof below, "%s.%s", section, field->key);
         BUG_IF(length >= (int)sizeof below, "%s.%s", section, field->key);
         if (field->type == FIELD_SECTION)
-            walk(at, field->section, below, visit, self);
+            draw_walk(at, field->section, below, visit, self);
         else if (field->type == FIELD_SOURCED)
             visit(self, at, field, section);
     }
@@ -148,9 +149,9 @@ static void walk(void *into, const struct config_table *table, const char *secti
 
 static void walk_all(struct hw *hw, visitor visit, void *self)
 {
-    walk(&hw->gpu, &hw_gpu_table, "gpu", visit, self);
-    walk(&hw->node, &hw_node_table, "node", visit, self);
-    walk(&hw->cluster, &hw_cluster_table, "cluster", visit, self);
+    draw_walk(&hw->gpu, &hw_gpu_table, "gpu", visit, self);
+    draw_walk(&hw->node, &hw_node_table, "node", visit, self);
+    draw_walk(&hw->cluster, &hw_cluster_table, "cluster", visit, self);
 }
 
 static void draw_one(void *self, struct quantity *q, const struct config_field *field, const char *section)
@@ -158,19 +159,19 @@ static void draw_one(void *self, struct quantity *q, const struct config_field *
     const struct drawing *drawing = self;
     (void)section;
     if (has_scale(*q, field))
-        move(q, field, spread_of(*q, field) * standard(drawing, field->key, quantity_parameter(*q)));
+        draw_move(q, field, spread_of(*q, field) * standard(drawing, field->key, quantity_parameter(*q)));
 }
 
 void hw_draw_quantity(
     struct quantity *q, const struct config_field *field, const struct hw_fits *fits, uint64_t seed, uint64_t draw)
 {
-    struct drawing drawing = {fits, mix(seed, draw)};
+    struct drawing drawing = {fits, draw_mix(seed, draw)};
     draw_one(&drawing, q, field, "");
 }
 
 void hw_draw(struct hw *hw, const struct hw_fits *fits, uint64_t seed, uint64_t draw)
 {
-    struct drawing drawing = {fits, mix(seed, draw)};
+    struct drawing drawing = {fits, draw_mix(seed, draw)};
     walk_all(hw, draw_one, &drawing);
     hw_derive(hw);
 }
@@ -182,7 +183,7 @@ struct listing {
     struct arena *arena;
 };
 
-static bool is(const struct hw_parameter *parameter, const char *key, const char *id)
+static bool draw_is(const struct hw_parameter *parameter, const char *key, const char *id)
 {
     return strcmp(parameter->key, key) == 0 && strcmp(parameter->id, id) == 0;
 }
@@ -195,12 +196,12 @@ static void list_one(void *self, struct quantity *q, const struct config_field *
     double spread = spread_of(*q, field);
     const char *id = spread > 0 ? quantity_parameter(*q) : NULL;
     for (int i = 0; i < listing->found.n && id; i++)
-        if (is(&listing->found.at[i], field->key, id))
+        if (draw_is(&listing->found.at[i], field->key, id))
             return;
     if (id)
         vec_push(&listing->found,
             (struct hw_parameter){arena_printf(listing->arena, "%s.%s", section, field->key), field->key, id, *q,
-                field->dimension, spread, spread * (is_share(field) ? 1 - q->value : 1)});
+                field->dimension, spread, spread * (draw_is_share(field) ? 1 - q->value : 1)});
 }
 
 int hw_parameters(const struct hw_parameter **out, const struct hw *hw, struct arena *arena)
@@ -227,8 +228,8 @@ static void shift_one(void *self, struct quantity *q, const struct config_field 
     const struct shift *shift = self;
     double spread = spread_of(*q, field);
     (void)section;
-    if (spread > 0 && is(shift->parameter, field->key, quantity_parameter(*q)))
-        move(q, field, spread * shift->by);
+    if (spread > 0 && draw_is(shift->parameter, field->key, quantity_parameter(*q)))
+        draw_move(q, field, spread * shift->by);
 }
 
 void hw_shift(struct hw *hw, const struct hw_parameter *parameter, double by)
@@ -241,11 +242,11 @@ void hw_shift(struct hw *hw, const struct hw_parameter *parameter, double by)
  * correlations. */
 double hw_correlation(const struct hw_fits *fits, const struct hw_parameter *a, const struct hw_parameter *b)
 {
-    if (is(a, b->key, b->id))
+    if (draw_is(a, b->key, b->id))
         return 1;
     for (int f = 0; f < fits->n; f++) {
         const struct hw_fit *fit = &fits->list[f];
-        int row = find(fit, a->key, a->id), other = find(fit, b->key, b->id);
+        int row = draw_find(fit, a->key, a->id), other = draw_find(fit, b->key, b->id);
         double sum = 0;
         for (int i = 0; row >= 0 && other >= 0 && i <= (row < other ? row : other); i++)
             sum += fit->factor[row * fit->n + i] * fit->factor[other * fit->n + i];

@@ -41,7 +41,7 @@ static const struct config_field name_fields[] = {
 static const struct config_table name_table = CONFIG_TABLE("a fitted parameter", name_fields);
 
 /* Row i of the correlations: i numbers. */
-static void read_row(struct hw_fit *fit, int i, struct config_node row, struct diag *diag)
+static void fits_read_row(struct hw_fit *fit, int i, struct config_node row, struct diag *diag)
 {
     char why[160];
     if (config_kind(row) != CONFIG_SEQUENCE || config_count(row) != i)
@@ -82,7 +82,7 @@ static void read_fit(struct hw_fit *fit, struct config_node node, struct arena *
         fit->factor[i * fit->n + i] = 1;
     }
     for (int i = 1; i < fit->n && diag->n_errors == before; i++)
-        read_row(fit, i, config_item(entry.correlations, i - 1), diag);
+        fits_read_row(fit, i, config_item(entry.correlations, i - 1), diag);
     if (diag->n_errors == before)
         factorise(fit, config_pos(entry.correlations), diag);
 }

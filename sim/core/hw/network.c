@@ -47,7 +47,7 @@ static const struct config_field network_fields[] = {
 };
 const struct config_table hw_network_table = CONFIG_TABLE("a network", network_fields);
 
-static int count(struct quantity q)
+static int network_count(struct quantity q)
 {
     return quantity_is_set(q) ? (int)q.value : 1;
 }
@@ -56,7 +56,7 @@ static int count(struct quantity q)
  * NICs then spread over several leaves. */
 int hw_network_leaf(const struct hw_network *network, int node, int nic, int nodes, int nics_per_node)
 {
-    int ports = count(network->leaf_ports);
+    int ports = network_count(network->leaf_ports);
     int block = network->wiring == HW_RAIL ? ports : ports > nics_per_node ? ports / nics_per_node : 1;
     int blocks = (nodes + block - 1) / block;
     int place = network->placement == HW_SCATTERED ? node % blocks * block + node / blocks : node;
@@ -67,14 +67,14 @@ int hw_network_leaf(const struct hw_network *network, int node, int nic, int nod
 
 int hw_network_pod(const struct hw_network *network, int leaf)
 {
-    return quantity_is_set(network->pod_leaves) ? leaf / count(network->pod_leaves) : 0;
+    return quantity_is_set(network->pod_leaves) ? leaf / network_count(network->pod_leaves) : 0;
 }
 
 int hw_network_leaf_cables(const struct hw_network *network)
 {
     if (network->kind == HW_DRAGONFLY)
-        return (count(network->pod_leaves) - 1) * count(network->local_cables);
-    return count(network->spines) * count(network->spine_cables);
+        return (network_count(network->pod_leaves) - 1) * network_count(network->local_cables);
+    return network_count(network->spines) * network_count(network->spine_cables);
 }
 
 int hw_network_pod_cables(const struct hw_network *network)
@@ -82,8 +82,8 @@ int hw_network_pod_cables(const struct hw_network *network)
     if (!quantity_is_set(network->pod_leaves))
         return 0;
     if (network->kind == HW_DRAGONFLY)
-        return count(network->pod_leaves) * count(network->global_cables);
-    return count(network->spines) * count(network->cores) * count(network->core_cables);
+        return network_count(network->pod_leaves) * network_count(network->global_cables);
+    return network_count(network->spines) * network_count(network->cores) * network_count(network->core_cables);
 }
 
 static enum status check_counts(const struct hw_network *network, const struct hw_source *source, struct diag *diag)

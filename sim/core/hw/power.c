@@ -49,7 +49,7 @@ const struct hw_power_default hw_power_defaults[] = {
 };
 
 /* The file's number, or the default times the scale that it is stated in. */
-static double number(struct quantity given, enum number which, double scale)
+static double power_number(struct quantity given, enum number which, double scale)
 {
     return quantity_is_set(given) ? given.value : hw_power_defaults[which].number.value * scale;
 }
@@ -74,16 +74,17 @@ struct hw_power hw_power_of(const struct hw *hw)
 {
     const struct hw_gpu_power *gpu = &hw->gpu.power;
     double limit = hw->gpu.tdp.value, gpus = hw->node.gpus.value;
-    double idle = fmin(number(gpu->idle, IDLE, limit), limit);
-    double nic = number(hw->node.nic_power, NIC, 1) + ports(hw) * number(hw->cluster.switch_port_power, SWITCH_PORT, 1);
-    double node = number(hw->node.host_power, HOST, limit * gpus) + hw->node.nics.value * nic;
+    double idle = fmin(power_number(gpu->idle, IDLE, limit), limit);
+    double nic = power_number(hw->node.nic_power, NIC, 1) +
+                 ports(hw) * power_number(hw->cluster.switch_port_power, SWITCH_PORT, 1);
+    double node = power_number(hw->node.host_power, HOST, limit * gpus) + hw->node.nics.value * nic;
     return (struct hw_power){
         .limit_w = limit,
         .idle_w = idle,
-        .waiting_w = fmax(idle, number(gpu->waiting, WAITING, 1) * limit),
-        .busy_w = fmax(idle, number(gpu->busy, BUSY, 1) * limit),
+        .waiting_w = fmax(idle, power_number(gpu->waiting, WAITING, 1) * limit),
+        .busy_w = fmax(idle, power_number(gpu->busy, BUSY, 1) * limit),
         .host_w = gpus > 0 ? node / gpus : 0,
-        .pue = number(hw->cluster.pue, PUE, 1),
+        .pue = power_number(hw->cluster.pue, PUE, 1),
     };
 }
 

@@ -27,7 +27,7 @@ static enum status report_unreadable(
 }
 
 /* A named file that is not there is reported here, where its place is known. */
-static enum status can_open(const struct hw_source *source, const struct config_table *table, const void *from,
+static enum status hw_table_can_open(const struct hw_source *source, const struct config_table *table, const void *from,
     struct arena *arena, struct diag *diag)
 {
     enum status status = STATUS_OK;
@@ -119,14 +119,14 @@ enum status hw_read(
     enum status status = read_over(&chain, source->path, NULL);
     if (status == STATUS_IO)
         return status;
-    enum status named = can_open(source, table, into, arena, diag);
+    enum status named = hw_table_can_open(source, table, into, arena, diag);
     return status ? status : named;
 }
 
 /* The last origin of a key, which holds; else a section's first one; NULL: there is none. A key
  * that no origin has may lie in a section that one has; then the section's first line is the place,
  * but only of the file that holds. */
-static const struct config_origin *find_origin(
+static const struct config_origin *hw_table_find_origin(
     const struct config_origins *origins, const char *prefix, const char *key)
 {
     const struct config_origin *found = NULL;
@@ -147,9 +147,9 @@ static const struct config_origin *find_origin(
 
 struct source_pos hw_place(const struct hw_source *source, const char *key)
 {
-    const struct config_origin *found = source->given ? find_origin(source->given, source->prefix, key) : NULL;
+    const struct config_origin *found = source->given ? hw_table_find_origin(source->given, source->prefix, key) : NULL;
     if (!found)
-        found = find_origin(&source->keys, "", key);
+        found = hw_table_find_origin(&source->keys, "", key);
     return found ? found->at : (struct source_pos){.file = source->path};
 }
 

@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* As short as quantity_format makes it, where that loses nothing that matters. */
-static void write_value(FILE *out, double value, enum dimension dimension)
+static void hw_write_value(FILE *out, double value, enum dimension dimension)
 {
     char text[64], why[160];
     static const double same = 1e-12; /* relative: 8.4 us reads back as another double than 8.4e-6, nearer than this */
@@ -30,11 +30,11 @@ static void write_value(FILE *out, double value, enum dimension dimension)
 void hw_write_quantity(FILE *out, struct quantity q, enum dimension dimension)
 {
     fputs("{value: ", out);
-    write_value(out, q.value, dimension);
+    hw_write_value(out, q.value, dimension);
     fprintf(out, ", kind: %s", hw_kind_name(q.kind));
     if (q.std_error > 0) {
         fputs(", std_error: ", out);
-        write_value(out, q.std_error, dimension);
+        hw_write_value(out, q.std_error, dimension);
     }
     if (q.fit) {
         fputs(", fit: ", out);
@@ -72,7 +72,7 @@ struct changes {
     VEC(struct config_change) list;
 };
 
-static void change(
+static void hw_write_change(
     struct changes *to, const char *path, const struct quantity *q, enum dimension dimension, const char *string)
 {
     char *text = NULL;
@@ -100,7 +100,7 @@ static bool same_quantity(struct quantity a, struct quantity b)
            same_text(a.fit, b.fit);
 }
 
-static void compare(
+static void hw_write_compare(
     struct changes *to, const struct config_table *table, const char *prefix, const void *filed, const void *now)
 {
     for (int i = 0; i < table->n_fields; i++) {
@@ -108,13 +108,13 @@ static void compare(
         const void *was = (const char *)filed + field->offset, *is = (const char *)now + field->offset;
         const char *path = arena_printf(&to->arena, "%s%s", prefix, field->key);
         if (field->type == FIELD_SECTION)
-            compare(to, field->section, arena_printf(&to->arena, "%s.", path), was, is);
+            hw_write_compare(to, field->section, arena_printf(&to->arena, "%s.", path), was, is);
         else if (field->type == FIELD_SOURCED && quantity_is_set(*(const struct quantity *)is) &&
                  !same_quantity(*(const struct quantity *)was, *(const struct quantity *)is))
-            change(to, path, is, field->dimension, NULL);
+            hw_write_change(to, path, is, field->dimension, NULL);
         else if ((field->type == FIELD_STRING || field->type == FIELD_PATH) &&
                  !same_text(*(const char *const *)was, *(const char *const *)is))
-            change(to, path, NULL, DIM_NONE, *(const char *const *)is);
+            hw_write_change(to, path, NULL, DIM_NONE, *(const char *const *)is);
     }
 }
 
@@ -130,7 +130,7 @@ enum status hw_write_changed(
     enum status status = hw_read(was, table, &source, &changes.arena, diag);
     vec_free(&source.keys.list);
     if (status == STATUS_OK) {
-        compare(&changes, table, "", was, now);
+        hw_write_compare(&changes, table, "", was, now);
         status = config_write_changed(out, path, changes.list.at, changes.list.n, diag);
     }
     vec_free(&changes.list);

@@ -40,7 +40,7 @@ static void close_list(struct documents *out, const length_list *list, struct ar
     out->n = list->n;
 }
 
-static void add(length_list *list, int64_t tokens, double weight)
+static void documents_add(length_list *list, int64_t tokens, double weight)
 {
     if (list->n > 0 && list->at[list->n - 1].tokens == tokens)
         list->at[list->n - 1].up_to += weight;
@@ -58,7 +58,7 @@ static void add_lognormal(length_list *list, double mean, double sd, int64_t seq
     int last = (int)ceil((REACH + 2 * deviation) * A_DEVIATION);
     for (int i = -REACH * A_DEVIATION; i <= last; i++) {
         double z = (double)i / A_DEVIATION, tokens = mean * exp(deviation * z - variance / 2);
-        add(list, llround(fmax(1, fmin(tokens, (double)seq_len))), exp(-z * z / 2));
+        documents_add(list, llround(fmax(1, fmin(tokens, (double)seq_len))), exp(-z * z / 2));
     }
 }
 
@@ -99,11 +99,11 @@ static bool read_length(length_list *list, const char **text, int64_t seq_len)
     if (!is_number || !(tokens >= 1 && tokens <= (double)seq_len && tokens == floor(tokens)) ||
         !(weight > 0 && weight <= MOST_WEIGHT) || (**text && **text != ','))
         return false;
-    add(list, (int64_t)tokens, weight);
+    documents_add(list, (int64_t)tokens, weight);
     return true;
 }
 
-static bool read_list(length_list *list, const char *text, int64_t seq_len, char why[DOCUMENTS_WHY])
+static bool documents_read_list(length_list *list, const char *text, int64_t seq_len, char why[DOCUMENTS_WHY])
 {
     for (const char *at = text;; at++) {
         const char *from = after_spaces(at);
@@ -129,7 +129,7 @@ bool documents_read(struct documents *out, const struct document_options *option
         snprintf(why, DOCUMENTS_WHY, "lengths of documents are a list or have a mean; leave one of them out");
         known = false;
     } else if (options->lengths) {
-        known = read_list(&list, options->lengths, seq_len, why);
+        known = documents_read_list(&list, options->lengths, seq_len, why);
     } else if (options->mean > (double)seq_len) {
         snprintf(why, DOCUMENTS_WHY,
             "documents of %.0f tokens in sequences of %lld; use at most that many, or longer "
@@ -161,7 +161,7 @@ static int64_t drawn_tokens(const struct documents *documents, struct rng_stream
     return documents->lengths[low].tokens;
 }
 
-static double share(const struct documents *documents, double squares)
+static double documents_share(const struct documents *documents, double squares)
 {
     return squares / ((double)documents->seq_len * (double)documents->seq_len);
 }
@@ -175,7 +175,7 @@ double documents_draw(const struct documents *documents, struct rng_stream *stre
         squares += length * length;
         left -= tokens;
     }
-    return share(documents, squares);
+    return documents_share(documents, squares);
 }
 
 double documents_draw_number(
@@ -207,7 +207,7 @@ double documents_mean(const struct documents *documents)
             before = documents->lengths[i].up_to;
         }
     }
-    double mean = share(documents, expected[documents->seq_len]);
+    double mean = documents_share(documents, expected[documents->seq_len]);
     free(expected);
     return mean;
 }

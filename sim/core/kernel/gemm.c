@@ -1,7 +1,7 @@
 /* Tiles, waves and split-K: the time of a GEMM as the cheapest of a fixed set of kernels (the model
  * of gemm.h).
  *
- * choose() tries every tile shape of every family with splits of 1, 2, 4 ... and keeps the cheapest
+ * gemm_choose() tries every tile shape of every family with splits of 1, 2, 4 ... and keeps the cheapest
  * on the whole GPU. The time is then that of this choice on the SMs that are free. So a collective
  * that holds SMs makes the chosen kernel slower, in steps of whole waves, and never changes the
  * choice, as cuBLAS does not know of it either.
@@ -104,7 +104,7 @@ static struct choice choose_split(
 }
 
 /* The cheapest of all families, tile shapes and splits on this many SMs. */
-static struct choice choose(const struct kernel_work *work, const struct family *families, int n, double sms)
+static struct choice gemm_choose(const struct kernel_work *work, const struct family *families, int n, double sms)
 {
     struct choice best = {0};
     for (int i = 0; i < n; i++)
@@ -145,7 +145,7 @@ double gemm_compute_s(const struct kernel_work *work, const struct hw_gpu *gpu, 
     BUG_IF(!(sms > 0), "a GEMM on %g SMs", sms);
     struct family families[FAMILIES];
     int n = load_families(families, work, gpu);
-    struct choice choice = choose(work, families, n, gpu->sms.value);
+    struct choice choice = gemm_choose(work, families, n, gpu->sms.value);
     double whole_s = choice_s(work, choice, fmax(1, floor(sms))); /* a tile needs a whole SM */
     return work->pieces > 1 ? whole_s / (double)work->pieces : whole_s;
 }

@@ -153,7 +153,8 @@ static double with_accumulation(const struct kernel_work *work, const struct hw_
 }
 
 /* Of a kernel whose time is recorded, that of one that is not. */
-static struct kernel_time recorded(const struct kernel_work *work, const struct hw_gpu *gpu, struct kernel_share share)
+static struct kernel_time kernel_recorded(
+    const struct kernel_work *work, const struct hw_gpu *gpu, struct kernel_share share)
 {
     struct kernel_work modelled = *work;
     double alone_s = (double)work->recorded_ns * 1e-9;
@@ -181,7 +182,7 @@ struct kernel_time kernel_time(const struct kernel_work *work, const struct hw_g
     if (work->kind == KERNEL_DECODE)
         return (struct kernel_time){.floor_s = (double)work->m * (double)work->batch * gpu->host_image_s};
     if (work->recorded_ns > 0)
-        return recorded(work, gpu, share);
+        return kernel_recorded(work, gpu, share);
     if (work->kind == KERNEL_RECORDED)
         return (struct kernel_time){.compute_s = work->n ? (double)work->m * 1e-9 * gpu->sms.value / share.sms : 0,
             .floor_s = work->n ? 0 : (double)work->m * 1e-9};

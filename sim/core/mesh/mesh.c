@@ -24,7 +24,7 @@ const char *const mesh_axis_names[] = {"tp", "cp", "ep", "dp_shard", "dp_replica
 const char *const mesh_order_default = "tp-ep-cp-dp-pp";
 
 /* The axes that a word of an order stands for; 0: none. */
-static unsigned axes_of(const char *word, size_t length)
+static unsigned mesh_axes_of(const char *word, size_t length)
 {
     for (int a = 0; a < AXIS_COUNT; a++)
         if (strlen(mesh_axis_names[a]) == length && strncmp(word, mesh_axis_names[a], length) == 0)
@@ -43,7 +43,7 @@ bool mesh_build(struct mesh *out, const int size[AXIS_COUNT], const char *order,
         out->size[a] = size[a] > 0 ? size[a] : 1;
     for (const char *word = order; *word;) {
         size_t length = strcspn(word, "-");
-        unsigned axes = axes_of(word, length);
+        unsigned axes = mesh_axes_of(word, length);
         *bad = word;
         if (axes == 0 || (axes & seen))
             return false;

@@ -37,7 +37,7 @@ int64_t model_block_matrices(const struct model *model, const struct model_tenso
 }
 
 /* The linear layer of a tensor is called so: "q_proj" of "model.layers.0.self_attn.q_proj.weight". */
-static bool is_called(const struct model_tensor *tensor, const char *name, size_t n)
+static bool adapt_is_called(const struct model_tensor *tensor, const char *name, size_t n)
 {
     const char *end = strrchr(tensor->name, '.'), *start = end;
     while (start && start > tensor->name && start[-1] != '.')
@@ -57,7 +57,7 @@ static bool is_target(const struct model *model, const struct model_tensor *tens
     if (!model_is_block_matrix(model, tensor))
         return false;
     for (const char *at = targets; at && *at; at = behind_name(at))
-        if (is_called(tensor, at, strcspn(at, ",")))
+        if (adapt_is_called(tensor, at, strcspn(at, ",")))
             return true;
     return !targets;
 }
@@ -80,7 +80,7 @@ const char *model_unknown_target(const struct model *model, const char *targets,
         size_t n = strcspn(at, ",");
         bool known = false;
         for (int t = 0; t < model->n_tensors && !known; t++)
-            known = model_is_block_matrix(model, &model->tensors[t]) && is_called(&model->tensors[t], at, n);
+            known = model_is_block_matrix(model, &model->tensors[t]) && adapt_is_called(&model->tensors[t], at, n);
         if (!known)
             return arena_printf(arena, "%.*s", (int)n, at);
     }

@@ -48,7 +48,7 @@ int family_softcap(struct tape *t, const char *names[3], int x)
     return tape_map(t, names[2], TAPE_SCALE, x);
 }
 
-static int naive_attention(
+static int attention_naive_attention(
     struct tape *t, const struct segment_context *c, const struct tape_attention *a, int q, int k, int v)
 {
     int64_t products = a->batch * a->heads, value_dim = a->value_dim > 0 ? a->value_dim : a->head_dim;
@@ -77,7 +77,7 @@ int family_attend(const struct segment_context *c, int q, int k, int v, struct t
         k = tape_copy(t, "k.copy", k, a.batch * a.heads * a.keys, a.head_dim);
         v = tape_copy(t, "v.copy", v, a.batch * a.heads * a.keys, value_dim);
     }
-    return naive_attention(t, c, &a, q, k, v);
+    return attention_naive_attention(t, c, &a, q, k, v);
 }
 
 /* nanotron/models/llama.py around flash-attn's kernels: with as many key heads as heads q, k and v, which one GEMM

@@ -25,7 +25,7 @@ static bool predicts_words(const struct model_shape *s)
     return s->head == BERT_PRETRAINING || s->head == BERT_MASKED_LM;
 }
 
-static void norm_tensors(struct model_builder *b, const char *name)
+static void bert_norm_tensors(struct model_builder *b, const char *name)
 {
     build_tensor(b, arena_printf(b->arena, "%s.weight", name), b->shape->d_model, 1);
     build_tensor(b, arena_printf(b->arena, "%s.bias", name), b->shape->d_model, 1);
@@ -41,7 +41,7 @@ static void head_tensors(struct model_builder *b)
     if (predicts_words(s)) {
         build_tensor(b, "cls.predictions.bias", s->vocab, 1);
         build_linear(b, "cls.predictions.transform.dense", d, d);
-        norm_tensors(b, "cls.predictions.transform.LayerNorm");
+        bert_norm_tensors(b, "cls.predictions.transform.LayerNorm");
     }
     if (s->head == BERT_PRETRAINING)
         build_linear(b, "cls.seq_relationship", d, SENTENCE_CLASSES);
@@ -49,7 +49,7 @@ static void head_tensors(struct model_builder *b)
         build_linear(b, "classifier", d, s->classes);
 }
 
-static void layers(struct model_builder *b)
+static void bert_layers(struct model_builder *b)
 {
     const struct model_shape *s = b->shape;
     int64_t d = s->d_model, inner = s->n_heads * s->d_kv;
@@ -57,7 +57,7 @@ static void layers(struct model_builder *b)
     build_tensor(b, arena_printf(b->arena, "%s.weight", WORDS), s->vocab, d);
     build_tensor(b, "bert.embeddings.position_embeddings.weight", s->max_positions, d);
     build_tensor(b, "bert.embeddings.token_type_embeddings.weight", s->token_types, d);
-    norm_tensors(b, "bert.embeddings.LayerNorm");
+    bert_norm_tensors(b, "bert.embeddings.LayerNorm");
     head_tensors(b);
     for (int i = 0; i < s->n_layers; i++) {
         build_layer(b, LAYER_ENCODER_BLOCK, arena_printf(b->arena, "bert.encoder.layer.%d", i));
@@ -65,14 +65,14 @@ static void layers(struct model_builder *b)
         build_linear(b, "attention.self.key", d, inner);
         build_linear(b, "attention.self.value", d, inner);
         build_linear(b, "attention.output.dense", inner, d);
-        norm_tensors(b, "attention.output.LayerNorm");
+        bert_norm_tensors(b, "attention.output.LayerNorm");
         build_linear(b, "intermediate.dense", d, s->d_ff);
         build_linear(b, "output.dense", s->d_ff, d);
-        norm_tensors(b, "output.LayerNorm");
+        bert_norm_tensors(b, "output.LayerNorm");
     }
 }
 
-static int naive_attention(struct tape *t, const struct tape_attention *a, int q, int k, int v)
+static int bert_naive_attention(struct tape *t, const struct tape_attention *a, int q, int k, int v)
 {
     int weights = tape_scores(t, a, q, k);
     weights = tape_map(t, "scores.mask", TAPE_SHIFT, weights); /* of padding: added, not filled in */
@@ -88,7 +88,7 @@ static int output(struct tape *t, const char *scope, int x, int residual)
     return tape_layer_norm(t, "LayerNorm", tape_add(t, "residual", out, residual));
 }
 
-static int block(const struct segment_context *c)
+static int bert_block(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     const struct model_workload *w = c->workload;
@@ -97,7 +97,8 @@ static int block(const struct segment_context *c)
     tape_scope(t, "attention.self");
     int in = tape_enter(t, "in", x);
     int q = tape_linear(t, "query", in), k = tape_linear(t, "key", in), v = tape_linear(t, "value", in);
-    int out = w->attention == ATTENTION_FLASH ? tape_flash(t, "flash", q, k, v, a) : naive_attention(t, &a, q, k, v);
+    int out =
+        w->attention == ATTENTION_FLASH ? tape_flash(t, "flash", q, k, v, a) : bert_naive_attention(t, &a, q, k, v);
     x = output(t, "attention.output", out, x);
     tape_scope(t, "intermediate");
     out = tape_linear(t, "dense", tape_enter(t, "in", x));
@@ -105,7 +106,7 @@ static int block(const struct segment_context *c)
     return output(t, "output", out, x);
 }
 
-static int entry(const struct segment_context *c)
+static int bert_entry(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     int64_t length = c->workload->seq_len, tokens = c->workload->micro_batch * length;
@@ -147,7 +148,7 @@ static int next_sentence(const struct segment_context *c, int x)
         c->tape, "next_sentence_loss", tape_linear(c->tape, "cls.seq_relationship", pooler(c, x)));
 }
 
-static int head(const struct segment_context *c, int x)
+static int model_bert_head(const struct segment_context *c, int x)
 {
     struct tape *t = c->tape;
     if (c->shape->head == BERT_MASKED_LM)
@@ -162,17 +163,18 @@ static int head(const struct segment_context *c, int x)
     return tape_cross_entropy(t, "loss", x);
 }
 
-static int forward(const struct segment_context *c)
+static int bert_forward(const struct segment_context *c)
 {
     BUG_IF(c->kind == SEGMENT_STACK_EXIT || c->kind == SEGMENT_DECODER_ENTRY, "BERT has one stack");
     if (c->kind == SEGMENT_ENTRY)
-        return entry(c);
+        return bert_entry(c);
     if (c->kind == SEGMENT_BLOCK)
-        return block(c);
-    return head(c, tape_input(c->tape, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model));
+        return bert_block(c);
+    return model_bert_head(
+        c, tape_input(c->tape, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model));
 }
 
-static const char *check(const struct model_shape *s, size_t *offset)
+static const char *bert_check(const struct model_shape *s, size_t *offset)
 {
     const struct model_rule rules[] = {
         MODEL_RULE(n_heads, s->n_heads * s->d_kv != s->d_model,
@@ -203,7 +205,7 @@ const struct model_family_code model_family_bert = {
         .tied_embeddings = true,
         .biases = true,
         .dropout = 0.1},
-    .layers = layers,
-    .forward = forward,
-    .check = check,
+    .layers = bert_layers,
+    .forward = bert_forward,
+    .check = bert_check,
 };

@@ -12,7 +12,7 @@ struct block_run {
     int64_t n_kv_heads, d_ff, blocks;
 };
 
-static bool read_number(const char **text, int64_t most, int64_t *out)
+static bool blocks_read_number(const char **text, int64_t most, int64_t *out)
 {
     char *end = NULL;
     if (**text < '0' || **text > '9')
@@ -26,14 +26,14 @@ static bool read_run(const char **text, struct block_run *run)
 {
     run->blocks = 1;
     *text += strspn(*text, " ");
-    if (!read_number(text, MODEL_MAX_HEADS, &run->n_kv_heads) || **text != 'x')
+    if (!blocks_read_number(text, MODEL_MAX_HEADS, &run->n_kv_heads) || **text != 'x')
         return false;
     ++*text;
-    if (!read_number(text, MODEL_MAX_WIDTH, &run->d_ff))
+    if (!blocks_read_number(text, MODEL_MAX_WIDTH, &run->d_ff))
         return false;
     if (**text == '*') {
         ++*text;
-        if (!read_number(text, MODEL_MAX_LAYERS, &run->blocks))
+        if (!blocks_read_number(text, MODEL_MAX_LAYERS, &run->blocks))
             return false;
     }
     return run->blocks > 0 && (**text == ' ' || **text == '\0');
@@ -52,7 +52,7 @@ static struct block_run run_of(const struct model_shape *shape, int64_t block)
     return run;
 }
 
-static bool sees_all(const struct model_shape *shape, int64_t layer)
+static bool blocks_sees_all(const struct model_shape *shape, int64_t layer)
 {
     layer = model_kind_of(shape, layer);
     if (shape->attention_pattern)
@@ -62,13 +62,13 @@ static bool sees_all(const struct model_shape *shape, int64_t layer)
 
 int64_t model_window(const struct model_shape *shape, int layer)
 {
-    bool narrow = model_kind_of(shape, layer) > shape->max_window_layers && !sees_all(shape, layer);
+    bool narrow = model_kind_of(shape, layer) > shape->max_window_layers && !blocks_sees_all(shape, layer);
     return narrow ? shape->sliding_window : 0;
 }
 
 int64_t model_chunk(const struct model_shape *shape, int layer)
 {
-    return layer > 0 && !sees_all(shape, layer) ? shape->attention_chunk : 0;
+    return layer > 0 && !blocks_sees_all(shape, layer) ? shape->attention_chunk : 0;
 }
 
 /* What is given replaces what all blocks have. */
@@ -92,7 +92,7 @@ bool model_has_full(const struct model_shape *shape)
 
 const struct model_shape *model_block_shape(const struct model_shape *shape, int64_t layer, struct arena *arena)
 {
-    bool other = model_has_full(shape) && sees_all(shape, layer);
+    bool other = model_has_full(shape) && blocks_sees_all(shape, layer);
     if (layer < 1 || (!other && !shape->blocks))
         return shape;
     struct model_shape *own = ARENA_NEW(arena, struct model_shape);
@@ -111,13 +111,13 @@ int64_t model_key_heads(const struct model_shape *shape, int64_t layer)
 {
     if (shape->blocks)
         return run_of(shape, model_kind_of(shape, layer) - 1).n_kv_heads;
-    return sees_all(shape, layer) && shape->full.n_kv_heads > 0 ? shape->full.n_kv_heads : shape->n_kv_heads;
+    return blocks_sees_all(shape, layer) && shape->full.n_kv_heads > 0 ? shape->full.n_kv_heads : shape->n_kv_heads;
 }
 
 int64_t model_cached_width(const struct model_shape *shape, int64_t layer)
 {
     struct model_shape own = *shape;
-    if (sees_all(shape, layer))
+    if (blocks_sees_all(shape, layer))
         take_full(&own, &shape->full);
     int64_t latent = own.mla.v_head_dim, value = latent > 0 ? latent : own.value_dim > 0 ? own.value_dim : own.d_kv;
     return model_key_heads(shape, layer) * (own.d_kv + value);

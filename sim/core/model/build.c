@@ -65,7 +65,7 @@ void build_split(struct model_builder *builder, unsigned axes)
 
 /* Layers with the same role, window, chunk and shapes of tensors have one program; their names may
  * differ. */
-static bool alike(const struct model *model, const struct model_layer *a, const struct model_layer *b)
+static bool model_build_alike(const struct model *model, const struct model_layer *a, const struct model_layer *b)
 {
     if (a->role != b->role || a->n_tensors != b->n_tensors)
         return false;
@@ -84,7 +84,7 @@ static bool alike(const struct model *model, const struct model_layer *a, const 
 static int first_alike(const struct model *model, int layer)
 {
     for (int i = 0; i < layer; i++)
-        if (model->layers[i].alike == i && alike(model, &model->layers[i], &model->layers[layer]))
+        if (model->layers[i].alike == i && model_build_alike(model, &model->layers[i], &model->layers[layer]))
             return i;
     return layer;
 }

@@ -21,7 +21,7 @@ int64_t model_stream_width(const struct model_shape *s)
     return s->hyper > 1 ? s->hyper * s->d_model : s->d_model;
 }
 
-static char kind_of(const struct model_shape *s, int64_t layer)
+static char compressed_kind_of(const struct model_shape *s, int64_t layer)
 {
     return s->compressed.pattern[model_kind_of(s, layer) - 1];
 }
@@ -48,7 +48,7 @@ void compressed_tensors(struct model_builder *b, int64_t layer)
     const struct model_shape *s = b->shape;
     const struct model_compressed *m = &s->compressed;
     int64_t d = s->d_model, inner = s->n_heads * s->d_kv;
-    char kind = kind_of(s, layer);
+    char kind = compressed_kind_of(s, layer);
     build_tensor(b, "self_attn.q_a_proj.weight", m->q_lora_rank, d);
     build_tensor(b, "self_attn.q_a_layernorm.weight", m->q_lora_rank, 1);
     build_tensor(b, "self_attn.q_b_proj.weight", inner, m->q_lora_rank);
@@ -73,7 +73,8 @@ static int64_t compressed_keys(const struct segment_context *c, int64_t ratio)
 }
 
 /* A key of `ratio` tokens each. */
-static int compress(const struct segment_context *c, const char *scope, int x, int64_t ratio, int64_t width, bool both)
+static int compressed_compress(
+    const struct segment_context *c, const char *scope, int x, int64_t ratio, int64_t width, bool both)
 {
     struct tape *t = c->tape;
     struct arena *arena = c->arena;
@@ -93,14 +94,14 @@ static int compress(const struct segment_context *c, const char *scope, int x, i
 }
 
 /* As DeepSeek-V3.2's indexer (model/mla.c), on compressed keys. */
-static int choose(const struct segment_context *c, int x, int latent, int goes_on)
+static int compressed_choose(const struct segment_context *c, int x, int latent, int goes_on)
 {
     struct tape *t = c->tape;
     const struct model_compressed *m = &c->shape->compressed;
     const int64_t rows = tape_rows(t, latent), heads = m->index_heads;
     int detached = tape_detach(t, "indexer.x", x);
     int q = tape_linear(t, "indexer.wq_b", tape_detach(t, "indexer.q", latent));
-    int k = compress(c, "indexer.wc", detached, m->ratio, m->index_head_dim, true);
+    int k = compressed_compress(c, "indexer.wc", detached, m->ratio, m->index_head_dim, true);
     int weights = tape_view(t, "indexer.weights", tape_linear(t, "indexer.weights_proj", detached), rows * heads, 1);
     q = tape_mul(t, "indexer.weigh", tape_view(t, "indexer.heads", q, rows * heads, m->index_head_dim), weights);
     struct tape_attention a = self_attention(c, false);
@@ -123,7 +124,7 @@ int compressed_forward(const struct segment_context *c, int x)
     const struct model_shape *s = c->shape;
     const struct model_compressed *m = &s->compressed;
     const int64_t rows = tape_rows(t, x), inner = s->n_heads * s->d_kv;
-    char kind = kind_of(s, c->layer);
+    char kind = compressed_kind_of(s, c->layer);
     struct tape_attention a = self_attention(c, false);
     int latent = tape_rms_norm(t, "q_a_layernorm", tape_linear(t, "q_a_proj", x), true);
     int q = family_plain_norm(t, c, "q_norm", tape_linear(t, "q_b_proj", latent), s->n_heads);
@@ -132,12 +133,12 @@ int compressed_forward(const struct segment_context *c, int x)
     if (kind != 'w') {
         int *both = ARENA_ARRAY(c->arena, int, 2);
         both[0] = kv;
-        both[1] = compress(c, "compress", x, kind == 'c' ? m->ratio : m->heavy_ratio, s->d_kv, kind == 'c');
+        both[1] = compressed_compress(c, "compress", x, kind == 'c' ? m->ratio : m->heavy_ratio, s->d_kv, kind == 'c');
         both[1] = family_turn(t, s, both[1], 1);
         kv = tape_stack(t, "keys.cat", both, 2);
     }
     if (kind == 'c')
-        q = choose(c, x, latent, q);
+        q = compressed_choose(c, x, latent, q);
     if (c->workload->attention != ATTENTION_FLASH) { /* all keys, those of the window for each head, and a mask */
         a.keys += kind == 'w' ? 0 : compressed_keys(c, kind == 'c' ? m->ratio : m->heavy_ratio);
         kv = tape_repeat(t, "keys.repeat", kv, s->n_heads);
@@ -174,7 +175,7 @@ void hyper_root_tensors(struct model_builder *b)
 }
 
 /* What a sub-layer reads: the streams, times a number each, added. */
-static int gather(const struct segment_context *c, const char *scope, int x, int numbers)
+static int compressed_gather(const struct segment_context *c, const char *scope, int x, int numbers)
 {
     struct tape *t = c->tape;
     const int64_t rows = tape_rows(t, x), h = c->shape->hyper, d = c->shape->d_model;
@@ -202,7 +203,7 @@ int hyper_enter(const struct segment_context *c, const char *scope, int x, struc
     tape_split(c->tape, arena_printf(c->arena, "%s.split", scope), numbers_of(c, scope, x), cols, parts, 3);
     pass->to = parts[1];
     pass->among = parts[2];
-    return gather(c, scope, x, parts[0]);
+    return compressed_gather(c, scope, x, parts[0]);
 }
 
 int hyper_leave(const struct segment_context *c, const char *scope, const struct hyper_pass *pass, int out)
@@ -233,7 +234,7 @@ int hyper_begin(const struct segment_context *c, int words)
 
 int hyper_end(const struct segment_context *c, int x)
 {
-    return c->shape->hyper < 2 ? x : gather(c, "hc_head", x, numbers_of(c, "hc_head", x));
+    return c->shape->hyper < 2 ? x : compressed_gather(c, "hc_head", x, numbers_of(c, "hc_head", x));
 }
 
 const char *compressed_check(const struct model_shape *s, size_t *offset)

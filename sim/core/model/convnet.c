@@ -8,7 +8,7 @@
 
 enum { COLOURS = 3 };
 
-static void norm_tensors(struct model_builder *b, const char *name, int64_t channels)
+static void convnet_norm_tensors(struct model_builder *b, const char *name, int64_t channels)
 {
     build_tensor(b, arena_printf(b->arena, "%s.weight", name), channels, 1);
     build_tensor(b, arena_printf(b->arena, "%s.bias", name), channels, 1);
@@ -19,7 +19,7 @@ static void norm_tensors(struct model_builder *b, const char *name, int64_t chan
 static void conv_tensors(struct model_builder *b, int i, int64_t in, int64_t out, int64_t window)
 {
     build_tensor(b, arena_printf(b->arena, "conv%d.weight", i), out, in * window);
-    norm_tensors(b, arena_printf(b->arena, "bn%d", i), out);
+    convnet_norm_tensors(b, arena_printf(b->arena, "bn%d", i), out);
 }
 
 static void squeeze_tensors(struct model_builder *b, int64_t channels, int64_t squeezed)
@@ -55,7 +55,7 @@ static int64_t stem_size(const struct model_shape *s)
 }
 
 /* layer: of the model, 1 .. number of blocks. */
-static struct place place_of(const struct model_shape *s, int layer)
+static struct place convnet_place_of(const struct model_shape *s, int layer)
 {
     struct place at = {.shape = &s->conv.stages[0], .in = s->conv.stem_width, .size = stem_size(s), .index = layer - 1};
     while (at.index >= (int)at.shape->blocks) {
@@ -84,11 +84,11 @@ static int64_t squeezed_width(const struct model_shape *s, const struct place *a
     return (int64_t)(s->conv.squeeze * (double)at->in + 0.5);
 }
 
-static void block_tensors(struct model_builder *b, int layer)
+static void convnet_block_tensors(struct model_builder *b, int layer)
 {
     enum { WINDOW = 3 * 3 };
     const struct model_shape *s = b->shape;
-    struct place at = place_of(s, layer);
+    struct place at = convnet_place_of(s, layer);
     const struct model_conv_stage *stage = at.shape;
     build_layer(b, LAYER_ENCODER_BLOCK, arena_printf(b->arena, "layer%d.%d", at.stage + 1, at.index));
     if (s->conv.block == CONV_BASIC) {
@@ -104,10 +104,10 @@ static void block_tensors(struct model_builder *b, int layer)
     if (!has_shortcut(&at))
         return;
     build_tensor(b, "downsample.0.weight", stage->width, at.in);
-    norm_tensors(b, "downsample.1", stage->width);
+    convnet_norm_tensors(b, "downsample.1", stage->width);
 }
 
-static int blocks_of(const struct model_conv *conv)
+static int convnet_blocks_of(const struct model_conv *conv)
 {
     int64_t n = 0;
     for (int i = 0; i < MODEL_CONV_STAGES; i++)
@@ -120,17 +120,17 @@ static int stem_kernel(const struct model_conv *conv)
     return conv->stem_pool ? 7 : 3;
 }
 
-static void layers(struct model_builder *b)
+static void convnet_layers(struct model_builder *b)
 {
     const struct model_shape *s = b->shape;
     int64_t kernel = stem_kernel(&s->conv), last = s->conv.stages[MODEL_CONV_STAGES - 1].width;
     build_layer(b, LAYER_ROOT, "root");
     build_tensor(b, "conv1.weight", s->conv.stem_width, COLOURS * kernel * kernel);
-    norm_tensors(b, "bn1", s->conv.stem_width);
+    convnet_norm_tensors(b, "bn1", s->conv.stem_width);
     build_tensor(b, "fc.weight", s->classes, last);
     build_tensor(b, "fc.bias", s->classes, 1);
-    for (int i = 1; i <= blocks_of(&s->conv); i++)
-        block_tensors(b, i);
+    for (int i = 1; i <= convnet_blocks_of(&s->conv); i++)
+        convnet_block_tensors(b, i);
 }
 
 static int conv_norm(struct tape *t, int i, int x, struct tape_window window)
@@ -148,11 +148,11 @@ static int squeeze(struct tape *t, int x, int64_t images)
     return tape_mul(t, "se.scale", x, s);
 }
 
-static int block(const struct segment_context *c)
+static int convnet_block(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     const struct model_shape *s = c->shape;
-    struct place at = place_of(s, c->layer);
+    struct place at = convnet_place_of(s, c->layer);
     int64_t images = c->workload->micro_batch;
     struct tape_window window = {.images = images, .size = at.size, .kernel = 1, .stride = 1, .groups = 1};
     int x = tape_input(t, "x", images * at.size * at.size, at.in), out = x;
@@ -179,7 +179,7 @@ static int block(const struct segment_context *c)
     return tape_map_in_place(t, "relu", TAPE_RELU, tape_add_in_place(t, "residual", out, x));
 }
 
-static int entry(const struct segment_context *c)
+static int convnet_entry(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     const struct model_shape *s = c->shape;
@@ -195,23 +195,23 @@ static int entry(const struct segment_context *c)
     return tape_pool(t, "maxpool", TAPE_POOL_MAX, x, images * size * size);
 }
 
-static int forward(const struct segment_context *c)
+static int convnet_forward(const struct segment_context *c)
 {
     const struct model_shape *s = c->shape;
     int64_t images = c->workload->micro_batch;
     if (c->kind == SEGMENT_ENTRY)
-        return entry(c);
+        return convnet_entry(c);
     if (c->kind == SEGMENT_BLOCK)
-        return block(c);
+        return convnet_block(c);
     BUG_IF(c->kind != SEGMENT_EXIT, "a convolution net has one stack");
-    struct place last = place_of(s, blocks_of(&s->conv));
+    struct place last = convnet_place_of(s, convnet_blocks_of(&s->conv));
     int64_t size = last.stride == 2 ? halved(last.size) : last.size;
     int x = tape_input(c->tape, "x", images * size * size, last.shape->width);
     x = tape_pool(c->tape, "avgpool", TAPE_POOL_MEAN, x, images);
     return tape_cross_entropy(c->tape, "loss", tape_linear(c->tape, "fc", x));
 }
 
-static const char *check(const struct model_shape *s, size_t *offset)
+static const char *convnet_check(const struct model_shape *s, size_t *offset)
 {
     *offset = offsetof(struct model_shape, conv);
     if (s->conv.squeeze > 0 && s->conv.block == CONV_BASIC)
@@ -233,7 +233,7 @@ const struct model_family_code model_family_convnet = {
         .image_size = 224,
         .classes = 1000,
         .conv = {.stem_width = 64, .stem_pool = true}},
-    .layers = layers,
-    .forward = forward,
-    .check = check,
+    .layers = convnet_layers,
+    .forward = convnet_forward,
+    .check = convnet_check,
 };

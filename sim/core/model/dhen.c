@@ -21,7 +21,7 @@ enum { WINDOW = 3 };
 
 const char *const table_format_names[TABLES_FORMAT_COUNT + 1] = {[TABLES_FP16] = "fp16", [TABLES_FP32] = "fp32"};
 
-static double share(double elements, int64_t ranks)
+static double dhen_share(double elements, int64_t ranks)
 {
     return ceil(elements / (double)ranks);
 }
@@ -29,16 +29,16 @@ static double share(double elements, int64_t ranks)
 int64_t model_table_bytes(const struct model_shape *shape, int64_t ranks)
 {
     int64_t element_bytes = shape->dhen.tables.format == TABLES_FP16 ? 2 : 4;
-    return (int64_t)share(shape->dhen.tables.params, ranks) * element_bytes;
+    return (int64_t)dhen_share(shape->dhen.tables.params, ranks) * element_bytes;
 }
 
 int64_t model_table_state_bytes(const struct model_shape *shape, int64_t ranks)
 {
     double rows = shape->dhen.tables.params > 0 ? shape->dhen.tables.params / (double)shape->d_model : 0;
-    return (int64_t)share(rows, ranks) * (int64_t)sizeof(float);
+    return (int64_t)dhen_share(rows, ranks) * (int64_t)sizeof(float);
 }
 
-static void attention_tensors(struct model_builder *b)
+static void dhen_attention_tensors(struct model_builder *b)
 {
     int64_t d = b->shape->d_model;
     build_linear(b, "attention.q", d, d);
@@ -62,7 +62,7 @@ static void layer_tensors(struct model_builder *b)
         build_linear(b, "dot.2", s->d_ff, sample);
     }
     if (s->dhen.attention)
-        attention_tensors(b);
+        dhen_attention_tensors(b);
     if (s->dhen.convolution)
         build_linear(b, "convolution", (int64_t)WINDOW * WINDOW, 1);
     if (s->dhen.cross)
@@ -70,7 +70,7 @@ static void layer_tensors(struct model_builder *b)
     build_linear(b, "norm", 1, s->d_model);
 }
 
-static void layers(struct model_builder *b)
+static void dhen_layers(struct model_builder *b)
 {
     const struct model_shape *s = b->shape;
     build_layer(b, LAYER_ROOT, "root");
@@ -90,7 +90,7 @@ struct sample {
     int x;
 };
 
-static int mlp(struct tape *t, const char *first, const char *second, int x)
+static int dhen_mlp(struct tape *t, const char *first, const char *second, int x)
 {
     x = tape_linear(t, first, x);
     return tape_linear(t, second, tape_map(t, "relu", TAPE_RELU, x));
@@ -107,10 +107,10 @@ static int dot_module(struct tape *t, const struct sample *s)
 {
     int pairs = tape_matmul(t, "dot", s->x, s->x, s->samples, s->features, s->features, s->d, false);
     pairs = tape_view(t, "dot.view", pairs, s->samples, s->features * s->features);
-    return tape_view(t, "dot.back", mlp(t, "dot.0", "dot.2", pairs), s->samples * s->features, s->d);
+    return tape_view(t, "dot.back", dhen_mlp(t, "dot.0", "dot.2", pairs), s->samples * s->features, s->d);
 }
 
-static int naive_attention(struct tape *t, const struct tape_attention *a, int q, int k, int v)
+static int dhen_naive_attention(struct tape *t, const struct tape_attention *a, int q, int k, int v)
 {
     int weights = tape_softmax(t, "softmax", tape_scores(t, a, q, k), false);
     return tape_context(t, a, weights, v);
@@ -126,9 +126,9 @@ static int attention_module(struct tape *t, const struct sample *s, bool fused)
         .both_ways = true};
     tape_scope(t, "attention");
     int q = tape_linear(t, "q", s->x), k = tape_linear(t, "k", s->x), v = tape_linear(t, "v", s->x);
-    int out = fused ? tape_flash(t, "flash", q, k, v, shape) : naive_attention(t, &shape, q, k, v);
+    int out = fused ? tape_flash(t, "flash", q, k, v, shape) : dhen_naive_attention(t, &shape, q, k, v);
     int x = tape_layer_norm(t, "norm1", tape_add(t, "residual1", tape_linear(t, "out", out), s->x));
-    out = mlp(t, "linear1", "linear2", x);
+    out = dhen_mlp(t, "linear1", "linear2", x);
     x = tape_layer_norm(t, "norm2", tape_add(t, "residual2", out, x));
     tape_scope(t, "");
     return x;
@@ -150,7 +150,7 @@ static int cross_module(struct tape *t, const struct sample *s)
     return tape_view(t, "cross.back", crossed, s->samples * s->features, s->d);
 }
 
-static int block(const struct segment_context *c)
+static int dhen_block(const struct segment_context *c)
 {
     enum { MODULES = 5 };
     struct tape *t = c->tape;
@@ -177,30 +177,30 @@ static int block(const struct segment_context *c)
     return tape_layer_norm(t, "norm", sum);
 }
 
-static int entry(const struct segment_context *c)
+static int dhen_entry(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     int64_t samples = c->workload->micro_batch;
     int embeddings = tape_tables(t, "tables", samples);
     int x = tape_cast_to_storage(t, "inputs.to", tape_images(t, "inputs", samples, c->shape->dhen.inputs));
-    x = tape_map(t, "bottom.relu", TAPE_RELU, mlp(t, "bottom.0", "bottom.2", x));
+    x = tape_map(t, "bottom.relu", TAPE_RELU, dhen_mlp(t, "bottom.0", "bottom.2", x));
     return tape_join(t, "features", embeddings, x);
 }
 
-static int forward(const struct segment_context *c)
+static int dhen_forward(const struct segment_context *c)
 {
     if (c->kind == SEGMENT_ENTRY)
-        return entry(c);
+        return dhen_entry(c);
     if (c->kind == SEGMENT_BLOCK)
-        return block(c);
+        return dhen_block(c);
     BUG_IF(c->kind != SEGMENT_EXIT, "DHEN has one stack");
     int64_t samples = c->workload->micro_batch, features = c->shape->dhen.features, d = c->shape->d_model;
     int x = tape_input(c->tape, "features", samples * features, d);
     x = tape_view(c->tape, "over.view", x, samples, features * d);
-    return tape_cross_entropy(c->tape, "loss", mlp(c->tape, "over.0", "over.2", x));
+    return tape_cross_entropy(c->tape, "loss", dhen_mlp(c->tape, "over.0", "over.2", x));
 }
 
-static const char *check(const struct model_shape *s, size_t *offset)
+static const char *dhen_check(const struct model_shape *s, size_t *offset)
 {
     const struct model_dhen *dhen = &s->dhen;
     const struct model_rule rules[] = {
@@ -215,7 +215,7 @@ static const char *check(const struct model_shape *s, size_t *offset)
 
 const struct model_family_code model_family_dhen = {
     .defaults = {.family = MODEL_DHEN, .classes = 1, .biases = true, .dhen = {.tables = {.pooling = 1}}},
-    .layers = layers,
-    .forward = forward,
-    .check = check,
+    .layers = dhen_layers,
+    .forward = dhen_forward,
+    .check = dhen_check,
 };

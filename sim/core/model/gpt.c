@@ -14,21 +14,21 @@
  * Ignored: the copy of the logits that Hugging Face makes to shift them by one (minGPT and MPT shift the labels). */
 #include "model/family.h"
 
-static void linear_tensors(struct model_builder *b, const char *name, int64_t in, int64_t out)
+static void gpt_linear_tensors(struct model_builder *b, const char *name, int64_t in, int64_t out)
 {
     build_tensor(b, arena_printf(b->arena, "%s.weight", name), in, out); /* Conv1D: transposed */
     if (b->shape->biases)
         build_tensor(b, arena_printf(b->arena, "%s.bias", name), out, 1);
 }
 
-static void norm_tensors(struct model_builder *b, const char *name)
+static void gpt_norm_tensors(struct model_builder *b, const char *name)
 {
     build_tensor(b, arena_printf(b->arena, "%s.weight", name), b->shape->d_model, 1);
     if (b->shape->biases)
         build_tensor(b, arena_printf(b->arena, "%s.bias", name), b->shape->d_model, 1);
 }
 
-static void layers(struct model_builder *b)
+static void gpt_layers(struct model_builder *b)
 {
     const struct model_shape *s = b->shape;
     int64_t d = s->d_model, inner = s->n_heads * s->d_kv;
@@ -37,28 +37,28 @@ static void layers(struct model_builder *b)
     if (s->max_positions > 0)
         build_tensor(b, "transformer.wpe.weight", s->max_positions, d);
     if (s->embedding_norm)
-        norm_tensors(b, "transformer.word_embeddings_layernorm");
-    norm_tensors(b, "transformer.ln_f");
+        gpt_norm_tensors(b, "transformer.word_embeddings_layernorm");
+    gpt_norm_tensors(b, "transformer.ln_f");
     if (!s->tied_embeddings)
         build_tensor(b, "lm_head.weight", s->vocab, d);
     for (int i = 0; i < s->n_layers; i++) {
         build_layer(b, LAYER_DECODER_BLOCK, arena_printf(b->arena, "transformer.h.%d", i));
-        norm_tensors(b, "ln_1");
+        gpt_norm_tensors(b, "ln_1");
         if (s->separate_qkv) {
-            linear_tensors(b, "attn.q_proj", d, inner);
-            linear_tensors(b, "attn.k_proj", d, inner);
-            linear_tensors(b, "attn.v_proj", d, inner);
+            gpt_linear_tensors(b, "attn.q_proj", d, inner);
+            gpt_linear_tensors(b, "attn.k_proj", d, inner);
+            gpt_linear_tensors(b, "attn.v_proj", d, inner);
         } else {
-            linear_tensors(b, "attn.c_attn", d, 3 * inner);
+            gpt_linear_tensors(b, "attn.c_attn", d, 3 * inner);
         }
-        linear_tensors(b, "attn.c_proj", inner, d);
-        norm_tensors(b, "ln_2");
-        linear_tensors(b, "mlp.c_fc", d, s->d_ff);
-        linear_tensors(b, "mlp.c_proj", s->d_ff, d);
+        gpt_linear_tensors(b, "attn.c_proj", inner, d);
+        gpt_norm_tensors(b, "ln_2");
+        gpt_linear_tensors(b, "mlp.c_fc", d, s->d_ff);
+        gpt_linear_tensors(b, "mlp.c_proj", s->d_ff, d);
     }
 }
 
-static void project(struct tape *t, const struct model_shape *s, int x, int qkv[3])
+static void gpt_project(struct tape *t, const struct model_shape *s, int x, int qkv[3])
 {
     const int64_t inner = s->n_heads * s->d_kv, widths[3] = {inner, inner, inner};
     if (!s->separate_qkv) {
@@ -89,7 +89,7 @@ static int torch_softmax(struct tape *t, int scores)
     return tape_cast_to_storage(t, "softmax.to", tape_softmax(t, "softmax", wide, true));
 }
 
-static int naive_attention(
+static int gpt_naive_attention(
     struct tape *t, const struct tape_attention *a, const struct model_shape *s, const int qkv[3])
 {
     int weights = tape_scores(t, a, qkv[0], qkv[1]);
@@ -104,7 +104,7 @@ static int naive_attention(
     return tape_context(t, a, weights, qkv[2]);
 }
 
-static int block(const struct segment_context *c)
+static int gpt_block(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     const struct model_shape *s = c->shape;
@@ -114,9 +114,9 @@ static int block(const struct segment_context *c)
 
     int normed = tape_layer_norm(t, "ln_1", x);
     tape_scope(t, "attn");
-    project(t, s, tape_enter(t, "in", normed), qkv);
+    gpt_project(t, s, tape_enter(t, "in", normed), qkv);
     int out = w->attention == ATTENTION_FLASH ? tape_flash(t, "flash", qkv[0], qkv[1], qkv[2], a)
-                                              : naive_attention(t, &a, s, qkv);
+                                              : gpt_naive_attention(t, &a, s, qkv);
     out = tape_dropout(t, "resid_dropout", tape_linear_row(t, "c_proj", out));
     x = tape_add(t, "residual", x, out);
     int a_in = normed, a_out = out;
@@ -133,7 +133,7 @@ static int block(const struct segment_context *c)
     return x;
 }
 
-static int entry(const struct segment_context *c)
+static int gpt_entry(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     int64_t length = c->workload->seq_len;
@@ -149,7 +149,7 @@ static int entry(const struct segment_context *c)
     return tape_dropout(t, "drop", x);
 }
 
-static int head(const struct segment_context *c)
+static int gpt_head(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     int x = tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model);
@@ -159,13 +159,13 @@ static int head(const struct segment_context *c)
         tape_linear_shared(t, tied ? "transformer.wte" : "lm_head", x, segment_turn(c, tied ? TURN_FIRST : TURN_ONLY)));
 }
 
-static int forward(const struct segment_context *c)
+static int gpt_forward(const struct segment_context *c)
 {
     BUG_IF(c->kind == SEGMENT_STACK_EXIT || c->kind == SEGMENT_DECODER_ENTRY, "GPT has one stack");
-    return c->kind == SEGMENT_ENTRY ? entry(c) : c->kind == SEGMENT_EXIT ? head(c) : block(c);
+    return c->kind == SEGMENT_ENTRY ? gpt_entry(c) : c->kind == SEGMENT_EXIT ? gpt_head(c) : gpt_block(c);
 }
 
-static const char *check(const struct model_shape *s, size_t *offset)
+static const char *gpt_check(const struct model_shape *s, size_t *offset)
 {
     const struct model_rule rules[] = {
         MODEL_RULE(n_heads, s->n_heads * s->d_kv != s->d_model,
@@ -181,7 +181,7 @@ static const char *check(const struct model_shape *s, size_t *offset)
 
 const struct model_family_code model_family_gpt = {
     .defaults = {.family = MODEL_GPT, .tied_embeddings = true, .biases = true},
-    .layers = layers,
-    .forward = forward,
-    .check = check,
+    .layers = gpt_layers,
+    .forward = gpt_forward,
+    .check = gpt_check,
 };

@@ -62,14 +62,14 @@ static enum status read_keys(struct config_json *json, const struct huggingface_
     return worst;
 }
 
-static double number_at(const struct config_json *json, const struct config_field *field, size_t offset)
+static double huggingface_number_at(const struct config_json *json, const struct config_field *field, size_t offset)
 {
     const void *at = (const char *)json + offset;
     return field->type == FIELD_INT ? (double)*(const int64_t *)at : *(const double *)at;
 }
 
 /* The first key of this place in the shape; *said: the file has one of them. */
-static const struct config_field *key_of(
+static const struct config_field *huggingface_key_of(
     const struct huggingface_type *type, struct config_node root, size_t offset, bool *said)
 {
     const struct config_field *first = NULL;
@@ -94,8 +94,8 @@ static void warn_of_sizes(const struct config_json *json, const struct huggingfa
     const char *text = "";
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         bool said = false;
-        const struct config_field *field = key_of(type, root, sizes[i], &said);
-        double value = field ? number_at(json, field, sizes[i]) : 0;
+        const struct config_field *field = huggingface_key_of(type, root, sizes[i], &said);
+        double value = field ? huggingface_number_at(json, field, sizes[i]) : 0;
         if (!said && value > 0)
             text = arena_printf(arena, "%s%s%s %.0f", text, *text ? ", " : "", field->key, value);
     }
@@ -106,7 +106,7 @@ static void warn_of_sizes(const struct config_json *json, const struct huggingfa
 /* ---- what a key must say ---- */
 
 /* Probabilities that must be one: the second is the first's. */
-static bool differ(double a, double b)
+static bool huggingface_differ(double a, double b)
 {
     return a < b || a > b;
 }
@@ -121,11 +121,12 @@ static bool is_wrong(const struct config_json *json, const struct huggingface_ke
         return false;
     size_t offset = 0;
     const struct config_field *field = config_field_at(&model_shape_table, config_text(same), &offset);
-    return differ(taken.doc ? strtod(config_text(taken), NULL) : 0, number_at(json, field, offset));
+    return huggingface_differ(
+        taken.doc ? strtod(config_text(taken), NULL) : 0, huggingface_number_at(json, field, offset));
 }
 
 /* What the model does that struct model_shape cannot say. */
-static enum status check_model(
+static enum status huggingface_check_model(
     const struct config_json *json, const struct huggingface_type *type, struct config_node root, struct diag *diag)
 {
     for (int i = 0; i < type->keys.n; i++) {
@@ -137,7 +138,7 @@ static enum status check_model(
             return STATUS_INPUT;
     }
     bool mixed = json->shape.separate_qkv && json->attention_dropout > 0;
-    if (mixed && differ(json->attention_dropout, json->shape.dropout))
+    if (mixed && huggingface_differ(json->attention_dropout, json->shape.dropout))
         return diag_input(diag, config_pos(root),
             "dropout and attention_dropout differ; attention_dropout is modelled as 0 or as dropout");
     return STATUS_OK;
@@ -207,7 +208,7 @@ static void derive_experts(struct config_json *json)
     moe->shared_gate = moe->shared_gate && moe->shared_d_ff > 0;
     moe->groups = moe->groups > 1 ? moe->groups : 0;
     moe->kept_groups = moe->groups > 1 ? json->kept_groups : 0;
-    moe->normalised = moe->normalised || (json->routed_scaling > 0 && differ(json->routed_scaling, 1));
+    moe->normalised = moe->normalised || (json->routed_scaling > 0 && huggingface_differ(json->routed_scaling, 1));
 }
 
 static void derive_classes(struct model_shape *shape, struct config_node root)
@@ -219,8 +220,8 @@ static void derive_classes(struct model_shape *shape, struct config_node root)
         shape->classes = labels > 0 ? labels : DEFAULT_LABELS;
 }
 
-static enum status derive(struct config_json *json, const struct huggingface_type *type, struct config_node root,
-    struct arena *arena, struct diag *diag)
+static enum status huggingface_derive(struct config_json *json, const struct huggingface_type *type,
+    struct config_node root, struct arena *arena, struct diag *diag)
 {
     struct model_shape *shape = &json->shape;
     enum status status = STATUS_OK;
@@ -263,7 +264,7 @@ static enum status derive(struct config_json *json, const struct huggingface_typ
 /* ---- the file ---- */
 
 /* The keys as a table, by which an error of the shape finds its place. */
-static const struct config_table *table_of(const struct huggingface_type *type, struct arena *arena)
+static const struct config_table *huggingface_table_of(const struct huggingface_type *type, struct arena *arena)
 {
     struct config_table *table = ARENA_NEW(arena, struct config_table);
     struct config_field *fields = ARENA_ARRAY(arena, struct config_field, type->keys.n);
@@ -286,14 +287,14 @@ static enum status read_type(struct config_json *json, const struct huggingface_
         also_read[n_also++] = "mlp_only_layers";
     enum status status = read_keys(json, type, root, arena, diag);
     if (!status)
-        status = check_model(json, type, root, diag);
+        status = huggingface_check_model(json, type, root, diag);
     if (!status)
         status = huggingface_architecture(json, type, root, arena, diag);
     if (!status)
         status = huggingface_check_keys(type, root, json->shape.n_layers, also_read, arena, diag);
     if (!status)
         warn_of_sizes(json, type, root, arena, diag); /* before others are derived from them */
-    return status ? status : derive(json, type, root, arena, diag);
+    return status ? status : huggingface_derive(json, type, root, arena, diag);
 }
 
 /* "vision_config, audio_config": the other parts of the whole. */
@@ -328,7 +329,7 @@ static void go_inside(struct config_node types, struct config_node *root, struct
 
 /* What the model is called: the folder, "qwen3-32b", of a config.json, else the file; or as its maker says, unless that
  * is a path of theirs. */
-static const char *name_of(const char *path, const char *theirs, struct arena *arena)
+static const char *huggingface_name_of(const char *path, const char *theirs, struct arena *arena)
 {
     static const char file[] = "config.json";
     if (*theirs && *theirs != '/' && *theirs != '.')
@@ -359,10 +360,10 @@ static enum status read_by(struct config_node types, struct model_shape *out, st
         status = read_type(&json, &type, root, arena, diag);
     if (!config_find(root, "tie_word_embeddings").doc && config_find(whole, "tie_word_embeddings").doc)
         json.shape.tied_embeddings = strcmp(config_text(config_find(whole, "tie_word_embeddings")), "true") == 0;
-    *table = table_of(&type, arena);
+    *table = huggingface_table_of(&type, arena);
     huggingface_forget(&type);
     const char *path = config_pos(root).file, *name = config_text(config_find(root, "_name_or_path"));
-    json.shape.name = name_of(path, name, arena);
+    json.shape.name = huggingface_name_of(path, name, arena);
     json.shape.source = arena_printf(arena, "Hugging Face config.json: %s", path);
     *out = json.shape;
     return status;

@@ -91,7 +91,7 @@ static bool is_on(struct config_node node)
 }
 
 /* What a part of a block may not be: linear layers in its place, sparse matrices, windows. */
-static enum status check_part(struct config_node part, struct diag *diag)
+static enum status huggingface_lists_check_part(struct config_node part, struct diag *diag)
 {
     static const char *const others[] = {"replace_with_linear", "sparsify", "window_length", "moe", "mamba", "llama4",
         "hidden_act", "use_prefill_window_in_sink_attention", "unshifted_sink", "num_sink_tokens"};
@@ -164,11 +164,11 @@ static enum status read_block(
     if (config_kind(attention) != CONFIG_MAPPING || config_kind(ffn) != CONFIG_MAPPING)
         return diag_input(diag, config_pos(block), "block_configs: a block has the keys 'attention' and 'ffn'");
     if (!is_on(config_find(attention, "no_op"))) {
-        status = check_part(attention, diag);
+        status = huggingface_lists_check_part(attention, diag);
         status = status ? status : read_heads(shape, attention, heads, diag);
     }
     if (!status && !is_on(config_find(ffn, "no_op"))) {
-        status = check_part(ffn, diag);
+        status = huggingface_lists_check_part(ffn, diag);
         status = status ? status : read_width(shape, ffn, width, diag);
     }
     return status;
@@ -224,7 +224,7 @@ enum status huggingface_read_blocks(
 
 /* ---- layer_types ---- */
 
-static bool sees_all(struct config_node list, int block)
+static bool huggingface_lists_sees_all(struct config_node list, int block)
 {
     return strcmp(config_text(config_item(list, block)), "full_attention") == 0;
 }
@@ -239,7 +239,7 @@ enum status huggingface_layer_types(struct config_json *json, struct config_node
     int64_t every = json->shape.mixer.attention_every + json->shape.full_attention_every; /* one of them is 0 */
     if (config_kind(list) == CONFIG_NULL || !list.doc)
         return STATUS_OK;
-    while (json->windows == WINDOWS_FROM && whole < n && sees_all(list, whole))
+    while (json->windows == WINDOWS_FROM && whole < n && huggingface_lists_sees_all(list, whole))
         whole++;
     for (int i = whole; i < n; i++) {
         bool all = json->windows == WINDOWS_EVERY && (i + 1) % every == 0;

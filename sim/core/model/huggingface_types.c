@@ -119,7 +119,7 @@ static enum status add_key(
     return status;
 }
 
-static enum status add_keys(
+static enum status huggingface_types_add_keys(
     struct huggingface_type *type, struct config_node keys, struct arena *arena, struct diag *diag)
 {
     enum status status = STATUS_OK;
@@ -140,7 +140,7 @@ static enum status add_sets(
             set = config_find(config_find(type->root, "keys"), config_text(item));
         if (!set.doc)
             return diag_input(diag, config_pos(item), "'%.40s' is no set of 'keys'", config_text(item));
-        status = add_keys(type, set, arena, diag);
+        status = huggingface_types_add_keys(type, set, arena, diag);
     }
     return status;
 }
@@ -166,7 +166,7 @@ static const char *sort_of(struct config_node types, const char *name)
     return NULL;
 }
 
-static bool has(struct config_node list, const char *text)
+static bool huggingface_types_has(struct config_node list, const char *text)
 {
     for (int i = 0; i < config_count(list); i++)
         if (strcmp(config_text(config_item(list, i)), text) == 0)
@@ -301,7 +301,7 @@ struct config_node huggingface_find(struct config_node root, const char *path)
 bool huggingface_says(struct config_node values, struct config_node value)
 {
     bool scalar = config_kind(value) == CONFIG_SCALAR;
-    return config_kind(value) == CONFIG_NULL || (scalar && has(values, config_text(value))) ||
+    return config_kind(value) == CONFIG_NULL || (scalar && huggingface_types_has(values, config_text(value))) ||
            (!scalar && config_count(values) == 0 && config_count(value) == 0);
 }
 
@@ -380,7 +380,7 @@ static bool says_shape(const struct huggingface_type *type, struct config_node v
     int pattern = called(patterns, key);
     if (pattern < 0 && !layers)
         return false;
-    if (pattern >= 0 && scalar && has(config_item(patterns, pattern), config_text(value)))
+    if (pattern >= 0 && scalar && huggingface_types_has(config_item(patterns, pattern), config_text(value)))
         return true;
     raise_to(status,
         huggingface_drop(type, config_pos(value),

@@ -26,7 +26,7 @@ static int64_t value_dim(const struct model_shape *s)
     return s->value_dim > 0 ? s->value_dim : s->d_kv;
 }
 
-static void attention_tensors(struct model_builder *b)
+static void llama_attention_tensors(struct model_builder *b)
 {
     const struct model_shape *s = b->shape;
     if (s->mla.kv_lora_rank > 0) {
@@ -74,7 +74,7 @@ static bool has_feed_forward(const struct model_shape *s, int64_t block)
     return s->d_ff > 0 || model_local_experts(s, block) > 0;
 }
 
-static void norm_tensors(struct model_builder *b, bool mixes, bool feeds)
+static void llama_norm_tensors(struct model_builder *b, bool mixes, bool feeds)
 {
     const struct model_shape *s = b->shape;
     int64_t d = s->d_model;
@@ -107,7 +107,7 @@ static void own_tensors(struct model_builder *b, int block)
     if (attends && s->compressed.pattern)
         compressed_tensors(b, block + 1);
     else if (attends)
-        attention_tensors(b);
+        llama_attention_tensors(b);
     hyper_tensors(b, "hc_ffn");
     if (model_local_experts(s, block) > 0)
         moe_tensors(b, block);
@@ -115,10 +115,10 @@ static void own_tensors(struct model_builder *b, int block)
         feed_forward_tensors(b);
     if (s->moe.beside && model_local_experts(s, block) > 0)
         beside_tensors(b);
-    norm_tensors(b, mixes || attends, feeds);
+    llama_norm_tensors(b, mixes || attends, feeds);
 }
 
-static void block_tensors(struct model_builder *b, int block)
+static void llama_block_tensors(struct model_builder *b, int block)
 {
     const struct model_shape *whole = b->shape;
     b->shape = model_block_shape(whole, block + 1, b->arena);
@@ -126,7 +126,7 @@ static void block_tensors(struct model_builder *b, int block)
     b->shape = whole;
 }
 
-static void layers(struct model_builder *b)
+static void llama_layers(struct model_builder *b)
 {
     const struct model_shape *s = b->shape;
     int64_t d = s->d_model;
@@ -140,7 +140,7 @@ static void layers(struct model_builder *b)
     for (int i = 0; i < s->n_layers + s->mtp_layers; i++) {
         build_layer(b, LAYER_DECODER_BLOCK, arena_printf(b->arena, "model.layers.%d", i));
         mtp_block_tensors(b, i);
-        block_tensors(b, i);
+        llama_block_tensors(b, i);
     }
 }
 
@@ -165,7 +165,7 @@ int family_plain_norm(struct tape *t, const struct segment_context *c, const cha
     return tape_view(t, "heads", normed, rows, heads * d);
 }
 
-static void project(struct tape *t, const struct model_shape *s, int x, int qkv[3])
+static void llama_project(struct tape *t, const struct model_shape *s, int x, int qkv[3])
 {
     const int64_t inner = s->n_heads * s->d_kv, kv = s->n_kv_heads * s->d_kv;
     const int64_t widths[3] = {inner, kv, s->n_kv_heads * value_dim(s)};
@@ -218,11 +218,11 @@ static int attend(struct tape *t, const struct segment_context *c, int q, int k,
     return s->attention_sinks ? tape_sinks(t, "sinks", context, s->n_heads) : context;
 }
 
-static int attention(struct tape *t, const struct segment_context *c, int x)
+static int llama_attention(struct tape *t, const struct segment_context *c, int x)
 {
     const int64_t inner = c->shape->n_heads * c->shape->d_kv, both[2] = {inner, inner};
     int qkv[3], gated[2] = {0};
-    project(t, c->shape, x, qkv);
+    llama_project(t, c->shape, x, qkv);
     if (c->shape->attention_gate) {
         tape_split(t, "gate.split", qkv[0], both, gated, 2);
         qkv[0] = gated[0];
@@ -234,7 +234,7 @@ static int attention(struct tape *t, const struct segment_context *c, int x)
 }
 
 /* down(f(gate(x)) up(x)), or down(relu(up(x))^2) */
-static int feed_forward(struct tape *t, const struct model_shape *s, int x)
+static int llama_feed_forward(struct tape *t, const struct model_shape *s, int x)
 {
     if (s->squared_relu)
         return tape_linear_row(t, "down_proj", tape_squared_relu(t, "act_fn", tape_linear(t, "up_proj", x)));
@@ -271,7 +271,7 @@ static int experts(const struct segment_context *c, int x)
 static int dense(const struct segment_context *c, int x)
 {
     tape_begin_part(c->tape, RECOMPUTE_MLP);
-    int out = feed_forward(c->tape, c->shape, tape_enter(c->tape, "in", x));
+    int out = llama_feed_forward(c->tape, c->shape, tape_enter(c->tape, "in", x));
     tape_end_part(c->tape, RECOMPUTE_MLP);
     return out;
 }
@@ -286,7 +286,7 @@ static int mixed(const struct segment_context *c, int x)
     int out = model_mixes(c->shape, c->layer)  ? mixer_forward(c, normed)
               : c->shape->compressed.pattern   ? compressed_forward(c, normed)
               : c->shape->mla.kv_lora_rank > 0 ? mla_forward(c, normed)
-                                               : attention(t, c, tape_enter(t, "in", normed));
+                                               : llama_attention(t, c, tape_enter(t, "in", normed));
     tape_scope(t, "");
     out = c->shape->post_norms ? tape_rms_norm(t, "post_attention_layernorm", out, true) : out;
     return c->shape->hyper > 1 ? hyper_leave(c, "hc_attn", &pass, out) : tape_add(t, "self_attn.residual", x, out);
@@ -294,7 +294,7 @@ static int mixed(const struct segment_context *c, int x)
 
 /* Gemma4TextDecoderLayer: the experts read the residual stream by another norm. Ignored: that the router reads
  * it by another, without weights, times router.scale. */
-static int beside(const struct segment_context *c, int x, int normed)
+static int llama_beside(const struct segment_context *c, int x, int normed)
 {
     struct tape *t = c->tape;
     int out = dense(c, normed);
@@ -314,13 +314,15 @@ static int fed(const struct segment_context *c, const char *norm, int x)
     struct hyper_pass pass;
     int normed = norm_before(t, norm, hyper_enter(c, "hc_ffn", x, &pass));
     tape_scope(t, "mlp");
-    int out = routed && c->shape->moe.beside ? beside(c, x, normed) : routed ? experts(c, normed) : dense(c, normed);
+    int out = routed && c->shape->moe.beside ? llama_beside(c, x, normed)
+              : routed                       ? experts(c, normed)
+                                             : dense(c, normed);
     tape_scope(t, post_norms || c->shape->hyper > 1 ? "" : "mlp");
     out = post_norms ? tape_rms_norm(t, "post_feedforward_layernorm", out, true) : out;
     return c->shape->hyper > 1 ? hyper_leave(c, "hc_ffn", &pass, out) : tape_add(t, "residual", x, out);
 }
 
-static int block(const struct segment_context *whole)
+static int llama_block(const struct segment_context *whole)
 {
     struct segment_context own = *whole;
     const struct segment_context *c = &own;
@@ -333,7 +335,7 @@ static int block(const struct segment_context *whole)
     return feeds ? fed(c, c->shape->post_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm", x) : x;
 }
 
-static int entry(const struct segment_context *c)
+static int llama_entry(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     int x =
@@ -342,13 +344,13 @@ static int entry(const struct segment_context *c)
     return hyper_begin(c, tape_neftune(t, x));
 }
 
-static int forward(const struct segment_context *c)
+static int llama_forward(const struct segment_context *c)
 {
     BUG_IF(c->kind == SEGMENT_STACK_EXIT || c->kind == SEGMENT_DECODER_ENTRY, "Llama has one stack");
-    return c->kind == SEGMENT_ENTRY ? entry(c) : c->kind == SEGMENT_BLOCK ? block(c) : mtp_head(c);
+    return c->kind == SEGMENT_ENTRY ? llama_entry(c) : c->kind == SEGMENT_BLOCK ? llama_block(c) : mtp_head(c);
 }
 
-static const char *check(const struct model_shape *s, size_t *offset)
+static const char *llama_check(const struct model_shape *s, size_t *offset)
 {
     const struct model_rule rules[] = {
         MODEL_RULE(n_kv_heads, s->n_heads % s->n_kv_heads != 0,
@@ -388,7 +390,7 @@ static const char *check(const struct model_shape *s, size_t *offset)
 
 const struct model_family_code model_family_llama = {
     .defaults = {.family = MODEL_LLAMA, .gated_ffn = true, .rotary_share = 1},
-    .layers = layers,
-    .forward = forward,
-    .check = check,
+    .layers = llama_layers,
+    .forward = llama_forward,
+    .check = llama_check,
 };

@@ -42,7 +42,7 @@ struct latents {
     int q, kv, k_rot;
 };
 
-static struct latents compress(const struct segment_context *c, int x)
+static struct latents mla_compress(const struct segment_context *c, int x)
 {
     struct tape *t = c->tape;
     const struct model_mla *m = &c->shape->mla;
@@ -94,7 +94,7 @@ int mla_forward(const struct segment_context *c, int x)
     const struct model_mla *m = &s->mla;
     const int64_t n = s->n_heads, wide[2] = {n * m->qk_nope_head_dim, n * m->v_head_dim};
     struct tape_attention a = self_attention(c, false);
-    struct latents latents = compress(c, x);
+    struct latents latents = mla_compress(c, x);
     tape_begin_part(t, RECOMPUTE_MLA_UP_PROJ);
     int q = query(t, s, latents.q), kv[2];
     a.value_dim = m->v_head_dim;

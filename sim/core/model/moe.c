@@ -85,7 +85,7 @@ static int64_t first_widths(const struct model_shape *s)
     return s->squared_relu ? 1 : 2;
 }
 
-static const char *first_name(const struct model_shape *s)
+static const char *moe_first_name(const struct model_shape *s)
 {
     return s->squared_relu ? "up_proj" : "gate_up_proj";
 }
@@ -126,12 +126,12 @@ void moe_tensors(struct model_builder *b, int64_t block)
         build_tensor(b, "mlp.fc1_latent_proj.weight", moe->latent, d);
         build_tensor(b, "mlp.fc2_latent_proj.weight", d, moe->latent);
     }
-    build_tensor(b, arena_printf(b->arena, "mlp.experts.%s", first_name(s)), local * first, width);
+    build_tensor(b, arena_printf(b->arena, "mlp.experts.%s", moe_first_name(s)), local * first, width);
     build_split(b, split);
     build_tensor(b, "mlp.experts.down_proj", local * width, moe->d_ff);
     build_split(b, split);
     if (moe->biases) {
-        build_tensor(b, arena_printf(b->arena, "mlp.experts.%s_bias", first_name(s)), local * first, 1);
+        build_tensor(b, arena_printf(b->arena, "mlp.experts.%s_bias", moe_first_name(s)), local * first, 1);
         build_split(b, split);
         build_tensor(b, "mlp.experts.down_proj_bias", local * width, 1);
         build_split(b, split);
@@ -224,7 +224,7 @@ static int route(const struct moe_pass *p)
 
 /* ---- how many rows ---- */
 
-static int64_t round_up(double rows)
+static int64_t moe_round_up(double rows)
 {
     return (int64_t)rows + (rows > (double)(int64_t)rows);
 }
@@ -284,7 +284,7 @@ static int one_expert(const struct moe_pass *p, int x, int64_t expert)
     struct tape *t = p->t;
     const int64_t widths[2] = {p->moe->d_ff, p->moe->d_ff};
     struct tape_experts of = {1, p->experts, expert, (double)(p->tokens * p->moe->per_token)};
-    int parts[2], first = tape_experts(t, "experts", first_name(p->c->shape), x, of);
+    int parts[2], first = tape_experts(t, "experts", moe_first_name(p->c->shape), x, of);
     if (p->c->shape->squared_relu)
         return tape_experts(t, "experts", "down_proj", tape_squared_relu(t, "experts.act_fn", first), of);
     tape_split(t, "experts.chunk", first, widths, parts, 2);
@@ -317,10 +317,10 @@ struct routed {
     int rows, probs;
 };
 
-static int mlp(const struct moe_pass *p, struct routed in, struct tape_experts of)
+static int moe_mlp(const struct moe_pass *p, struct routed in, struct tape_experts of)
 {
     const struct model_shape *s = p->c->shape;
-    int first = tape_experts(p->t, "experts", first_name(s), in.rows, of);
+    int first = tape_experts(p->t, "experts", moe_first_name(s), in.rows, of);
     tape_begin_part(p->t, RECOMPUTE_MOE_ACT);
     int activated = s->squared_relu ? tape_weighted_squared_relu(p->t, "experts.squared_relu", first, in.probs)
                                     : tape_weighted_swiglu(p->t, "experts.swiglu", first, in.probs);
@@ -337,7 +337,7 @@ static int one_by_one(const struct moe_pass *p, struct routed in, struct tape_ex
     int *out = ARENA_ARRAY(p->c->arena, int, p->experts);
     of.experts = 1;
     for (of.part = 0; of.part < p->experts; of.part++)
-        out[of.part] = mlp(p, (struct routed){rows[of.part], probs[of.part]}, of);
+        out[of.part] = moe_mlp(p, (struct routed){rows[of.part], probs[of.part]}, of);
     return tape_stack(t, "experts.cat", out, p->experts);
 }
 
@@ -355,9 +355,9 @@ static int products(const struct moe_pass *p, struct routed in)
     if (p->c->workload->expert_kernels == EXPERTS_LOOP)
         return one_by_one(p, in, of);
     if (!copies_to_pad(p))
-        return mlp(p, in, of);
+        return moe_mlp(p, in, of);
     in.rows = tape_copy(p->t, "experts.pad", in.rows, p->rows, p->width);
-    return tape_copy(p->t, "experts.unpad", mlp(p, in, of), p->rows, p->width);
+    return tape_copy(p->t, "experts.unpad", moe_mlp(p, in, of), p->rows, p->width);
 }
 
 static int take_probs(const struct moe_pass *p, int dense_probs, int64_t rows)
@@ -366,7 +366,7 @@ static int take_probs(const struct moe_pass *p, int dense_probs, int64_t rows)
     return tape_take_rows(p->t, "permute_probs", tape_view(p->t, "probs", dense_probs, numbers, 1), rows);
 }
 
-static struct routed gather(const struct moe_pass *p, int x, int dense_probs, int64_t rows)
+static struct routed moe_gather(const struct moe_pass *p, int x, int dense_probs, int64_t rows)
 {
     struct routed out = {.rows = tape_take_rows(p->t, "permute", x, rows)};
     out.probs = take_probs(p, dense_probs, rows);
@@ -421,7 +421,7 @@ static int alltoall(struct moe_pass *p, int dense_probs)
     struct tape *t = p->t;
     int64_t ranks = p->ep * p->etp, d = p->width;
     bool sorts = ranks > 1 && p->experts > 1;
-    struct routed in = gather(p, p->in, dense_probs, p->sent);
+    struct routed in = moe_gather(p, p->in, dense_probs, p->sent);
     if (!p->c->workload->pad_to_capacity)
         tape_count(t, "tokens_per_expert", p->tokens, p->moe->experts, ranks, all_axes(p));
     in = dispatch_alltoall(p, in);
@@ -442,7 +442,7 @@ static int allgather(struct moe_pass *p, int dense_probs)
     int x = exchanged(p, "dispatch", COLL_ALL_GATHER, axes, p->in, all);
     int probs = exchanged(p, "dispatch_probs", COLL_ALL_GATHER, axes, dense_probs, all);
     tape_count(t, "tokens_per_expert", all, p->experts, 1, 0);
-    int out = products(p, gather(p, x, probs, p->rows));
+    int out = products(p, moe_gather(p, x, probs, p->rows));
     int sum = tape_scatter_add(t, "unpermute", tape_zeros(t, "unpermute.zero", all, d), out);
     return exchanged(p, "combine", COLL_REDUCE_SCATTER, axes, sum, p->tokens);
 }
@@ -463,7 +463,7 @@ static int flex(struct moe_pass *p, int dense_probs)
     double come = load * (double)(p->tokens * p->etp) * coll_reach(routing, (int)p->ep);
     struct tape_route route = {routing, load * (double)p->tokens * d * (double)dtype_bytes(w->storage)};
     bool permutes = w->flex_backend == FLEX_DEEPEP;
-    int64_t arrived = permutes ? round_up(come) : p->rows;
+    int64_t arrived = permutes ? moe_round_up(come) : p->rows;
     tape_integers(t, "layout", -1, p->tokens, p->moe->experts);
     struct routed in = {.rows = tape_send_routed(t, "dispatch", all_axes(p), p->in, arrived, route)};
     if (w->shared_expert_overlap)
@@ -495,7 +495,7 @@ static double kept_of(double capacity, double spread)
 }
 
 /* Rows that the experts of a rank get, the busiest where they are not balanced, and those that it sends. */
-static void count_rows(struct moe_pass *p)
+static void moe_count_rows(struct moe_pass *p)
 {
     const struct model_workload *w = p->c->workload;
     double most = (double)p->ep; /* of all of all ranks' rows */
@@ -506,15 +506,15 @@ static void count_rows(struct moe_pass *p)
         factor = fmin(factor, w->expert_capacity);
         kept = kept_of(w->expert_capacity, p->ep > 1 ? w->expert_spread : 0);
     }
-    p->sent = round_up(kept * rows);
-    p->rows = round_up(factor * rows) * p->etp;
+    p->sent = moe_round_up(kept * rows);
+    p->rows = moe_round_up(factor * rows) * p->etp;
     if (w->expert_capacity > 0 && w->pad_to_capacity) {
-        p->sent = round_up(rows / (double)p->moe->experts * w->expert_capacity) * p->moe->experts;
+        p->sent = moe_round_up(rows / (double)p->moe->experts * w->expert_capacity) * p->moe->experts;
         p->rows = p->sent * p->etp;
     }
 }
 
-static int64_t degree(int64_t ranks)
+static int64_t moe_degree(int64_t ranks)
 {
     return ranks > 1 ? ranks : 1;
 }
@@ -529,16 +529,16 @@ int moe_forward(const struct segment_context *c, int x)
         .width = model_routed_width(c->shape),
         .tokens = tape_rows(c->tape, x),
         .experts = model_local_experts(c->shape, c->layer - 1),
-        .ep = degree(w->parallel.expert),
+        .ep = moe_degree(w->parallel.expert),
         .over_ep = model_expert_axes(&w->parallel),
         .over_etp = model_expert_tensor_axes(&w->parallel),
-        .etp = degree(w->parallel.expert_tensor),
+        .etp = moe_degree(w->parallel.expert_tensor),
         .shared_hidden = -1,
         .shared = -1};
     bool across = p.ep * p.etp > 1, looped = w->expert_kernels == EXPERTS_LOOP && !across;
     BUG_IF(p.experts < 1 || p.experts * p.ep != p.moe->experts, "%ld of %ld experts on each of %ld ranks",
         (long)p.experts, (long)p.moe->experts, (long)p.ep);
-    count_rows(&p);
+    moe_count_rows(&p);
     if (!(across && w->shared_expert_overlap && w->token_dispatcher != DISPATCHER_ALLGATHER)) {
         shared_up(&p);
         shared_down(&p);

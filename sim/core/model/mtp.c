@@ -36,17 +36,18 @@ void mtp_block_tensors(struct model_builder *b, int block)
 }
 
 /* Layers on this rank. */
-static int layers(const struct segment_context *c)
+static int model_mtp_layers(const struct segment_context *c)
 {
     return c->ends & MODEL_EXIT ? (int)c->shape->mtp_layers : 0;
 }
 
 /* Of this rank's uses of a matrix of words, in the order of backward, one that is `back` segments before the last. A
  * segment's lookup comes before its head; with tied embeddings both are of one matrix. */
-static enum tape_turn turn(const struct segment_context *c, bool looks_up, int back)
+static enum tape_turn mtp_turn(const struct segment_context *c, bool looks_up, int back)
 {
     bool tied = c->shape->tied_embeddings;
-    int heads = c->ends & MODEL_EXIT ? layers(c) + 1 : 0, lookups = layers(c) + (c->ends & MODEL_ENTRY ? 1 : 0);
+    int heads = c->ends & MODEL_EXIT ? model_mtp_layers(c) + 1 : 0,
+        lookups = model_mtp_layers(c) + (c->ends & MODEL_ENTRY ? 1 : 0);
     int n = (looks_up && !tied ? 0 : heads) + (looks_up || tied ? lookups : 0), at = back;
     if (looks_up)
         at = back - 1 + (!tied ? 0 : heads < back ? heads : back);
@@ -57,15 +58,15 @@ static enum tape_turn turn(const struct segment_context *c, bool looks_up, int b
 
 enum tape_turn mtp_entry_turn(const struct segment_context *c)
 {
-    return turn(c, true, layers(c) + 1);
+    return mtp_turn(c, true, model_mtp_layers(c) + 1);
 }
 
 /* The loss. */
-static int predict(const struct segment_context *c, int normed, int back)
+static int mtp_predict(const struct segment_context *c, int normed, int back)
 {
     struct tape *t = c->tape;
     const char *matrix = c->shape->tied_embeddings ? "model.embed_tokens" : "lm_head";
-    int logits = tape_linear_shared(t, matrix, tape_enter(t, "lm_head.in", normed), turn(c, false, back));
+    int logits = tape_linear_shared(t, matrix, tape_enter(t, "lm_head.in", normed), mtp_turn(c, false, back));
     if (c->shape->logit_softcap > 0)
         logits = family_softcap(t, (const char *[]){"logits.div", "logits.tanh", "logits.mul"}, logits);
     return tape_word_loss(t, "loss", logits);
@@ -76,7 +77,7 @@ static int both(const struct segment_context *c, int normed, int i, int back)
 {
     struct tape *t = c->tape;
     int64_t rows = c->workload->micro_batch * c->workload->seq_len;
-    int words = tape_words(t, "model.embed_tokens", rows, turn(c, true, back), false);
+    int words = tape_words(t, "model.embed_tokens", rows, mtp_turn(c, true, back), false);
     words = c->shape->scaled_embedding ? tape_map(t, "model.normalizer", TAPE_SCALE, words) : words;
     tape_scope(t, scope_of(c->arena, c->shape, i));
     words = tape_rms_norm(t, "enorm", words, true);
@@ -86,13 +87,14 @@ static int both(const struct segment_context *c, int normed, int i, int back)
 int mtp_head(const struct segment_context *c)
 {
     struct tape *t = c->tape;
-    int i = c->kind == SEGMENT_MTP ? c->layer - (int)c->shape->n_layers - 1 : layers(c), back = layers(c) - i;
+    int i = c->kind == SEGMENT_MTP ? c->layer - (int)c->shape->n_layers - 1 : model_mtp_layers(c),
+        back = model_mtp_layers(c) - i;
     int x = tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), model_stream_width(c->shape));
     x = hyper_end(c, x);
     const char *norm =
         i == 0 ? "model.norm" : arena_printf(c->arena, "%s.shared_head.norm", scope_of(c->arena, c->shape, i - 1));
     int normed = tape_rms_norm(t, norm, x, true);
-    int loss = predict(c, normed, back);
+    int loss = mtp_predict(c, normed, back);
     return c->kind == SEGMENT_MTP ? both(c, normed, i, back) : loss;
 }
 

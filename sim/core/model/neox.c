@@ -6,7 +6,7 @@
  * positions, is added by the kernel that masks. */
 #include "model/family.h"
 
-static void linear_tensors(struct model_builder *b, const char *name, int64_t in, int64_t out)
+static void neox_linear_tensors(struct model_builder *b, const char *name, int64_t in, int64_t out)
 {
     if (b->shape->biases)
         build_linear(b, name, in, out);
@@ -14,7 +14,7 @@ static void linear_tensors(struct model_builder *b, const char *name, int64_t in
         build_tensor(b, arena_printf(b->arena, "%s.weight", name), out, in);
 }
 
-static void layers(struct model_builder *b)
+static void neox_layers(struct model_builder *b)
 {
     const struct model_shape *s = b->shape;
     int64_t d = s->d_model, inner = s->n_heads * s->d_kv, kv = s->n_kv_heads * s->d_kv;
@@ -28,14 +28,14 @@ static void layers(struct model_builder *b)
         build_linear(b, "input_layernorm", 1, d);
         if (!s->shared_norm)
             build_linear(b, "post_attention_layernorm", 1, d);
-        linear_tensors(b, "attention.query_key_value", d, inner + 2 * kv);
-        linear_tensors(b, "attention.dense", inner, d);
-        linear_tensors(b, "mlp.dense_h_to_4h", d, s->d_ff);
-        linear_tensors(b, "mlp.dense_4h_to_h", s->d_ff, d);
+        neox_linear_tensors(b, "attention.query_key_value", d, inner + 2 * kv);
+        neox_linear_tensors(b, "attention.dense", inner, d);
+        neox_linear_tensors(b, "mlp.dense_h_to_4h", d, s->d_ff);
+        neox_linear_tensors(b, "mlp.dense_4h_to_h", s->d_ff, d);
     }
 }
 
-static int attention(const struct segment_context *c, int x)
+static int neox_attention(const struct segment_context *c, int x)
 {
     struct tape *t = c->tape;
     const struct model_shape *s = c->shape;
@@ -49,7 +49,7 @@ static int attention(const struct segment_context *c, int x)
     return out;
 }
 
-static int feed_forward(const struct segment_context *c, int x)
+static int neox_feed_forward(const struct segment_context *c, int x)
 {
     struct tape *t = c->tape;
     tape_scope(t, "mlp");
@@ -59,23 +59,23 @@ static int feed_forward(const struct segment_context *c, int x)
     return out;
 }
 
-static int block(const struct segment_context *c)
+static int neox_block(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     const struct model_shape *s = c->shape;
     int x = tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), s->d_model);
     int normed = tape_layer_norm(t, "input_layernorm", x);
-    int attended = attention(c, normed);
+    int attended = neox_attention(c, normed);
     if (!s->parallel_residual)
         x = tape_add(t, "attention.residual", x, attended);
     normed = s->shared_norm ? normed : tape_layer_norm(t, "post_attention_layernorm", x);
-    int out = feed_forward(c, normed);
+    int out = neox_feed_forward(c, normed);
     if (s->parallel_residual)
         out = tape_add(t, "parallel.add", out, attended);
     return tape_add(t, "residual", x, out);
 }
 
-static int head(const struct segment_context *c)
+static int neox_head(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     int x = tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model);
@@ -86,17 +86,17 @@ static int head(const struct segment_context *c)
             t, tied ? "gpt_neox.embed_in" : "embed_out", x, segment_turn(c, tied ? TURN_FIRST : TURN_ONLY)));
 }
 
-static int forward(const struct segment_context *c)
+static int neox_forward(const struct segment_context *c)
 {
     BUG_IF(c->kind == SEGMENT_STACK_EXIT || c->kind == SEGMENT_DECODER_ENTRY, "NeoX has one stack");
     if (c->kind == SEGMENT_ENTRY)
         return tape_neftune(
             c->tape, tape_words(c->tape, "gpt_neox.embed_in", c->workload->micro_batch * c->workload->seq_len,
                          segment_turn(c, c->shape->tied_embeddings ? TURN_LAST : TURN_ONLY), false));
-    return c->kind == SEGMENT_EXIT ? head(c) : block(c);
+    return c->kind == SEGMENT_EXIT ? neox_head(c) : neox_block(c);
 }
 
-static const char *check(const struct model_shape *s, size_t *offset)
+static const char *neox_check(const struct model_shape *s, size_t *offset)
 {
     const struct model_rule rules[] = {
         MODEL_RULE(n_kv_heads, s->n_heads % s->n_kv_heads != 0,
@@ -116,7 +116,7 @@ static const char *check(const struct model_shape *s, size_t *offset)
 
 const struct model_family_code model_family_neox = {
     .defaults = {.family = MODEL_NEOX, .biases = true, .parallel_residual = true, .rotary_share = 0.25},
-    .layers = layers,
-    .forward = forward,
-    .check = check,
+    .layers = neox_layers,
+    .forward = neox_forward,
+    .check = neox_check,
 };

@@ -28,7 +28,7 @@ struct splitting {
     int *first, *last; /* op by op: the first and the last of those that it became */
 };
 
-static bool is_exchange(const struct model_op *op, enum coll_kind kind)
+static bool pieces_is_exchange(const struct model_op *op, enum coll_kind kind)
 {
     return op->kind == MODEL_COMM && op->comm.axes == AXES_TP && op->comm.kind == kind;
 }
@@ -72,7 +72,7 @@ static struct model_op transfer_of(
     return piece;
 }
 
-static struct model_op pass_over(const char *name, enum kernel_kind kind, double read_bytes, double write_bytes)
+static struct model_op pieces_pass_over(const char *name, enum kernel_kind kind, double read_bytes, double write_bytes)
 {
     return (struct model_op){.kind = MODEL_KERNEL,
         .name = name,
@@ -90,7 +90,7 @@ static void ring_exchange(struct splitting *s, int at, int last)
     double shard = gather->comm.bytes / (double)s->ranks;
     s->first[at] = s->made.n;
     const char *into = arena_printf(s->arena, s->by_copies ? "%s.symm_mem" : "%s.user_buffer", gather->name);
-    vec_push(&s->made, pass_over(into, KERNEL_COPY, shard, shard));
+    vec_push(&s->made, pieces_pass_over(into, KERNEL_COPY, shard, shard));
     for (int i = 0; i < s->ranks; i++) {
         if (i + 1 < s->ranks)
             vec_push(&s->made, transfer_of(s, gather, COLL_PEER_COPY, shard, i));
@@ -131,7 +131,8 @@ static void scatter_by_copies(struct splitting *s, int at)
             vec_push(&s->made, transfer_of(s, scatter, COLL_PEER_COPY, share, i));
     }
     vec_push(&s->made, *wait);
-    struct model_op sum = pass_over(arena_printf(s->arena, "%s.sum", scatter->name), KERNEL_ELEMENTWISE, bytes, share);
+    struct model_op sum =
+        pieces_pass_over(arena_printf(s->arena, "%s.sum", scatter->name), KERNEL_ELEMENTWISE, bytes, share);
     double elements = (double)gemm->work.m * (double)gemm->work.n;
     sum.work.flop = elements * (1 - 1 / (double)s->ranks);
     sum.kept = scatter->kept;
@@ -141,7 +142,7 @@ static void scatter_by_copies(struct splitting *s, int at)
         s->last[i] = s->made.n - 1;
 }
 
-static void keep(struct splitting *s, int at)
+static void pieces_keep(struct splitting *s, int at)
 {
     s->first[at] = s->last[at] = s->made.n;
     vec_push(&s->made, s->ops[at]);
@@ -150,7 +151,7 @@ static void keep(struct splitting *s, int at)
 /* The GEMM that multiplies what is gathered at `at`; -1: other kernels read it first. */
 static int multiplied_at(const struct splitting *s, int at)
 {
-    if (!is_exchange(&s->ops[at], COLL_ALL_GATHER) || at + 1 >= s->n || s->ops[at + 1].kind != MODEL_WAIT)
+    if (!pieces_is_exchange(&s->ops[at], COLL_ALL_GATHER) || at + 1 >= s->n || s->ops[at + 1].kind != MODEL_WAIT)
         return -1;
     int k = at + 2;
     while (s->by_copies && k < s->n && is_cast_of_weight(&s->ops[k]))
@@ -158,7 +159,7 @@ static int multiplied_at(const struct splitting *s, int at)
     return k < s->n && is_linear(&s->ops[k]) ? k : -1;
 }
 
-static void split(struct splitting *s)
+static void pieces_split(struct splitting *s)
 {
     s->first = ARENA_ARRAY(s->arena, int, s->n);
     s->last = ARENA_ARRAY(s->arena, int, s->n);
@@ -168,23 +169,24 @@ static void split(struct splitting *s)
         bool three = k + 2 < s->n;
         if (multiplied >= 0) {
             for (int i = k + 2; i < multiplied; i++)
-                keep(s, i);
+                pieces_keep(s, i);
             ring_exchange(s, k, multiplied);
             k = multiplied + 1;
-        } else if (three && is_linear(op) && is_exchange(&op[1], COLL_REDUCE_SCATTER) && op[2].kind == MODEL_WAIT) {
+        } else if (three && is_linear(op) && pieces_is_exchange(&op[1], COLL_REDUCE_SCATTER) &&
+                   op[2].kind == MODEL_WAIT) {
             if (s->by_copies)
                 scatter_by_copies(s, k);
             else
                 pipeline(s, k);
             k += 3;
         } else {
-            keep(s, k++);
+            pieces_keep(s, k++);
         }
     }
 }
 
 /* The ops in the arena. */
-static struct model_op *take(struct splitting *s, int *n)
+static struct model_op *pieces_take(struct splitting *s, int *n)
 {
     struct model_op *ops = ARENA_ARRAY(s->arena, struct model_op, s->made.n);
     for (int i = 0; i < s->made.n; i++)
@@ -199,8 +201,8 @@ void model_cut_into_pieces(struct model_program *program, const struct model_par
     bool by_copies = parallel->tensor_overlap == TENSOR_MICRO_PIPELINE;
     struct splitting forward = {program->forward, program->n_forward, parallel->tensor, by_copies, .arena = arena};
     struct splitting backward = {program->backward, program->n_backward, parallel->tensor, by_copies, .arena = arena};
-    split(&forward);
-    split(&backward);
+    pieces_split(&forward);
+    pieces_split(&backward);
     for (int i = 0; i < program->n_activations; i++) {
         struct model_activation *life = &program->activations[i];
         const struct splitting *born = life->born_in_backward ? &backward : &forward;
@@ -212,6 +214,6 @@ void model_cut_into_pieces(struct model_program *program, const struct model_par
             life->backward_last = backward.last[life->backward_last];
     }
     program->n_rerun = program->n_rerun > 0 ? forward.last[program->n_rerun - 1] + 1 : 0;
-    program->forward = take(&forward, &program->n_forward);
-    program->backward = take(&backward, &program->n_backward);
+    program->forward = pieces_take(&forward, &program->n_forward);
+    program->backward = pieces_take(&backward, &program->n_backward);
 }

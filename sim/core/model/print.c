@@ -62,7 +62,7 @@ void model_print_layers(FILE *out, const struct model *model)
     }
 }
 
-static void print_stages(FILE *out, const struct model_shape *s)
+static void model_print_stages(FILE *out, const struct model_shape *s)
 {
     fprintf(out, ", %s blocks, images of %" PRId64 " x %" PRId64 ", %" PRId64 " classes, stages",
         conv_block_names[s->conv.block], s->image_size, s->image_size, s->classes);
@@ -189,7 +189,7 @@ void model_print(FILE *out, const struct model *model)
     fprintf(out, "model       %s\nsource      %s\n", s->name, s->source);
     fprintf(out, "family      %s", model_family_names[s->family]);
     if (s->family == MODEL_CONVNET)
-        print_stages(out, s);
+        model_print_stages(out, s);
     else if (s->family == MODEL_DHEN)
         print_dhen(out, s);
     else

@@ -40,7 +40,7 @@ int64_t model_sample_tokens(const struct model_shape *shape)
     return side * side + 1;
 }
 
-static int64_t larger(int64_t a, int64_t b)
+static int64_t segments_larger(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
@@ -51,11 +51,12 @@ double model_largest_tensor_bytes(
     double longest = (double)(seq_len > decoder_seq_len ? seq_len : decoder_seq_len);
     double d_ff = (double)shape->moe.d_ff, d_model = (double)shape->d_model; /* all tokens may meet on one rank */
     double routed = (double)(shape->moe.per_token * shape->moe.experts) * (2 * d_ff > d_model ? 2 * d_ff : d_model);
-    double heads = (double)larger(shape->n_heads, shape->full.n_heads);
-    int64_t dims = larger(shape->d_kv, shape->full.d_kv) + larger(shape->value_dim, shape->full.value_dim);
+    double heads = (double)segments_larger(shape->n_heads, shape->full.n_heads);
+    int64_t dims =
+        segments_larger(shape->d_kv, shape->full.d_kv) + segments_larger(shape->value_dim, shape->full.value_dim);
     double widths[] = {heads * longest, heads * (double)(dims + shape->mla.v_head_dim), (double)shape->d_ff,
-        (double)larger(shape->mtp_layers > 0 ? 2 : 1, shape->hyper) * d_model, (double)shape->moe.shared_d_ff, routed,
-        (double)shape->vocab};
+        (double)segments_larger(shape->mtp_layers > 0 ? 2 : 1, shape->hyper) * d_model, (double)shape->moe.shared_d_ff,
+        routed, (double)shape->vocab};
     double widest = 0;
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
         widest = widths[i] > widest ? widths[i] : widest;
@@ -101,7 +102,7 @@ struct segments_builder {
 };
 
 /* As a segment of this kind runs: eager where torch.compile is of blocks only. */
-static const struct model_workload *workload_of(const struct segments_builder *b, enum segment_kind kind)
+static const struct model_workload *segments_workload_of(const struct segments_builder *b, enum segment_kind kind)
 {
     if (b->workload->fusion != FUSION_INDUCTOR || b->workload->compiled == COMPILED_MODEL || kind == SEGMENT_BLOCK)
         return b->workload;
@@ -124,7 +125,7 @@ static unsigned ends_of(const struct model *model, enum segment_kind kind)
  * recorded as eager. */
 static const struct model_program *program(struct segments_builder *b, enum segment_kind kind, int layer)
 {
-    const struct model_workload *workload = workload_of(b, kind);
+    const struct model_workload *workload = segments_workload_of(b, kind);
     struct tape *tape = tape_open(b->model, layer, workload, b->arena);
     struct segment_context context = {
         .tape = tape,
@@ -140,7 +141,7 @@ static const struct model_program *program(struct segments_builder *b, enum segm
     return tape_close(tape, model_family_code(&b->model->shape)->forward(&context));
 }
 
-static void add(struct segments_builder *b, enum segment_kind kind, int layer)
+static void segments_add(struct segments_builder *b, enum segment_kind kind, int layer)
 {
     const struct model_program *shared = NULL;
     int alike = b->model->layers[layer].alike;
@@ -188,22 +189,22 @@ void model_segments(
     local.decoder_seq_len /= model_context_ranks(&workload->parallel);
     struct segments_builder builder = {.model = model, .workload = &local, .arena = arena};
     if (model->ends & MODEL_ENTRY)
-        add(&builder, SEGMENT_ENTRY, 0);
+        segments_add(&builder, SEGMENT_ENTRY, 0);
     int chunk = 0;
     for (int i = 1; i < model->n_layers; i++) {
         add_borders(&builder, &chunk, i, i);
         if (model->layers[i].role == LAYER_DECODER_BLOCK && model->layers[i - 1].role == LAYER_ENCODER_BLOCK) {
-            add(&builder, SEGMENT_STACK_EXIT, 0);
-            add(&builder, SEGMENT_DECODER_ENTRY, 0);
+            segments_add(&builder, SEGMENT_STACK_EXIT, 0);
+            segments_add(&builder, SEGMENT_DECODER_ENTRY, 0);
         }
         builder.next = i;
         if (model->shape.mtp_layers > 0 && model->layers[i].number > model->shape.n_layers)
-            add(&builder, SEGMENT_MTP, 0);
-        add(&builder, SEGMENT_BLOCK, i);
+            segments_add(&builder, SEGMENT_MTP, 0);
+        segments_add(&builder, SEGMENT_BLOCK, i);
     }
     add_borders(&builder, &chunk, model->n_layers, model->n_layers - 1);
     if (model->ends & MODEL_EXIT)
-        add(&builder, SEGMENT_EXIT, 0);
+        segments_add(&builder, SEGMENT_EXIT, 0);
     out->n = builder.segments.n;
     out->at = ARENA_ARRAY(arena, struct model_segment, out->n);
     for (int i = 0; i < out->n; i++)

@@ -2,7 +2,7 @@
  *
  * The tables are the file format, as in hw/gpu.c. A file that says model_type, architectures or
  * hidden_size is a config.json of Hugging Face and goes to huggingface.c, unless it names a family.
- * Then finish() derives what was left out and checks, in this order: what the family needs or has
+ * Then shape_finish() derives what was left out and checks, in this order: what the family needs or has
  * no use for, head dimensions, the pattern, the rules of the family (its file has them), the number
  * of parameters.
  *
@@ -386,7 +386,7 @@ static double params_bound(const struct model_shape *s)
     }
 
 /* What a family's shape cannot do without, and what another's has no use for. */
-static enum status check_given(
+static enum status shape_check_given(
     const struct model_shape *s, struct config_node root, const struct config_table *table, struct diag *diag)
 {
     bool convolves = s->family == MODEL_CONVNET, ranks = s->family == MODEL_DHEN;
@@ -456,10 +456,10 @@ static enum status check_pattern(
 }
 
 /* What the file leaves to be derived, then what no single field shows. */
-static enum status finish(
+static enum status shape_finish(
     struct model_shape *s, struct config_node root, const struct config_table *table, struct diag *diag)
 {
-    enum status given = check_given(s, root, table, diag);
+    enum status given = shape_check_given(s, root, table, diag);
     if (given)
         return given;
     for (int i = 0; i < MODEL_CONV_STAGES; i++) {
@@ -511,7 +511,7 @@ static enum status read_document(
     bool ours = !theirs || config_find(root, "family").doc;
     enum status status =
         ours ? read_own(out, root, arena, diag) : huggingface_read(out, root, force, &table, arena, diag);
-    return status ? status : finish(out, root, table, diag);
+    return status ? status : shape_finish(out, root, table, diag);
 }
 
 enum status model_load(struct model_shape *out, const char *path, bool force, struct arena *arena, struct diag *diag)

@@ -1,6 +1,6 @@
 /* A rank's share of a model under tensor and expert parallelism, and what can be cut.
  *
- * The share is built as a model from a narrower shape (narrow()), then compared tensor by tensor
+ * The share is built as a model from a narrower shape (shard_narrow()), then compared tensor by tensor
  * with the whole: names must agree, a tensor of fewer elements is split, and `counted` is the share
  * of the whole's FLOP that the rank counts, so that padding and copies on several ranks are not
  * counted twice.
@@ -18,17 +18,17 @@ static int64_t padded_vocab(int64_t vocab, int64_t ranks)
     return (vocab + multiple - 1) / multiple * MODEL_VOCAB_MULTIPLE;
 }
 
-static int64_t degree(int64_t ranks)
+static int64_t shard_degree(int64_t ranks)
 {
     return ranks > 1 ? ranks : 1;
 }
 
-static struct model_shape narrow(const struct model_shape *whole, const struct model_parallel *parallel)
+static struct model_shape shard_narrow(const struct model_shape *whole, const struct model_parallel *parallel)
 {
     struct model_shape shape = *whole;
     int64_t ranks = model_tensor_ranks(parallel);
-    shape.moe.local = whole->moe.experts / degree(parallel->expert);
-    shape.moe.d_ff /= degree(parallel->expert_tensor);
+    shape.moe.local = whole->moe.experts / shard_degree(parallel->expert);
+    shape.moe.d_ff /= shard_degree(parallel->expert_tensor);
     shape.moe.shared_d_ff /= ranks;
     if (ranks == 1)
         return shape;
@@ -49,9 +49,9 @@ void model_shard(
 {
     *out = *model;
     int64_t ranks = model_tensor_ranks(parallel);
-    if (ranks * degree(parallel->expert) * degree(parallel->expert_tensor) == 1)
+    if (ranks * shard_degree(parallel->expert) * shard_degree(parallel->expert_tensor) == 1)
         return;
-    struct model_shape shape = narrow(&model->shape, parallel);
+    struct model_shape shape = shard_narrow(&model->shape, parallel);
     model_build(out, &shape, arena);
     BUG_IF(out->n_tensors != model->n_tensors, "%s: %d tensors of %d", shape.name, out->n_tensors, model->n_tensors);
     for (int t = 0; t < out->n_tensors; t++) {
@@ -116,8 +116,8 @@ static const char *tensor_wrong(const struct model_shape *s, const struct model_
 
 static const char *experts_wrong(const struct model_shape *s, const struct model_workload *w, struct arena *arena)
 {
-    const int64_t tensor = model_tensor_ranks(&w->parallel), width = degree(w->parallel.expert_tensor);
-    const int64_t ranks = degree(w->parallel.expert);
+    const int64_t tensor = model_tensor_ranks(&w->parallel), width = shard_degree(w->parallel.expert_tensor);
+    const int64_t ranks = shard_degree(w->parallel.expert);
     if (s->moe.experts == 0)
         return ranks * width > 1 ? arena_printf(arena, "%s has no experts that ranks could share", s->name) : NULL;
     if (s->moe.experts % ranks)

@@ -10,7 +10,7 @@
  * many in the stack's last block, where the shared gradients start (a program is shared by the blocks). */
 #include "model/family.h"
 
-static void attention_tensors(struct model_builder *b, int sublayer, const char *module, bool relative_bias)
+static void t5_attention_tensors(struct model_builder *b, int sublayer, const char *module, bool relative_bias)
 {
     const struct model_shape *s = b->shape;
     int64_t inner = s->n_heads * s->d_kv;
@@ -32,9 +32,9 @@ static void stack_layers(struct model_builder *b, enum layer_role role, const ch
     const char *path = arena_printf(b->arena, "layer.%d", ff);
     for (int i = 0; i < blocks; i++) {
         build_layer(b, role, arena_printf(b->arena, "%s.block.%d", stack, i));
-        attention_tensors(b, 0, "SelfAttention", i == 0);
+        t5_attention_tensors(b, 0, "SelfAttention", i == 0);
         if (role == LAYER_DECODER_BLOCK)
-            attention_tensors(b, 1, "EncDecAttention", false);
+            t5_attention_tensors(b, 1, "EncDecAttention", false);
         if (s->gated_ffn) {
             build_tensor(b, arena_printf(b->arena, "%s.DenseReluDense.wi_0.weight", path), s->d_ff, s->d_model);
             build_tensor(b, arena_printf(b->arena, "%s.DenseReluDense.wi_1.weight", path), s->d_ff, s->d_model);
@@ -46,7 +46,7 @@ static void stack_layers(struct model_builder *b, enum layer_role role, const ch
     }
 }
 
-static void layers(struct model_builder *b)
+static void t5_layers(struct model_builder *b)
 {
     const struct model_shape *s = b->shape;
     build_layer(b, LAYER_ROOT, "root");
@@ -75,7 +75,7 @@ static int compute_bias(struct tape *t, const struct tape_attention *a)
 }
 
 /* position_bias: what the block's caller passed, or -1 in the first block. source: what keys and values are made of. */
-static int attention(struct tape *t, const struct tape_attention *a, int x, int source, int position_bias)
+static int t5_attention(struct tape *t, const struct tape_attention *a, int x, int source, int position_bias)
 {
     int64_t products = a->batch * a->heads;
     int q = tape_linear(t, "q", x), k = tape_linear(t, "k", source), v = tape_linear(t, "v", source);
@@ -110,7 +110,7 @@ static int residual(struct tape *t, const char *sublayer, int x, int out)
     return tape_add(t, "residual", x, tape_dropout(t, "dropout", out));
 }
 
-static int feed_forward(struct tape *t, const struct model_shape *s, const char *sublayer, const char *module, int x)
+static int t5_feed_forward(struct tape *t, const struct model_shape *s, const char *sublayer, const char *module, int x)
 {
     tape_scope(t, sublayer);
     int normed = tape_rms_norm(t, "layer_norm", x, false), hidden = -1;
@@ -142,8 +142,8 @@ static int encoder_block(const struct segment_context *c)
     int normed = tape_rms_norm(t, "layer_norm", x, false);
     tape_scope(t, "layer.0.SelfAttention");
     normed = tape_enter(t, "in", normed);
-    x = residual(t, "layer.0", x, attention(t, &a, normed, normed, bias));
-    return feed_forward(t, s, "layer.1", "layer.1.DenseReluDense", x);
+    x = residual(t, "layer.0", x, t5_attention(t, &a, normed, normed, bias));
+    return t5_feed_forward(t, s, "layer.1", "layer.1.DenseReluDense", x);
 }
 
 static int decoder_block(const struct segment_context *c)
@@ -165,14 +165,14 @@ static int decoder_block(const struct segment_context *c)
     int normed = tape_rms_norm(t, "layer_norm", x, false);
     tape_scope(t, "layer.0.SelfAttention");
     normed = tape_enter(t, "in", normed);
-    x = residual(t, "layer.0", x, attention(t, &self, normed, normed, bias));
+    x = residual(t, "layer.0", x, t5_attention(t, &self, normed, normed, bias));
     tape_scope(t, "layer.1");
     normed = tape_rms_norm(t, "layer_norm", x, false);
     tape_scope(t, "layer.1.EncDecAttention");
     normed = tape_enter(t, "in", normed);
     memory = tape_enter(t, "memory", memory);
-    x = residual(t, "layer.1", x, attention(t, &cross, normed, memory, cross_bias));
-    return feed_forward(t, s, "layer.2", "layer.2.DenseReluDense", x);
+    x = residual(t, "layer.1", x, t5_attention(t, &cross, normed, memory, cross_bias));
+    return t5_feed_forward(t, s, "layer.2", "layer.2.DenseReluDense", x);
 }
 
 static int stack_exit(const struct segment_context *c, const char *stack, int64_t length)
@@ -183,7 +183,7 @@ static int stack_exit(const struct segment_context *c, const char *stack, int64_
     return tape_dropout(t, "dropout", tape_rms_norm(t, "final_layer_norm", x, false));
 }
 
-static int head(const struct segment_context *c)
+static int t5_head(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     int x = stack_exit(c, "decoder", c->workload->decoder_seq_len);
@@ -194,7 +194,7 @@ static int head(const struct segment_context *c)
     return tape_word_loss(t, "loss", tape_linear_shared(t, "shared", x, TURN_FIRST));
 }
 
-static int forward(const struct segment_context *c)
+static int t5_forward(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     const struct model_workload *w = c->workload;
@@ -218,10 +218,10 @@ static int forward(const struct segment_context *c)
     case SEGMENT_BORDER: /* no stage of T5 is cut: strategy_check() */
         break;
     }
-    return head(c);
+    return t5_head(c);
 }
 
-static const char *check(const struct model_shape *s, size_t *offset)
+static const char *t5_check(const struct model_shape *s, size_t *offset)
 {
     const struct model_rule rules[] = {
         MODEL_RULE(n_kv_heads, s->n_kv_heads != s->n_heads, "T5 has as many key heads as heads"),
@@ -235,7 +235,7 @@ static const char *check(const struct model_shape *s, size_t *offset)
 
 const struct model_family_code model_family_t5 = {
     .defaults = {.family = MODEL_T5, .relative_buckets = 32, .tied_embeddings = true, .dropout = 0.1},
-    .layers = layers,
-    .forward = forward,
-    .check = check,
+    .layers = t5_layers,
+    .forward = t5_forward,
+    .check = t5_check,
 };

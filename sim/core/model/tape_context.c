@@ -18,7 +18,7 @@ static const unsigned AXES_CP = 1U << AXIS_CP;
 /* ---- one call of the attention kernel ---- */
 
 /* All pairs of this rank's queries and all keys. */
-static double model_flop(const struct tape *tape, const struct tape_op *op)
+static double tape_context_model_flop(const struct tape *tape, const struct tape_op *op)
 {
     return 2.0 * (double)op->batch * (double)op->m * (double)(op->n * context_ranks(tape)) *
            (double)(op->k + op->value_dim);
@@ -60,7 +60,7 @@ void context_launch(struct tape *tape, const char *name, const struct tape_op *o
         .backward = backward};
     work.read_bytes = backward ? queries + outs + keys + 2 * rows : queries + keys;
     work.write_bytes = backward ? query_elements(op, part.m) * FLOAT_BYTES + keys : outs + rows;
-    tape_launch(tape, name, work, model_flop(tape, op) * part.share * (backward ? 2 : 1), buffers);
+    tape_launch(tape, name, work, tape_context_model_flop(tape, op) * part.share * (backward ? 2 : 1), buffers);
     tape_count_masked(tape, op->causal);
 }
 
@@ -130,7 +130,7 @@ static void launch_add(struct tape *tape, const char *name, double bytes, bool f
 
 /* The buffers hold keys, values and their gradients side by side; the first and the last exchange
  * carry half of that. */
-static void ring_backward(struct tape *tape, const struct tape_op *op)
+static void tape_context_ring_backward(struct tape *tape, const struct tape_op *op)
 {
     const char *grad_name = tape_suffix(tape, op->name, "dkv"), *add_name = tape_suffix(tape, op->name, "dkv.add");
     double keys = context_key_bytes(tape, op, op->n);
@@ -175,7 +175,7 @@ static int ring(struct tape *tape, struct tape_op op, struct tape_value query)
 {
     const char *kv_name = tape_suffix(tape, op.name, "kv"), *sums_name = tape_suffix(tape, op.name, "logsumexp");
     int *outs = ARENA_ARRAY(tape->arena, int, context_ranks(tape));
-    op.backward = ring_backward;
+    op.backward = tape_context_ring_backward;
     int here = key_buffer(tape, &op, kv_name, 1);
     tape_pass(tape, KERNEL_COPY, tape_suffix(tape, op.name, "kv.cat"), 0,
         BUFFERS(tape_at(tape, op.in[1]).buffer, tape_at(tape, op.in[2]).buffer), here);

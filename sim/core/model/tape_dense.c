@@ -52,7 +52,7 @@ static void complete_share(struct tape *tape, const struct tape_op *op)
 }
 
 /* Where the matrix lies in NF4: a kernel that widens it into a buffer for the product that follows; else NO_BUFFER. */
-static int widen(struct tape *tape, const struct tape_op *op)
+static int tape_dense_widen(struct tape *tape, const struct tape_op *op)
 {
     const struct model_tensor *weight = tape_tensor(tape, op->weight);
     if (!tape->workload->nf4 || !weight->frozen || !model_is_block_matrix(tape->model, weight))
@@ -68,7 +68,7 @@ static int widen(struct tape *tape, const struct tape_op *op)
 }
 
 /* A product with a matrix of the layer; buffers: what it reads and writes. */
-static void multiply(
+static void tape_dense_multiply(
     struct tape *tape, const struct tape_op *op, const char *name, struct kernel_work work, const int *buffers)
 {
     launch_linear(tape, op, name, work, buffers);
@@ -108,8 +108,8 @@ static void linear_backward(struct tape *tape, const struct tape_op *op)
     bool trains = tape_trains(tape, op->weight);
     int from = trains ? tape_gather_again(tape, x) : NO_BUFFER;
     if (tape_at(tape, x).needs_grad) {
-        int wide = widen(tape, op), grad_x = tape_new_grad(tape, x);
-        multiply(tape, op, tape_suffix(tape, op->name, "dgrad"), gemm(tape, op->m, op->k, op->n, 1),
+        int wide = tape_dense_widen(tape, op), grad_x = tape_new_grad(tape, x);
+        tape_dense_multiply(tape, op, tape_suffix(tape, op->name, "dgrad"), gemm(tape, op->m, op->k, op->n, 1),
             BUFFERS(grad, grad_x, wide));
         tape_give(tape, x, grad_x);
     }
@@ -151,9 +151,9 @@ static int linear(struct tape *tape, const char *name, int bias, int x, enum tap
         return op.out;
     }
     BUG_IF(in.element_bytes != tape->storage_bytes, "%s is not in the storage format", in.name);
-    int wide = widen(tape, &op);
+    int wide = tape_dense_widen(tape, &op);
     op.out = tape_value(tape, op.name, op.m, op.n, tape->storage_bytes, true);
-    multiply(
+    tape_dense_multiply(
         tape, &op, op.name, gemm(tape, op.m, op.n, op.k, 1), BUFFERS(in.buffer, tape_at(tape, op.out).buffer, wide));
     tape_mark_mm(tape, &op);
     note_user(tape, &op);
@@ -421,7 +421,7 @@ int tape_flash_alone(struct tape *tape, const char *name, int q, int k, int v, s
 /* ---- what stands beside attention ---- */
 
 /* Another name for a value: what is handed on is the same buffer. */
-static int alias(struct tape *tape, struct tape_op op, int of, bool needs_grad)
+static int tape_dense_alias(struct tape *tape, struct tape_op op, int of, bool needs_grad)
 {
     struct tape_value out = tape_at(tape, of);
     out.name = op.name;
@@ -452,12 +452,12 @@ int tape_sinks(struct tape *tape, const char *name, int context, int64_t heads)
         .weight = tape_find(tape, name, ""),
         .m = tape_at(tape, context).rows,
         .n = heads};
-    return alias(tape, op, context, true);
+    return tape_dense_alias(tape, op, context, true);
 }
 
 int tape_detach(struct tape *tape, const char *name, int x)
 {
-    return alias(tape, (struct tape_op){.name = tape_name(tape, name), .in = {x}}, x, false);
+    return tape_dense_alias(tape, (struct tape_op){.name = tape_name(tape, name), .in = {x}}, x, false);
 }
 
 /* flop of the scores of all pairs. */
@@ -493,5 +493,5 @@ int tape_index(struct tape *tape, const char *name, int q, int k, int goes_on, s
     launch_flash(tape, op.name, &op, false, BUFFERS(tape_at(tape, q).buffer, tape_at(tape, k).buffer), BUFFERS(scores),
         flop * ATTENTION_CAUSAL_SHARE, flop);
     tape_pass(tape, KERNEL_ELEMENTWISE, tape_suffix(tape, op.name, "topk"), 1, BUFFERS(scores), NO_BUFFER);
-    return alias(tape, op, goes_on, true);
+    return tape_dense_alias(tape, op, goes_on, true);
 }

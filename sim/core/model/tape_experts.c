@@ -18,7 +18,7 @@ enum {
     RELU2_GRAD_OPS = 8
 };
 
-static double bytes_of(const struct tape *tape, int buffer)
+static double tape_experts_bytes_of(const struct tape *tape, int buffer)
 {
     return (double)tape->buffers.at[buffer].life.bytes;
 }
@@ -34,9 +34,9 @@ static void top_k_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad = tape_grad(tape, op), grad_x = tape_new_grad(tape, op->in[0]);
     tape_pass(tape, KERNEL_COPY, tape_suffix(tape, op->name, "zero"), 0, BUFFERS(NO_BUFFER), grad_x);
-    double bytes = bytes_of(tape, grad);
+    double bytes = tape_experts_bytes_of(tape, grad);
     tape_launch(tape, tape_suffix(tape, op->name, "dgrad"),
-        kernel_stream(KERNEL_EMBEDDING, bytes + bytes_of(tape, op->saved[0]), bytes, 0), 0,
+        kernel_stream(KERNEL_EMBEDDING, bytes + tape_experts_bytes_of(tape, op->saved[0]), bytes, 0), 0,
         BUFFERS(grad, op->saved[0], grad_x));
     tape_give(tape, op->in[0], grad_x);
 }
@@ -55,8 +55,8 @@ int tape_top_k(struct tape *tape, const char *name, int scores, int64_t k, int64
     op.saved[0] = tape_buffer(tape, tape_suffix(tape, op.name, "indices"), in.rows, k, LONG_BYTES);
     int out = tape_at(tape, op.out).buffer;
     tape_launch(tape, op.name,
-        kernel_stream(KERNEL_ELEMENTWISE, bytes_of(tape, choice), bytes_of(tape, out) + bytes_of(tape, op.saved[0]),
-            (double)(in.rows * in.cols)),
+        kernel_stream(KERNEL_ELEMENTWISE, tape_experts_bytes_of(tape, choice),
+            tape_experts_bytes_of(tape, out) + tape_experts_bytes_of(tape, op.saved[0]), (double)(in.rows * in.cols)),
         0, BUFFERS(choice, out, op.saved[0]));
     tape_push(tape, op);
     return op.out;
@@ -93,8 +93,9 @@ int tape_aux_loss(struct tape *tape, const char *name, int scores, unsigned axes
         tape_await(tape);
     }
     tape_launch(tape, tape_suffix(tape, op.name, "sum"),
-        kernel_stream(KERNEL_ELEMENTWISE, bytes_of(tape, out.buffer), counts, (double)(out.rows * out.cols)), 0,
-        BUFFERS(out.buffer, own));
+        kernel_stream(
+            KERNEL_ELEMENTWISE, tape_experts_bytes_of(tape, out.buffer), counts, (double)(out.rows * out.cols)),
+        0, BUFFERS(out.buffer, own));
     few(tape, op.name, "mul", out.cols);
     few(tape, op.name, "mul.sum", out.cols);
     few(tape, op.name, "scale", 1);
@@ -109,7 +110,7 @@ int tape_aux_loss(struct tape *tape, const char *name, int scores, unsigned axes
 static void spread_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad_x = tape_new_grad(tape, op->in[0]);
-    double bytes = bytes_of(tape, grad_x);
+    double bytes = tape_experts_bytes_of(tape, grad_x);
     tape_launch(tape, tape_suffix(tape, op->name, "dgrad"), kernel_stream(KERNEL_EMBEDDING, bytes, bytes, 0), 0,
         BUFFERS(tape_grad(tape, op), grad_x));
     tape_give(tape, op->in[0], grad_x);
@@ -121,7 +122,7 @@ int tape_spread(struct tape *tape, const char *name, int x, int64_t cols)
     struct tape_op op = {.backward = spread_backward, .name = tape_name(tape, name), .in = {x}};
     op.out = tape_value(tape, op.name, in.rows, cols, in.element_bytes, in.needs_grad);
     int out = tape_at(tape, op.out).buffer;
-    double bytes = bytes_of(tape, in.buffer);
+    double bytes = tape_experts_bytes_of(tape, in.buffer);
     tape_pass(tape, KERNEL_COPY, tape_suffix(tape, op.name, "zero"), 0, BUFFERS(NO_BUFFER), out);
     tape_launch(tape, op.name, kernel_stream(KERNEL_EMBEDDING, bytes, bytes, 0), 0, BUFFERS(in.buffer, out));
     tape_push(tape, op);
@@ -132,7 +133,7 @@ void tape_count(struct tape *tape, const char *name, int64_t tokens, int64_t exp
 {
     const char *counts = tape_name(tape, name);
     int own = tape_buffer(tape, counts, ranks, experts, LONG_BYTES);
-    double mask = (double)(tokens * experts * BYTE), all = bytes_of(tape, own), few = all / (double)ranks;
+    double mask = (double)(tokens * experts * BYTE), all = tape_experts_bytes_of(tape, own), few = all / (double)ranks;
     tape_launch(tape, counts, kernel_stream(KERNEL_ELEMENTWISE, mask, few, mask), 0, BUFFERS(own));
     if (ranks > 1) {
         tape_communicate(tape, counts, COLL_ALL_GATHER, axes, own);
@@ -148,7 +149,7 @@ void tape_count(struct tape *tape, const char *name, int64_t tokens, int64_t exp
 static void scatter_add_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad = tape_grad(tape, op), grad_x = tape_new_grad(tape, op->in[1]);
-    double bytes = tape_times(op->row_cost) * bytes_of(tape, grad_x);
+    double bytes = tape_times(op->row_cost) * tape_experts_bytes_of(tape, grad_x);
     tape_launch(tape, tape_suffix(tape, op->name, "dgrad"), kernel_stream(KERNEL_EMBEDDING, bytes, bytes, 0), 0,
         BUFFERS(grad, grad_x));
     tape_give(tape, op->in[0], grad);
@@ -161,7 +162,8 @@ int tape_scatter_add(struct tape *tape, const char *name, int into, int x)
     BUG_IF(sum.cols != rows.cols, "%s.%s: rows of %ld and %ld", tape->scope, name, (long)sum.cols, (long)rows.cols);
     struct tape_op op = {
         .backward = scatter_add_backward, .name = tape_name(tape, name), .in = {into, x}, .row_cost = tape->row_cost};
-    double read = bytes_of(tape, rows.buffer), all = bytes_of(tape, sum.buffer), times = tape_times(op.row_cost);
+    double read = tape_experts_bytes_of(tape, rows.buffer), all = tape_experts_bytes_of(tape, sum.buffer),
+           times = tape_times(op.row_cost);
     double touched = rows.rows < sum.rows ? (double)(rows.rows * sum.cols * sum.element_bytes) : all;
     sum.name = op.name;
     sum.needs_grad = sum.needs_grad || rows.needs_grad;
@@ -233,7 +235,7 @@ int tape_stack(struct tape *tape, const char *name, const int *parts, int64_t n)
 
 /* ---- products of experts ---- */
 
-static void multiply(
+static void tape_experts_multiply(
     struct tape *tape, const struct tape_op *op, const char *name, int64_t m, int64_t n, int64_t k, const int *buffers)
 {
     struct kernel_work work =
@@ -247,13 +249,14 @@ static void experts_backward(struct tape *tape, const struct tape_op *op)
     int grad = tape_grad(tape, op), x = op->in[0];
     if (tape_at(tape, x).needs_grad) {
         int grad_x = tape_new_grad(tape, x);
-        multiply(tape, op, tape_suffix(tape, op->name, "dgrad"), op->m, op->k, op->n, BUFFERS(grad, grad_x));
+        tape_experts_multiply(
+            tape, op, tape_suffix(tape, op->name, "dgrad"), op->m, op->k, op->n, BUFFERS(grad, grad_x));
         tape_use(tape, op->weight);
         tape_give(tape, x, grad_x);
     }
     if (!tape_trains(tape, op->weight))
         return;
-    multiply(
+    tape_experts_multiply(
         tape, op, tape_suffix(tape, op->name, "wgrad"), op->n, op->k, op->m, BUFFERS(grad, tape_at(tape, x).buffer));
     if (op->part == 0)
         tape_complete(tape, op->weight);
@@ -295,7 +298,7 @@ int tape_experts(struct tape *tape, const char *name, const char *suffix, int x,
         return tape_fp8_linear(tape, op);
     }
     op.out = tape_value(tape, op.name, in.rows, op.n, tape->storage_bytes, true);
-    multiply(tape, &op, op.name, op.m, op.n, op.k, BUFFERS(in.buffer, tape_at(tape, op.out).buffer));
+    tape_experts_multiply(tape, &op, op.name, op.m, op.n, op.k, BUFFERS(in.buffer, tape_at(tape, op.out).buffer));
     tape_use(tape, weight);
     if (tape->workload->expert_kernels == EXPERTS_LOOP)
         tape_mark_mm(tape, &op);
@@ -315,9 +318,11 @@ static void weighted_backward(struct tape *tape, const struct tape_op *op)
     struct tape_value x = tape_at(tape, op->in[0]), probs = tape_at(tape, op->in[1]), out = tape_at(tape, op->out);
     int grad = tape_grad(tape, op), grad_x = tape_new_grad(tape, op->in[0]),
         grad_probs = tape_new_grad(tape, op->in[1]);
-    double read = bytes_of(tape, grad) + bytes_of(tape, x.buffer) + bytes_of(tape, probs.buffer);
+    double read = tape_experts_bytes_of(tape, grad) + tape_experts_bytes_of(tape, x.buffer) +
+                  tape_experts_bytes_of(tape, probs.buffer);
     tape_launch(tape, tape_suffix(tape, op->name, "dgrad"),
-        kernel_stream(KERNEL_ELEMENTWISE, read, bytes_of(tape, grad_x) + bytes_of(tape, grad_probs),
+        kernel_stream(KERNEL_ELEMENTWISE, read,
+            tape_experts_bytes_of(tape, grad_x) + tape_experts_bytes_of(tape, grad_probs),
             activations[op->choice].grad_ops * (double)(out.rows * out.cols)),
         0, BUFFERS(grad, x.buffer, probs.buffer, grad_x, grad_probs));
     tape_give(tape, op->in[0], grad_x);
@@ -334,8 +339,9 @@ static int weighted(struct tape *tape, const char *name, enum activation functio
     op.out = tape_value(tape, op.name, in.rows, cols, in.element_bytes, in.needs_grad);
     int out = tape_at(tape, op.out).buffer;
     tape_launch(tape, op.name,
-        kernel_stream(KERNEL_ELEMENTWISE, bytes_of(tape, in.buffer) + bytes_of(tape, by.buffer), bytes_of(tape, out),
-            activations[function].ops * (double)(in.rows * cols)),
+        kernel_stream(KERNEL_ELEMENTWISE,
+            tape_experts_bytes_of(tape, in.buffer) + tape_experts_bytes_of(tape, by.buffer),
+            tape_experts_bytes_of(tape, out), activations[function].ops * (double)(in.rows * cols)),
         0, BUFFERS(in.buffer, by.buffer, out));
     tape_push(tape, op);
     return op.out;
@@ -401,10 +407,12 @@ static enum coll_kind gradient_of(enum coll_kind kind)
 }
 
 /* Both are there until the communication is awaited. */
-static void send(struct tape *tape, const char *name, const struct tape_op *op, enum coll_kind kind, int from, int to)
+static void tape_experts_send(
+    struct tape *tape, const char *name, const struct tape_op *op, enum coll_kind kind, int from, int to)
 {
     int before = tape->sent;
-    tape_communicate(tape, name, kind, op->axes, bytes_of(tape, from) > bytes_of(tape, to) ? from : to);
+    tape_communicate(
+        tape, name, kind, op->axes, tape_experts_bytes_of(tape, from) > tape_experts_bytes_of(tape, to) ? from : to);
     if (op->route.routing) {
         struct model_comm *comm = &tape->program[tape->pass].at[tape->program[tape->pass].n - 1].comm;
         comm->bytes = op->route.bytes;
@@ -440,7 +448,7 @@ static int send_rows(struct tape *tape, struct tape_op op, int64_t rows)
     struct tape_value in = tape_at(tape, op.in[0]);
     op.backward = exchange_backward;
     op.out = tape_value(tape, op.name, rows, in.cols, in.element_bytes, in.needs_grad);
-    send(tape, op.name, &op, (enum coll_kind)op.choice, in.buffer, tape_at(tape, op.out).buffer);
+    tape_experts_send(tape, op.name, &op, (enum coll_kind)op.choice, in.buffer, tape_at(tape, op.out).buffer);
     tape_push(tape, op);
     return op.out;
 }
@@ -462,8 +470,8 @@ int tape_send_routed(struct tape *tape, const char *name, unsigned axes, int x, 
 static void arrive_backward(struct tape *tape, const struct tape_op *op)
 {
     int back = tape_new_grad(tape, op->in[1]);
-    send(tape, tape_suffix(tape, op->name, "dgrad"), op, gradient_of((enum coll_kind)op->choice), tape_grad(tape, op),
-        back);
+    tape_experts_send(tape, tape_suffix(tape, op->name, "dgrad"), op, gradient_of((enum coll_kind)op->choice),
+        tape_grad(tape, op), back);
     tape_give(tape, op->in[0], back);
 }
 

@@ -29,8 +29,8 @@ static void find_scale(struct tape *tape, const char *name, int from, double ele
 }
 
 /* One kernel that reads and writes every element once, alone. */
-static int pass_over(struct tape *tape, enum kernel_kind kind, const char *name, int from, int64_t from_bytes,
-    int64_t rows, int64_t cols, double ops)
+static int tape_float8_pass_over(struct tape *tape, enum kernel_kind kind, const char *name, int from,
+    int64_t from_bytes, int64_t rows, int64_t cols, double ops)
 {
     double elements = elements_of(rows, cols);
     int to = tape_buffer(tape, name, rows, cols, FP8_BYTES);
@@ -47,7 +47,7 @@ int tape_float8_cast(struct tape *tape, const char *name, int from, int64_t rows
         return from;
     if (!by_row(tape))
         find_scale(tape, name, from, elements_of(rows, cols));
-    return pass_over(
+    return tape_float8_pass_over(
         tape, KERNEL_ELEMENTWISE, tape_suffix(tape, name, "cast"), from, tape->storage_bytes, rows, cols, CAST_OPS);
 }
 
@@ -57,13 +57,13 @@ static int across(struct tape *tape, const char *name, int wide, int narrow, int
 {
     const char *transposed = tape_suffix(tape, name, "transpose");
     if (!by_row(tape))
-        return pass_over(tape, KERNEL_COPY, transposed, narrow, FP8_BYTES, cols, rows, 0);
+        return tape_float8_pass_over(tape, KERNEL_COPY, transposed, narrow, FP8_BYTES, cols, rows, 0);
     find_scale(tape, transposed, wide, elements_of(rows, cols));
-    return pass_over(tape, KERNEL_ELEMENTWISE, transposed, wide, tape->storage_bytes, cols, rows, CAST_OPS);
+    return tape_float8_pass_over(tape, KERNEL_ELEMENTWISE, transposed, wide, tape->storage_bytes, cols, rows, CAST_OPS);
 }
 
 /* TorchInductor makes once what several layers take of the same input. */
-static bool shares(const struct tape *tape)
+static bool tape_float8_shares(const struct tape *tape)
 {
     return tape->workload->fusion == FUSION_INDUCTOR;
 }
@@ -71,7 +71,7 @@ static bool shares(const struct tape *tape)
 static int input_along(struct tape *tape, const struct tape_op *op)
 {
     struct tape_value *x = &tape->values.at[op->in[0]];
-    if (shares(tape) && x->float8[0] != NO_BUFFER)
+    if (tape_float8_shares(tape) && x->float8[0] != NO_BUFFER)
         return x->float8[0];
     int cast = tape_float8_cast(tape, tape_suffix(tape, op->name, "x"), x->buffer, op->m * tape_matrices(op), op->k);
     tape->values.at[op->in[0]].float8[0] = cast;
@@ -81,7 +81,7 @@ static int input_along(struct tape *tape, const struct tape_op *op)
 static int input_across(struct tape *tape, const struct tape_op *op)
 {
     int known = tape->values.at[op->in[0]].float8[1];
-    if (shares(tape) && known != NO_BUFFER)
+    if (tape_float8_shares(tape) && known != NO_BUFFER)
         return known;
     int cast = across(tape, tape_suffix(tape, op->name, "x"), tape_at(tape, op->in[0]).buffer, op->saved[0],
         op->m * tape_matrices(op), op->k);
@@ -118,7 +118,7 @@ static int weight_across(struct tape *tape, const struct tape_op *op)
 }
 
 /* plain: the gradient along its rows. */
-static void weight_gradient(struct tape *tape, const struct tape_op *op, int grad, int plain)
+static void tape_float8_weight_gradient(struct tape *tape, const struct tape_op *op, int grad, int plain)
 {
     const char *name = tape_suffix(tape, op->name, "grad");
     int turned = across(tape, name, grad, plain, op->m * tape_matrices(op), op->n), input = input_across(tape, op);
@@ -143,7 +143,7 @@ static void float8_backward(struct tape *tape, const struct tape_op *op)
     }
     tape_reduce_entered(tape, op);
     if (trains)
-        weight_gradient(tape, op, grad, plain);
+        tape_float8_weight_gradient(tape, op, grad, plain);
     tape_await_reduced(tape, op);
 }
 

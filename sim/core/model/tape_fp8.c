@@ -97,7 +97,7 @@ static bool by_torchao(const struct tape *tape)
 }
 
 /* A kernel that reads an operand and writes it in the narrow format. */
-static int cast(struct tape *tape, const char *name, int from, int64_t rows, int64_t cols, double ops)
+static int tape_fp8_cast(struct tape *tape, const char *name, int from, int64_t rows, int64_t cols, double ops)
 {
     double elements = (double)rows * (double)cols, wide = elements * (double)tape->storage_bytes;
     int to = narrow_buffer(tape, name, rows, cols);
@@ -115,7 +115,7 @@ int tape_quantized_buffer(struct tape *tape, const char *name, int from, int64_t
         return tape_float8_cast(tape, name, from, rows, cols);
     if (tape->workload->fp4)
         tape_find_scale(tape, name, from, (double)rows * (double)cols, 0);
-    return cast(tape, tape_suffix(tape, name, "cast"), from, rows, cols, CAST_OPS);
+    return tape_fp8_cast(tape, tape_suffix(tape, name, "cast"), from, rows, cols, CAST_OPS);
 }
 
 static void quantize_backward(struct tape *tape, const struct tape_op *op)
@@ -170,12 +170,12 @@ static int cast_transpose(struct tape *tape, const char *name, int from, int64_t
     double elements = (double)rows * (double)cols;
     if (tape->workload->fp4) {
         tape_find_scale(tape, name, from, elements, HADAMARD_OPS);
-        int plain = cast(tape, name, from, rows, cols, CAST_OPS);
-        *transposed = cast(tape, turned, from, cols, rows, CAST_OPS + HADAMARD_OPS);
+        int plain = tape_fp8_cast(tape, name, from, rows, cols, CAST_OPS);
+        *transposed = tape_fp8_cast(tape, turned, from, cols, rows, CAST_OPS + HADAMARD_OPS);
         return plain;
     }
     if (!model_turns_fp8(tape->workload))
-        return *transposed = cast(tape, name, from, rows, cols, CAST_OPS);
+        return *transposed = tape_fp8_cast(tape, name, from, rows, cols, CAST_OPS);
     int plain = narrow_buffer(tape, name, rows, cols);
     *transposed = narrow_buffer(tape, turned, cols, rows);
     tape_launch(tape, name,

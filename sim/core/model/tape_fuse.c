@@ -138,7 +138,7 @@ static bool is_idle_product(const struct cuts *cuts, int buffer)
 
 /* Bytes that backward keeps for what the fused kernel could make again: the products that it is made from, or, with
  * cuts, itself where that is less. */
-static int64_t kept_bytes(const struct cuts *cuts, int g, bool with_cuts)
+static int64_t tape_fuse_kept_bytes(const struct cuts *cuts, int g, bool with_cuts)
 {
     int64_t all = 0;
     memset(cuts->taken, 0, (size_t)cuts->tape->buffers.n);
@@ -160,8 +160,8 @@ static int64_t kept_bytes(const struct cuts *cuts, int g, bool with_cuts)
 /* The results of a matrix and of the adapter beside it are not kept for what their sum would do for. */
 static void choose_cuts(const struct cuts *cuts, int g)
 {
-    int64_t without = kept_bytes(cuts, g, false);
-    if (kept_bytes(cuts, g, true) >= without)
+    int64_t without = tape_fuse_kept_bytes(cuts, g, false);
+    if (tape_fuse_kept_bytes(cuts, g, true) >= without)
         memset(cuts->cut, 0, (size_t)cuts->tape->buffers.n);
 }
 

@@ -36,12 +36,12 @@ static void launch_conv(struct tape *tape, const char *name, const struct tape_o
     tape_launch(tape, name, work, work.flop * tape_tensor(tape, op->weight)->counted, buffers);
 }
 
-static struct kernel_work product(const struct tape *tape, int64_t m, int64_t n, int64_t k, int64_t groups)
+static struct kernel_work tape_image_product(const struct tape *tape, int64_t m, int64_t n, int64_t k, int64_t groups)
 {
     return kernel_gemm(m, n, k, groups, tape->workload->math, tape->storage_bytes, tape->storage_bytes);
 }
 
-static double bytes_of(const struct tape *tape, int buffer)
+static double tape_image_bytes_of(const struct tape *tape, int buffer)
 {
     return (double)tape->buffers.at[buffer].life.bytes;
 }
@@ -57,7 +57,7 @@ static void relayout(struct tape *tape, const char *name, int buffer)
     const struct model_workload *w = tape->workload;
     if (w->channels_last || w->math == DTYPE_FP32 || w->fusion == FUSION_INDUCTOR)
         return;
-    double bytes = bytes_of(tape, buffer);
+    double bytes = tape_image_bytes_of(tape, buffer);
     tape_launch(
         tape, tape_suffix(tape, name, "relayout"), kernel_stream(KERNEL_COPY, bytes, bytes, 0), 0, BUFFERS(buffer));
 }
@@ -78,8 +78,10 @@ static void conv_gradients(struct tape *tape, const struct tape_op *op, int grad
     const char *name = tape_suffix(tape, op->name, "wgrad");
     relayout(tape, name, grad);
     relayout(tape, name, in.buffer);
-    launch_conv(tape, name, op, product(tape, op->n, op->k, summed(tape, op, in.cols / op->batch, op->m), op->batch),
-        bytes_of(tape, grad) + bytes_of(tape, in.buffer), weight_bytes(tape, op->weight), BUFFERS(grad, in.buffer));
+    launch_conv(tape, name, op,
+        tape_image_product(tape, op->n, op->k, summed(tape, op, in.cols / op->batch, op->m), op->batch),
+        tape_image_bytes_of(tape, grad) + tape_image_bytes_of(tape, in.buffer), weight_bytes(tape, op->weight),
+        BUFFERS(grad, in.buffer));
     tape_complete(tape, op->weight);
     tape_bias_gradient(tape, op, grad, op->n * op->batch);
 }
@@ -98,8 +100,9 @@ static void conv_backward(struct tape *tape, const struct tape_op *op)
         int64_t channels = in.cols / op->batch, window = op->n * (op->k / channels);
         window = summed(tape, op, channels, window);
         launch_conv(tape, name, op,
-            product(tape, op->m * op->choice, channels, (window + op->choice - 1) / op->choice, op->batch),
-            bytes_of(tape, grad) + weight_bytes(tape, op->weight), bytes_of(tape, grad_x), BUFFERS(grad, grad_x));
+            tape_image_product(tape, op->m * op->choice, channels, (window + op->choice - 1) / op->choice, op->batch),
+            tape_image_bytes_of(tape, grad) + weight_bytes(tape, op->weight), tape_image_bytes_of(tape, grad_x),
+            BUFFERS(grad, grad_x));
         tape_use(tape, op->weight);
         relayout(tape, name, grad_x);
         tape_give(tape, x, grad_x);
@@ -133,8 +136,9 @@ int tape_conv(struct tape *tape, const char *name, int x, struct tape_window win
     op.out = tape_value(tape, op.name, op.m, weight->rows, tape->storage_bytes, needs_grad);
     int out = tape_at(tape, op.out).buffer;
     int64_t window_k = summed(tape, &op, in.cols, op.k);
-    launch_conv(tape, op.name, &op, product(tape, op.m, op.n, window_k, op.batch),
-        bytes_of(tape, in.buffer) + weight_bytes(tape, op.weight), bytes_of(tape, out), BUFFERS(in.buffer, out));
+    launch_conv(tape, op.name, &op, tape_image_product(tape, op.m, op.n, window_k, op.batch),
+        tape_image_bytes_of(tape, in.buffer) + weight_bytes(tape, op.weight), tape_image_bytes_of(tape, out),
+        BUFFERS(in.buffer, out));
     tape_use(tape, op.weight);
     relayout(tape, op.name, out);
     if (op.bias != NO_PARAM)
@@ -197,10 +201,11 @@ int tape_pool(struct tape *tape, const char *name, enum tape_pool kind, int x, i
     if (kind == TAPE_POOL_MAX)
         op.saved[0] = tape_buffer(tape, tape_suffix(tape, op.name, "indices"), rows, in.cols, LONG_BYTES);
     int out = tape_at(tape, op.out).buffer;
-    double written = bytes_of(tape, out) + (op.saved[0] == NO_BUFFER ? 0 : bytes_of(tape, op.saved[0]));
+    double written =
+        tape_image_bytes_of(tape, out) + (op.saved[0] == NO_BUFFER ? 0 : tape_image_bytes_of(tape, op.saved[0]));
     tape_launch(tape, op.name,
-        kernel_stream(KERNEL_ELEMENTWISE, bytes_of(tape, in.buffer), written, (double)(in.rows * in.cols)), 0,
-        BUFFERS(in.buffer, out, op.saved[0]));
+        kernel_stream(KERNEL_ELEMENTWISE, tape_image_bytes_of(tape, in.buffer), written, (double)(in.rows * in.cols)),
+        0, BUFFERS(in.buffer, out, op.saved[0]));
     tape_push(tape, op);
     return op.out;
 }
@@ -238,7 +243,8 @@ static void prepend_backward(struct tape *tape, const struct tape_op *op)
         return;
     int grad_x = tape_new_grad(tape, op->in[0]);
     tape_launch(tape, tape_suffix(tape, op->name, "dgrad"),
-        kernel_stream(KERNEL_COPY, bytes_of(tape, grad_x), bytes_of(tape, grad_x), 0), 0, BUFFERS(grad, grad_x));
+        kernel_stream(KERNEL_COPY, tape_image_bytes_of(tape, grad_x), tape_image_bytes_of(tape, grad_x), 0), 0,
+        BUFFERS(grad, grad_x));
     tape_give(tape, op->in[0], grad_x);
 }
 

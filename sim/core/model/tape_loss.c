@@ -8,7 +8,7 @@
 enum { FLOAT_BYTES = 4 };
 static const unsigned AXES_TP = 1U << AXIS_TP;
 
-static int64_t ranks(const struct tape *tape)
+static int64_t tape_loss_ranks(const struct tape *tape)
 {
     return model_tensor_ranks(&tape->workload->parallel);
 }
@@ -23,7 +23,7 @@ static int row_numbers(struct tape *tape, const char *name, double ops, int from
 
 static void reduce_numbers(struct tape *tape, const char *name, int buffer)
 {
-    if (ranks(tape) == 1)
+    if (tape_loss_ranks(tape) == 1)
         return;
     tape_exchange(tape, name, COLL_ALL_REDUCE, AXES_TP, buffer, buffer);
 }
@@ -112,9 +112,9 @@ static int te_word_loss(struct tape *tape, const char *name, int logits)
     struct tape_value x = tape_at(tape, logits);
     const char *const own = tape_suffix(tape, op.name, "online_softmax");
     int statistics = row_numbers(tape, own, SUM_OPS, logits, NO_BUFFER, STATISTICS);
-    if (ranks(tape) > 1) {
-        int all =
-            tape_buffer(tape, tape_suffix(tape, op.name, "statistics"), x.rows * ranks(tape), STATISTICS, FLOAT_BYTES);
+    if (tape_loss_ranks(tape) > 1) {
+        int all = tape_buffer(
+            tape, tape_suffix(tape, op.name, "statistics"), x.rows * tape_loss_ranks(tape), STATISTICS, FLOAT_BYTES);
         tape_exchange(tape, own, COLL_ALL_GATHER, AXES_TP, statistics, all);
         statistics = all;
     }
@@ -189,9 +189,9 @@ int tape_word_loss(struct tape *tape, const char *name, int logits)
     int kind = tape->workload->cross_entropy;
     if (kind == CROSS_ENTROPY_TE)
         return tape_end_loss(tape, logits, te_word_loss(tape, name, logits));
-    if (ranks(tape) == 1 && !is_megatron(tape))
+    if (tape_loss_ranks(tape) == 1 && !is_megatron(tape))
         return tape_cross_entropy(tape, name, logits);
-    if (kind == CROSS_ENTROPY_LOSS_PARALLEL && ranks(tape) > 1)
+    if (kind == CROSS_ENTROPY_LOSS_PARALLEL && tape_loss_ranks(tape) > 1)
         return tape_end_loss(tape, logits, loss_parallel(tape, name, logits));
     bool fused = kind == CROSS_ENTROPY_FUSED;
     return tape_end_loss(

@@ -17,14 +17,14 @@
 enum { FLOAT_BYTES = 4 };
 static const unsigned AXES_TP = 1U << AXIS_TP;
 
-static int64_t ranks(const struct tape *tape)
+static int64_t tape_parallel_ranks(const struct tape *tape)
 {
     return model_tensor_ranks(&tape->workload->parallel);
 }
 
 static bool scatters(const struct tape *tape)
 {
-    return ranks(tape) > 1 && tape->workload->parallel.sequence;
+    return tape_parallel_ranks(tape) > 1 && tape->workload->parallel.sequence;
 }
 
 double tape_counted(const struct tape *tape, int weight)
@@ -38,13 +38,13 @@ double tape_counted(const struct tape *tape, int weight)
 
 bool tape_partial(const struct tape *tape, int param)
 {
-    if (ranks(tape) == 1 || tape_tensor(tape, param)->split & AXES_TP)
+    if (tape_parallel_ranks(tape) == 1 || tape_tensor(tape, param)->split & AXES_TP)
         return false;
     return tape->region == REGION_CUT || (tape->region == REGION_OUTSIDE && scatters(tape));
 }
 
 /* A value that is another one in the same memory. */
-static int alias(struct tape *tape, int x, const char *name)
+static int tape_parallel_alias(struct tape *tape, int x, const char *name)
 {
     struct tape_value value = tape_at(tape, x);
     value.name = name;
@@ -140,7 +140,7 @@ static void enter_backward(struct tape *tape, const struct tape_op *op)
 
 int tape_enter(struct tape *tape, const char *name, int x)
 {
-    if (ranks(tape) == 1)
+    if (tape_parallel_ranks(tape) == 1)
         return x;
     x = tape_autocast(tape, name, x);
     if (scatters(tape) && tape_quantizes(tape, tape_at(tape, x).rows))
@@ -148,10 +148,10 @@ int tape_enter(struct tape *tape, const char *name, int x)
     struct tape_value in = tape_at(tape, x);
     struct tape_op op = {.backward = enter_backward, .name = tape_name(tape, name), .in = {x}};
     if (scatters(tape)) {
-        op.out = resize(tape, x, op.name, in.rows * ranks(tape));
+        op.out = resize(tape, x, op.name, in.rows * tape_parallel_ranks(tape));
         gather_rows(tape, op.name, in.buffer, tape_at(tape, op.out).buffer);
     } else {
-        op.out = alias(tape, x, op.name);
+        op.out = tape_parallel_alias(tape, x, op.name);
     }
     int overlap = tape->workload->parallel.tensor_overlap;
     if (overlap == TENSOR_ASYNC || overlap == TENSOR_USER_BUFFERS)
@@ -226,7 +226,7 @@ static void leave_backward(struct tape *tape, const struct tape_op *op)
     if (scatters(tape)) {
         struct tape_value in = tape_at(tape, x);
         const char *name = tape_suffix(tape, op->name, "grad");
-        int64_t rows = in.rows / ranks(tape);
+        int64_t rows = in.rows / tape_parallel_ranks(tape);
         int whole = NO_BUFFER;
         if (tape_quantizes(tape, rows)) {
             grad = tape_quantized_buffer(tape, name, grad, rows, in.cols);
@@ -246,12 +246,13 @@ int tape_leave(struct tape *tape, const char *name, int bias, int x)
     struct tape_op op = {.backward = leave_backward, .name = tape_name(tape, name), .in = {x}, .bias = bias};
     tape->region = REGION_OUTSIDE;
     if (scatters(tape)) {
-        BUG_IF(in.rows % ranks(tape), "%s: %ld rows over %ld ranks", op.name, (long)in.rows, (long)ranks(tape));
+        BUG_IF(in.rows % tape_parallel_ranks(tape), "%s: %ld rows over %ld tape_parallel_ranks", op.name, (long)in.rows,
+            (long)tape_parallel_ranks(tape));
         int whole = rows_to_reduce(tape, op.name, in.buffer, true);
-        op.out = resize(tape, x, tape_suffix(tape, op.name, "sum"), in.rows / ranks(tape));
+        op.out = resize(tape, x, tape_suffix(tape, op.name, "sum"), in.rows / tape_parallel_ranks(tape));
         tape_exchange(tape, op.name, COLL_REDUCE_SCATTER, AXES_TP, whole, tape_at(tape, op.out).buffer);
     } else {
-        op.out = alias(tape, x, tape_suffix(tape, op.name, "sum"));
+        op.out = tape_parallel_alias(tape, x, tape_suffix(tape, op.name, "sum"));
         tape_exchange(tape, op.name, COLL_ALL_REDUCE, AXES_TP, in.buffer, in.buffer);
     }
     tape_push(tape, op);
@@ -281,8 +282,9 @@ int tape_scatter(struct tape *tape, const char *name, int x)
         return x;
     struct tape_value in = tape_at(tape, x);
     struct tape_op op = {.backward = scatter_backward, .name = tape_name(tape, name), .in = {x}};
-    BUG_IF(in.rows % ranks(tape), "%s: %ld rows over %ld ranks", op.name, (long)in.rows, (long)ranks(tape));
-    op.out = resize(tape, x, op.name, in.rows / ranks(tape));
+    BUG_IF(in.rows % tape_parallel_ranks(tape), "%s: %ld rows over %ld tape_parallel_ranks", op.name, (long)in.rows,
+        (long)tape_parallel_ranks(tape));
+    op.out = resize(tape, x, op.name, in.rows / tape_parallel_ranks(tape));
     launch_own(tape, op.name, in.buffer, tape_at(tape, op.out).buffer);
     tape_push(tape, op);
     return op.out;
@@ -302,7 +304,7 @@ int tape_gather(struct tape *tape, const char *name, int x)
         return x;
     struct tape_value in = tape_at(tape, x);
     struct tape_op op = {.backward = gather_backward, .name = tape_name(tape, name), .in = {x}};
-    op.out = resize(tape, x, op.name, in.rows * ranks(tape));
+    op.out = resize(tape, x, op.name, in.rows * tape_parallel_ranks(tape));
     tape_exchange(tape, op.name, COLL_ALL_GATHER, AXES_TP, in.buffer, tape_at(tape, op.out).buffer);
     tape_push(tape, op);
     return op.out;
@@ -319,7 +321,7 @@ static void gather_columns_backward(struct tape *tape, const struct tape_op *op)
 
 int tape_gather_columns(struct tape *tape, const char *name, int x, int64_t cols)
 {
-    if (ranks(tape) == 1)
+    if (tape_parallel_ranks(tape) == 1)
         return x;
     struct tape_value in = tape_at(tape, x);
     struct tape_op op = {.backward = gather_columns_backward, .name = tape_name(tape, name), .in = {x}};
@@ -337,7 +339,7 @@ int tape_gather_columns(struct tape *tape, const char *name, int x, int64_t cols
 /* Zeros over the rows of words that other ranks have, the same in the gradient. */
 static void launch_mask(struct tape *tape, const char *name, int buffer)
 {
-    double others = 1 - 1 / (double)ranks(tape);
+    double others = 1 - 1 / (double)tape_parallel_ranks(tape);
     tape_launch(tape, name,
         kernel_stream(KERNEL_ELEMENTWISE, 0, others * (double)tape->buffers.at[buffer].life.bytes, 0), 0,
         BUFFERS(buffer));
@@ -359,7 +361,7 @@ static int all_reduce(struct tape *tape, const char *name, int x)
 {
     struct tape_op op = {.backward = all_reduce_backward, .name = tape_name(tape, name), .in = {x}};
     int buffer = tape_at(tape, x).buffer;
-    op.out = alias(tape, x, tape_suffix(tape, op.name, "sum"));
+    op.out = tape_parallel_alias(tape, x, tape_suffix(tape, op.name, "sum"));
     tape_exchange(tape, op.name, COLL_ALL_REDUCE, AXES_TP, buffer, buffer);
     tape_push(tape, op);
     return op.out;
@@ -368,11 +370,11 @@ static int all_reduce(struct tape *tape, const char *name, int x)
 int tape_words(struct tape *tape, const char *name, int64_t rows, enum tape_turn turn, bool summed)
 {
     int x = tape_embedding(tape, name, rows, turn);
-    if (ranks(tape) == 1)
+    if (tape_parallel_ranks(tape) == 1)
         return x;
     struct tape_op op = {
         .backward = mask_backward, .name = tape_suffix(tape, tape_name(tape, name), "mask"), .in = {x}};
-    op.out = alias(tape, x, op.name);
+    op.out = tape_parallel_alias(tape, x, op.name);
     launch_mask(tape, op.name, tape_at(tape, x).buffer);
     tape_push(tape, op);
     tape->region = REGION_ALIKE;

@@ -189,7 +189,7 @@ int tape_mul(struct tape *tape, const char *name, int a, int b)
     return tape_apply(tape, op, KERNEL_ELEMENTWISE, product, 1);
 }
 
-static void weight_gradient(struct tape *tape, const struct tape_op *op, int grad)
+static void tape_pointwise_weight_gradient(struct tape *tape, const struct tape_op *op, int grad)
 {
     struct tape_value x = tape_at(tape, op->in[0]);
     const char *name = tape_suffix(tape, op->name, "wgrad");
@@ -208,7 +208,7 @@ static void mul_weight_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad = tape_grad(tape, op);
     if (tape_trains(tape, op->weight))
-        weight_gradient(tape, op, grad);
+        tape_pointwise_weight_gradient(tape, op, grad);
     tape_back(tape, op, KERNEL_ELEMENTWISE, 1, NO_BUFFER);
 }
 

@@ -11,7 +11,7 @@
 enum { FLOAT_BYTES = 4 };
 static const unsigned AXES_CP = 1U << AXIS_CP;
 
-static struct context_part part_of(const struct tape *tape, const struct tape_op *op, int64_t step)
+static struct context_part tape_ring_part_of(const struct tape *tape, const struct tape_op *op, int64_t step)
 {
     if (step == 0 || !op->causal || !tape->workload->parallel.context_sequential)
         return context_ring_part(tape, op, step);
@@ -34,8 +34,8 @@ static int keys_buffer(
 }
 
 /* A kernel that moves so much, of parts of these buffers. */
-static void stream(struct tape *tape, const struct tape_op *op, const char *name, enum kernel_kind kind, double read,
-    double write, const int *buffers)
+static void tape_ring_stream(struct tape *tape, const struct tape_op *op, const char *name, enum kernel_kind kind,
+    double read, double write, const int *buffers)
 {
     double ops = kind == KERNEL_COPY ? 0 : write / FLOAT_BYTES;
     tape_launch(tape, tape_suffix(tape, op->name, name), kernel_stream(kind, read, write, ops), 0, buffers);
@@ -49,7 +49,7 @@ static bool is_traced(const struct tape *tape)
     return tape->workload->fusion == FUSION_INDUCTOR;
 }
 
-static bool gathers(const struct tape *tape)
+static bool tape_ring_gathers(const struct tape *tape)
 {
     return tape->workload->parallel.context_kind == CONTEXT_RING_ALLGATHER;
 }
@@ -65,7 +65,7 @@ struct message {
     bool begun;
 };
 
-static void await(struct tape *tape, const struct message *message)
+static void tape_ring_await(struct tape *tape, const struct message *message)
 {
     if (!message->begun)
         return;
@@ -74,7 +74,7 @@ static void await(struct tape *tape, const struct message *message)
     tape_touch(tape, message->to);
 }
 
-static struct message send(
+static struct message tape_ring_send(
     struct tape *tape, const struct tape_op *op, const char *name, enum coll_kind kind, int from, int to, double bytes)
 {
     struct message message = {from, to, {to, NO_BUFFER}, true};
@@ -82,7 +82,7 @@ static struct message send(
     tape->program[tape->pass].at[tape->program[tape->pass].n - 1].comm.bytes = bytes;
     tape_touch(tape, to);
     if (is_traced(tape))
-        await(tape, &message);
+        tape_ring_await(tape, &message);
     message.begun = !is_traced(tape);
     return message;
 }
@@ -92,16 +92,16 @@ static struct message send(
 static struct message send_keys(struct tape *tape, const struct tape_op *op, int64_t step, struct keys here)
 {
     const struct message nothing = {NO_BUFFER, NO_BUFFER, here, false};
-    bool there = gathers(tape) && step > 0;
+    bool there = tape_ring_gathers(tape) && step > 0;
     if (step + 1 == context_ranks(tape) || (there && is_traced(tape)))
         return nothing;
     double bytes = context_key_bytes(tape, op, op->n);
     int joined = keys_buffer(tape, op, "kv.cat", op->n, 1, tape->storage_bytes);
-    stream(tape, op, "kv.cat", KERNEL_COPY, bytes, bytes, BUFFERS(joined, here.k, here.v));
+    tape_ring_stream(tape, op, "kv.cat", KERNEL_COPY, bytes, bytes, BUFFERS(joined, here.k, here.v));
     if (there)
         return nothing;
-    int64_t times = gathers(tape) ? context_ranks(tape) : 1;
-    return send(tape, op, "kv", gathers(tape) ? COLL_ALL_GATHER : COLL_SEND_RECV, joined,
+    int64_t times = tape_ring_gathers(tape) ? context_ranks(tape) : 1;
+    return tape_ring_send(tape, op, "kv", tape_ring_gathers(tape) ? COLL_ALL_GATHER : COLL_SEND_RECV, joined,
         keys_buffer(tape, op, "kv", op->n, times, tape->storage_bytes), bytes * (double)times);
 }
 
@@ -114,7 +114,8 @@ static struct message send_both(
         return keys;
     *sum = keys_buffer(tape, op, "dkv", op->n, 1, FLOAT_BYTES);
     if (!keys.begun) {
-        struct message message = send(tape, op, "dkv", COLL_SEND_RECV, grads, *sum, context_bytes(tape, grads));
+        struct message message =
+            tape_ring_send(tape, op, "dkv", COLL_SEND_RECV, grads, *sum, context_bytes(tape, grads));
         message.next = keys.next;
         return message;
     }
@@ -149,17 +150,18 @@ static int of_rows(struct tape *tape, const struct tape_op *op, const char *name
 {
     double bytes = (double)op->batch * (double)m * FLOAT_BYTES;
     int to = tape_buffer(tape, tape_suffix(tape, op->name, name), op->batch * m, 1, FLOAT_BYTES);
-    stream(tape, op, name, KERNEL_ELEMENTWISE, (b == NO_BUFFER ? 1 : 2) * bytes, bytes, BUFFERS(to, a, b));
+    tape_ring_stream(tape, op, name, KERNEL_ELEMENTWISE, (b == NO_BUFFER ? 1 : 2) * bytes, bytes, BUFFERS(to, a, b));
     return to;
 }
 
 /* Out of these halves a new whole, as _partial_update makes it by torch.cat. */
-static int join(struct tape *tape, const struct tape_op *op, const char *name, int old, int half, int64_t rows)
+static int tape_ring_join(
+    struct tape *tape, const struct tape_op *op, const char *name, int old, int half, int64_t rows)
 {
     double bytes = context_bytes(tape, old);
     int64_t cols = tape->buffers.at[old].elements / rows;
     int to = tape_buffer(tape, tape_suffix(tape, op->name, name), rows, cols, FLOAT_BYTES);
-    stream(tape, op, name, KERNEL_COPY, bytes, bytes, BUFFERS(to, old, half));
+    tape_ring_stream(tape, op, name, KERNEL_COPY, bytes, bytes, BUFFERS(to, old, half));
     return to;
 }
 
@@ -178,30 +180,31 @@ static void merge(
     int weights = of_rows(tape, op, "lse.difference", part.m, sums, merged->sums);
     weights = of_rows(tape, op, "lse.sigmoid", part.m, weights, NO_BUFFER);
     int difference = tape_buffer(tape, tape_suffix(tape, op->name, "difference"), rows, op->value_dim, FLOAT_BYTES);
-    stream(tape, op, "difference", KERNEL_ELEMENTWISE, 2 * wide, wide, BUFFERS(difference, merged->out, block));
+    tape_ring_stream(
+        tape, op, "difference", KERNEL_ELEMENTWISE, 2 * wide, wide, BUFFERS(difference, merged->out, block));
     int weighted = tape_buffer(tape, tape_suffix(tape, op->name, "weighted"), rows, op->value_dim, FLOAT_BYTES);
     tape_elementwise(tape, tape_suffix(tape, op->name, "weighted"), 1, difference, weights, weighted);
     int result = tape_buffer(tape, tape_suffix(tape, op->name, "merge"), rows, op->value_dim, FLOAT_BYTES);
-    stream(tape, op, "merge", KERNEL_ELEMENTWISE, 2 * wide, wide, BUFFERS(result, merged->out, weighted));
+    tape_ring_stream(tape, op, "merge", KERNEL_ELEMENTWISE, 2 * wide, wide, BUFFERS(result, merged->out, weighted));
     int lse = of_rows(tape, op, "lse.back", part.m, merged->sums, sums);
     lse = of_rows(tape, op, "lse.logsigmoid", part.m, lse, NO_BUFFER);
     lse = of_rows(tape, op, "lse.merge", part.m, merged->sums, lse);
     bool half = is_half(part.m, op->m);
-    merged->sums = half ? join(tape, op, "lse.cat", merged->sums, lse, op->batch * op->m) : lse;
-    merged->out = half ? join(tape, op, "cat", merged->out, result, op->batch * op->m) : result;
+    merged->sums = half ? tape_ring_join(tape, op, "lse.cat", merged->sums, lse, op->batch * op->m) : lse;
+    merged->out = half ? tape_ring_join(tape, op, "cat", merged->out, result, op->batch * op->m) : result;
 }
 
 /* ---- backward ---- */
 
 /* += of what a step made, in FP32: of n keys the keys, then the values; or of m queries. */
-static void add_keys(struct tape *tape, const struct tape_op *op, int64_t n, int step, int sum)
+static void tape_ring_add_keys(struct tape *tape, const struct tape_op *op, int64_t n, int step, int sum)
 {
     static const char *const names[] = {"dk.add", "dv.add"};
     for (int i = 0; i < 2; i++) {
         struct tape_value x = tape_at(tape, op->in[1 + i]);
         int64_t rows = x.rows / op->n * n;
         double elements = (double)rows * (double)x.cols;
-        stream(tape, op, names[i], KERNEL_ELEMENTWISE, elements * (double)(FLOAT_BYTES + tape->storage_bytes),
+        tape_ring_stream(tape, op, names[i], KERNEL_ELEMENTWISE, elements * (double)(FLOAT_BYTES + tape->storage_bytes),
             elements * FLOAT_BYTES, BUFFERS(step, sum));
     }
 }
@@ -209,10 +212,10 @@ static void add_keys(struct tape *tape, const struct tape_op *op, int64_t n, int
 static void add_queries(struct tape *tape, const struct tape_op *op, int64_t m, int step, int *sum)
 {
     double elements = (double)op->batch * (double)m * (double)op->k;
-    stream(tape, op, "dq.add", KERNEL_ELEMENTWISE, elements * (double)(FLOAT_BYTES + tape->storage_bytes),
+    tape_ring_stream(tape, op, "dq.add", KERNEL_ELEMENTWISE, elements * (double)(FLOAT_BYTES + tape->storage_bytes),
         elements * FLOAT_BYTES, BUFFERS(step, *sum));
     if (is_half(m, op->m))
-        *sum = join(tape, op, "dq.cat", *sum, step, op->batch * op->m);
+        *sum = tape_ring_join(tape, op, "dq.cat", *sum, step, op->batch * op->m);
 }
 
 /* zeros_like in FP32, of keys and of values. */
@@ -222,7 +225,8 @@ static int zero_keys(struct tape *tape, const struct tape_op *op)
     int sum = keys_buffer(tape, op, "dkv", op->n, 1, FLOAT_BYTES);
     for (int i = 0; i < 2; i++) {
         struct tape_value x = tape_at(tape, op->in[1 + i]);
-        stream(tape, op, names[i], KERNEL_COPY, 0, (double)x.rows * (double)x.cols * FLOAT_BYTES, BUFFERS(sum));
+        tape_ring_stream(
+            tape, op, names[i], KERNEL_COPY, 0, (double)x.rows * (double)x.cols * FLOAT_BYTES, BUFFERS(sum));
     }
     return sum;
 }
@@ -232,16 +236,16 @@ static int zero_keys(struct tape *tape, const struct tape_op *op)
 static int sum_keys(struct tape *tape, const struct tape_op *op, struct context_part part, int step, int sum)
 {
     double bytes = context_bytes(tape, sum);
-    add_keys(tape, op, part.n, step, sum);
+    tape_ring_add_keys(tape, op, part.n, step, sum);
     if (is_half(part.n, op->n)) {
         static const char *const names[] = {"dk.cat", "dv.cat"};
         int whole = keys_buffer(tape, op, "dkv.whole", op->n, 1, FLOAT_BYTES);
         for (int i = 0; i < 2; i++)
-            stream(tape, op, names[i], KERNEL_COPY, bytes / 2, bytes / 2, BUFFERS(sum, whole));
+            tape_ring_stream(tape, op, names[i], KERNEL_COPY, bytes / 2, bytes / 2, BUFFERS(sum, whole));
         sum = whole;
     }
     int joined = keys_buffer(tape, op, "dkv.cat", op->n, 1, FLOAT_BYTES);
-    stream(tape, op, "dkv.cat", KERNEL_COPY, bytes, bytes, BUFFERS(sum, joined));
+    tape_ring_stream(tape, op, "dkv.cat", KERNEL_COPY, bytes, bytes, BUFFERS(sum, joined));
     return joined;
 }
 
@@ -270,32 +274,33 @@ static void give_keys(struct tape *tape, const struct tape_op *op, int sum)
     }
 }
 
-static void ring_backward(struct tape *tape, const struct tape_op *op)
+static void tape_ring_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad_q = tape_buffer(tape, tape_suffix(tape, op->name, "dq.sum"), op->batch * op->m, op->k, FLOAT_BYTES);
     tape_pass(tape, KERNEL_COPY, tape_suffix(tape, op->name, "dq.zeros"), 0, BUFFERS(NO_BUFFER), grad_q);
     int sum = zero_keys(tape, op), waiting = NO_BUFFER;
     struct keys here = local_keys(tape, op);
     for (int64_t i = 0; i < context_ranks(tape); i++) {
-        struct context_part part = part_of(tape, op, i);
+        struct context_part part = tape_ring_part_of(tape, op, i);
         struct message message = send_both(tape, op, i, here, waiting, &sum);
         int step_q, step_keys = step_backward(tape, op, part, here, &step_q);
-        await(tape, &message);
+        tape_ring_await(tape, &message);
         if (waiting != NO_BUFFER)
             tape_touch(tape, waiting);
         here = message.next;
         waiting = sum_keys(tape, op, part, step_keys, sum);
         if (is_traced(tape)) {
             sum = keys_buffer(tape, op, "dkv", op->n, 1, FLOAT_BYTES);
-            send(tape, op, "dkv", COLL_SEND_RECV, waiting, sum, context_bytes(tape, waiting));
+            tape_ring_send(tape, op, "dkv", COLL_SEND_RECV, waiting, sum, context_bytes(tape, waiting));
             waiting = NO_BUFFER;
         }
         add_queries(tape, op, part.m, step_q, &grad_q);
     }
     if (waiting != NO_BUFFER) {
         sum = keys_buffer(tape, op, "dkv", op->n, 1, FLOAT_BYTES);
-        struct message last = send(tape, op, "dkv", COLL_SEND_RECV, waiting, sum, context_bytes(tape, waiting));
-        await(tape, &last);
+        struct message last =
+            tape_ring_send(tape, op, "dkv", COLL_SEND_RECV, waiting, sum, context_bytes(tape, waiting));
+        tape_ring_await(tape, &last);
     }
     int grad = tape_new_grad(tape, op->in[0]);
     tape_elementwise(tape, tape_suffix(tape, op->name, "dq.to"), 1, grad_q, NO_BUFFER, grad);
@@ -308,16 +313,16 @@ int context_ring(struct tape *tape, struct tape_op op)
     struct tape_value query = tape_at(tape, op.in[0]);
     struct merged merged = {NO_BUFFER, NO_BUFFER};
     struct keys here = local_keys(tape, &op);
-    op.backward = ring_backward;
+    op.backward = tape_ring_backward;
     for (int64_t i = 0; i < context_ranks(tape); i++) {
-        struct context_part part = part_of(tape, &op, i);
+        struct context_part part = tape_ring_part_of(tape, &op, i);
         struct message message = send_keys(tape, &op, i, here);
         int64_t rows = op.batch * part.m;
         int out = tape_buffer(tape, tape_suffix(tape, op.name, "step"), rows, op.value_dim, tape->storage_bytes);
         int sums = tape_buffer(tape, tape_suffix(tape, op.name, "logsumexp"), rows, 1, FLOAT_BYTES);
         context_launch(tape, op.name, &op, part, false, BUFFERS(query.buffer, out, sums, here.k, here.v));
         merge(tape, &op, part, out, sums, &merged);
-        await(tape, &message);
+        tape_ring_await(tape, &message);
         here = message.next;
     }
     op.out = tape_value(tape, op.name, query.rows, query.cols / op.k * op.value_dim, tape->storage_bytes, true);

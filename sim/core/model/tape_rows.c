@@ -202,7 +202,7 @@ static void copy_backward(struct tape *tape, const struct tape_op *op)
     tape_back(tape, op, KERNEL_COPY, 0, NO_BUFFER);
 }
 
-static int copy(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols,
+static int tape_rows_copy(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols,
     void (*backward)(struct tape *, const struct tape_op *))
 {
     struct tape_value out = tape_at(tape, x);
@@ -215,7 +215,7 @@ static int copy(struct tape *tape, const char *name, int x, int64_t rows, int64_
 
 int tape_copy(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols)
 {
-    return copy(tape, name, x, rows, cols, copy_backward);
+    return tape_rows_copy(tape, name, x, rows, cols, copy_backward);
 }
 
 int tape_clone(struct tape *tape, const char *name, int x)
@@ -252,7 +252,7 @@ int tape_to_heads(struct tape *tape, const char *name, int x, int64_t rows, int6
 
 int tape_from_heads(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols)
 {
-    return copy(tape, name, x, rows, cols, tape->model->shape.sequence_first ? view_backward : copy_backward);
+    return tape_rows_copy(tape, name, x, rows, cols, tape->model->shape.sequence_first ? view_backward : copy_backward);
 }
 
 int tape_view(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols)

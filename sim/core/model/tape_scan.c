@@ -15,14 +15,15 @@
 
 enum { FLOAT_BYTES = 4, SSD_CHUNK = 256, DELTA_CHUNK = 64, SCAN_OPS = 9, SILU_OPS = 4, MAX_PARAMS = 3 };
 
-static int64_t chunk_of(const struct model_mixer *m)
+static int64_t tape_scan_chunk_of(const struct model_mixer *m)
 {
     return m->kind == MIXER_MAMBA2 ? SSD_CHUNK : DELTA_CHUNK;
 }
 
 double tape_scan_flop(const struct model_mixer *m)
 {
-    const double c = (double)chunk_of(m), n = (double)m->state, p = (double)m->head_dim, heads = (double)m->heads;
+    const double c = (double)tape_scan_chunk_of(m), n = (double)m->state, p = (double)m->head_dim,
+                 heads = (double)m->heads;
     if (m->kind == MIXER_MAMBA)
         return heads * SCAN_OPS * n * p;
     if (m->kind == MIXER_MAMBA2)
@@ -30,7 +31,7 @@ double tape_scan_flop(const struct model_mixer *m)
     return heads * (2 * c * (3 * n + 2 * p) + c * c + 6 * n * p);
 }
 
-static double bytes_of(const struct tape *tape, int buffer)
+static double tape_scan_bytes_of(const struct tape *tape, int buffer)
 {
     return (double)tape->buffers.at[buffer].life.bytes;
 }
@@ -44,7 +45,7 @@ static const struct model_mixer *mixer_of(const struct tape *tape)
 static int states_of(struct tape *tape, const struct tape_op *op, const char *name)
 {
     const struct model_mixer *m = mixer_of(tape);
-    int64_t chunks = (op->m + chunk_of(m) - 1) / chunk_of(m);
+    int64_t chunks = (op->m + tape_scan_chunk_of(m) - 1) / tape_scan_chunk_of(m);
     return m->kind == MIXER_MAMBA ? NO_BUFFER
                                   : tape_buffer(tape, tape_suffix(tape, op->name, name), chunks * m->heads,
                                         m->state * m->head_dim, FLOAT_BYTES);
@@ -64,13 +65,13 @@ static struct kernel_work scan_work(
         .read_bytes = read + states,
         .write_bytes = write + states,
         .m = tape->workload->seq_len,
-        .n = chunk_of(m),
+        .n = tape_scan_chunk_of(m),
         .k = m->state,
         .batch = m->heads * tape->workload->micro_batch,
         .backward = times > 1};
 }
 
-static double model_flop(const struct tape *tape, const struct tape_op *op)
+static double tape_scan_model_flop(const struct tape *tape, const struct tape_op *op)
 {
     return tape_scan_flop(mixer_of(tape)) * (double)op->m;
 }
@@ -92,16 +93,16 @@ static void complete_all(struct tape *tape, const struct tape_op *op)
 static void scan_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad = tape_grad(tape, op), grads[3], n = op->in[2] == NO_VALUE ? 2 : 3;
-    double read = bytes_of(tape, grad), write = 0;
+    double read = tape_scan_bytes_of(tape, grad), write = 0;
     for (int i = 0; i < n; i++) {
         grads[i] = tape_new_grad(tape, op->in[i]);
-        read += bytes_of(tape, tape_at(tape, op->in[i]).buffer);
-        write += bytes_of(tape, grads[i]);
+        read += tape_scan_bytes_of(tape, tape_at(tape, op->in[i]).buffer);
+        write += tape_scan_bytes_of(tape, grads[i]);
     }
     int states = states_of(tape, op, "states");
-    double kept = states == NO_BUFFER ? 0 : bytes_of(tape, states);
+    double kept = states == NO_BUFFER ? 0 : tape_scan_bytes_of(tape, states);
     tape_launch(tape, tape_suffix(tape, op->name, "dgrad"), scan_work(tape, op, read, write, 3, kept),
-        2 * model_flop(tape, op), BUFFERS(grad, grads[0], grads[1], states));
+        2 * tape_scan_model_flop(tape, op), BUFFERS(grad, grads[0], grads[1], states));
     for (int i = 0; i < n; i++) {
         tape_touch(tape, tape_at(tape, op->in[i]).buffer);
         tape_touch(tape, grads[i]);
@@ -132,12 +133,12 @@ int tape_scan(struct tape *tape, const char *name, const struct model_mixer *mix
     op.list = params_of(tape, &op.n);
     op.out = tape_value(tape, op.name, in.rows, mixer->heads * mixer->head_dim, in.element_bytes, true);
     int out = tape_at(tape, op.out).buffer, rates = tape_at(tape, gates).buffer;
-    double read = bytes_of(tape, in.buffer) + bytes_of(tape, rates);
-    read += keys == NO_VALUE ? 0 : bytes_of(tape, tape_at(tape, keys).buffer);
+    double read = tape_scan_bytes_of(tape, in.buffer) + tape_scan_bytes_of(tape, rates);
+    read += keys == NO_VALUE ? 0 : tape_scan_bytes_of(tape, tape_at(tape, keys).buffer);
     int states = states_of(tape, &op, "states");
-    double kept = states == NO_BUFFER ? 0 : bytes_of(tape, states);
-    tape_launch(tape, op.name, scan_work(tape, &op, read, bytes_of(tape, out), 1, kept), model_flop(tape, &op),
-        BUFFERS(in.buffer, rates, out, states));
+    double kept = states == NO_BUFFER ? 0 : tape_scan_bytes_of(tape, states);
+    tape_launch(tape, op.name, scan_work(tape, &op, read, tape_scan_bytes_of(tape, out), 1, kept),
+        tape_scan_model_flop(tape, &op), BUFFERS(in.buffer, rates, out, states));
     if (keys != NO_VALUE)
         tape_touch(tape, tape_at(tape, keys).buffer);
     tape_push(tape, op);

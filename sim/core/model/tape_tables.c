@@ -8,7 +8,7 @@
 enum { ID_BYTES = 8, STATE_BYTES = 4 };
 enum { POOL_OPS = 1, UPDATE_OPS = 4 }; /* an add; row-wise Adagrad: square, add, scale, subtract */
 
-static double bytes_of(const struct tape *tape, int buffer)
+static double tape_tables_bytes_of(const struct tape *tape, int buffer)
 {
     return (double)tape->buffers.at[buffer].life.bytes;
 }
@@ -33,8 +33,8 @@ static void tables_backward(struct tape *tape, const struct tape_op *op)
     double state = at.rows * STATE_BYTES;
     tape_await(tape);
     tape_launch(tape, tape_suffix(tape, op->name, "update"),
-        kernel_stream(KERNEL_EMBEDDING, bytes_of(tape, grad) + at.bytes + at.id_bytes + state, at.bytes + state,
-            UPDATE_OPS * at.elements),
+        kernel_stream(KERNEL_EMBEDDING, tape_tables_bytes_of(tape, grad) + at.bytes + at.id_bytes + state,
+            at.bytes + state, UPDATE_OPS * at.elements),
         0, BUFFERS(grad));
 }
 
@@ -46,8 +46,9 @@ int tape_tables(struct tape *tape, const char *name, int64_t samples)
     struct looked_up at = looked_up(tape, op.out);
     int pooled = tape_at(tape, op.out).buffer;
     tape_launch(tape, op.name,
-        kernel_stream(KERNEL_EMBEDDING, at.bytes + at.id_bytes, bytes_of(tape, pooled), POOL_OPS * at.elements), 0,
-        BUFFERS(pooled));
+        kernel_stream(
+            KERNEL_EMBEDDING, at.bytes + at.id_bytes, tape_tables_bytes_of(tape, pooled), POOL_OPS * at.elements),
+        0, BUFFERS(pooled));
     tape_communicate(tape, op.name, COLL_ALL_TO_ALL, tape->model->tables.split, pooled);
     tape_push(tape, op);
     return op.out;
@@ -59,7 +60,7 @@ static void join_backward(struct tape *tape, const struct tape_op *op)
     int grad = tape_grad(tape, op);
     for (int i = 0; i < 2; i++) {
         int part = tape_new_grad(tape, op->in[i]);
-        double bytes = bytes_of(tape, part);
+        double bytes = tape_tables_bytes_of(tape, part);
         const char *name = tape_suffix(tape, op->name, "dgrad");
         tape_launch(tape, name, kernel_stream(KERNEL_COPY, bytes, bytes, 0), 0, BUFFERS(grad, part));
         if (i == 0)

@@ -17,7 +17,7 @@ static int64_t patches(const struct model_shape *s)
     return side * side;
 }
 
-static void layers(struct model_builder *b)
+static void vit_layers(struct model_builder *b)
 {
     const struct model_shape *s = b->shape;
     int64_t d = s->d_model, inner = s->n_heads * s->d_kv;
@@ -53,7 +53,7 @@ static int mix_heads(struct tape *t, const struct tape_attention *a, int weights
     return tape_copy(t, "reattn.back", weights, a->batch * a->heads * a->queries, a->keys);
 }
 
-static int naive_attention(
+static int vit_naive_attention(
     struct tape *t, const struct model_shape *s, const struct tape_attention *a, int q, int k, int v)
 {
     int weights = tape_softmax(t, "softmax", tape_scores(t, a, q, k), false);
@@ -66,7 +66,7 @@ static int naive_attention(
     return tape_context(t, a, weights, v);
 }
 
-static int block(const struct segment_context *c)
+static int vit_block(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     const struct model_workload *w = c->workload;
@@ -78,7 +78,7 @@ static int block(const struct segment_context *c)
     int q = tape_linear(t, "query", in), k = tape_linear(t, "key", in), v = tape_linear(t, "value", in);
     bool fused = w->attention == ATTENTION_FLASH;
     BUG_IF(fused && !model_takes_flash(c->shape), "DeepViT has no flash attention");
-    int out = fused ? tape_flash(t, "flash", q, k, v, a) : naive_attention(t, c->shape, &a, q, k, v);
+    int out = fused ? tape_flash(t, "flash", q, k, v, a) : vit_naive_attention(t, c->shape, &a, q, k, v);
     tape_scope(t, "attention.output");
     out = tape_dropout(t, "dropout", tape_linear_row(t, "dense", out));
     tape_scope(t, "");
@@ -89,7 +89,7 @@ static int block(const struct segment_context *c)
     return tape_add(t, "output.residual", tape_dropout(t, "output.dropout", out), x);
 }
 
-static int entry(const struct segment_context *c)
+static int vit_entry(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     const struct model_shape *s = c->shape;
@@ -104,13 +104,13 @@ static int entry(const struct segment_context *c)
     return tape_dropout(t, "vit.embeddings.dropout", x);
 }
 
-static int forward(const struct segment_context *c)
+static int vit_forward(const struct segment_context *c)
 {
     const struct model_workload *w = c->workload;
     if (c->kind == SEGMENT_ENTRY)
-        return entry(c);
+        return vit_entry(c);
     if (c->kind == SEGMENT_BLOCK)
-        return block(c);
+        return vit_block(c);
     BUG_IF(c->kind != SEGMENT_EXIT, "ViT has one stack");
     int x = tape_input(c->tape, "hidden_states", segment_rows(c, w->seq_len), c->shape->d_model);
     x = tape_gather(c->tape, "classifier.in", tape_layer_norm(c->tape, "vit.layernorm", x));
@@ -118,7 +118,7 @@ static int forward(const struct segment_context *c)
     return tape_cross_entropy(c->tape, "loss", tape_linear(c->tape, "classifier", x));
 }
 
-static const char *check(const struct model_shape *s, size_t *offset)
+static const char *vit_check(const struct model_shape *s, size_t *offset)
 {
     const struct model_rule rules[] = {
         MODEL_RULE(n_heads, s->n_heads * s->d_kv != s->d_model || s->n_kv_heads != s->n_heads,
@@ -132,7 +132,7 @@ static const char *check(const struct model_shape *s, size_t *offset)
 
 const struct model_family_code model_family_vit = {
     .defaults = {.family = MODEL_VIT, .image_size = 224, .patch = 16, .classes = 1000, .biases = true},
-    .layers = layers,
-    .forward = forward,
-    .check = check,
+    .layers = vit_layers,
+    .forward = vit_forward,
+    .check = vit_check,
 };

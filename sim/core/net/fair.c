@@ -1,14 +1,14 @@
 /* Max-min fair rates found where something changed (fair.h has the reasoning).
  *
  * fair_solve() opens a flow that changed, with all that changed and share links with it, directly
- * or through others. fill() gives the open flows rates beside the fixed ones of the others. widen()
+ * or through others. fair_fill() gives the open flows rates beside the fixed ones of the others. fair_widen()
  * then looks at each link that has both: a flow outside whose share there is no longer its rate, or
  * that an open flow must now share with, is opened too, and filling starts again. This ends, since
  * flows are only ever opened; at worst all are, and it is maxmin_solve().
  *
  * Subtle: comparisons of rates and shares are exact, not within a tolerance: the same sums in the
  * same order give the same doubles, and a flow whose bottleneck did not move must not be touched.
- * `was` is the rate before the flow was opened; `fair` is UNFIXED only inside fill(). */
+ * `was` is the rate before the flow was opened; `fair` is UNFIXED only inside fair_fill(). */
 #include "net/fair.h"
 
 #include <math.h>
@@ -84,7 +84,7 @@ static void set_level(struct net *net, int id)
 }
 
 /* The links of the open flows. */
-static void find_links(struct net *net)
+static void fair_find_links(struct net *net)
 {
     net->n_fills++;
     net->near.n = 0;
@@ -103,7 +103,7 @@ static void find_links(struct net *net)
 }
 
 /* The level to which all flows without a rate can rise. */
-static double next_level(struct net *net)
+static double fair_next_level(struct net *net)
 {
     double level = HUGE_VAL;
     for (int i = 0; i < net->open.n; i++) {
@@ -135,11 +135,11 @@ static bool stops(const struct net *net, struct net_flow *flow, double level)
     return least <= level * (1 + MAXMIN_SLACK);
 }
 
-static void fill(struct net *net)
+static void fair_fill(struct net *net)
 {
-    find_links(net);
+    fair_find_links(net);
     for (int left = net->open.n; left > 0;) {
-        double level = next_level(net);
+        double level = fair_next_level(net);
         int before = left;
         for (int i = 0; i < net->open.n; i++) {
             struct net_flow *flow = &net->flows.at[net->open.at[i]];
@@ -157,7 +157,7 @@ static void fill(struct net *net)
 /* ---- who else must be solved ---- */
 
 /* The share of a link that flows of this rate and faster ones would get, beside the slower ones. */
-static double share_at(const struct net *net, int id, double rate)
+static double fair_share_at(const struct net *net, int id, double rate)
 {
     const struct net_link *link = &net->links.at[id];
     double left = net->capacity.at[id], load = 0;
@@ -183,7 +183,7 @@ static void open_faster(struct net *net, int id, double rate)
 
 /* Whether a link has flows that are not open, and open ones that have another rate than before, or are held by it,
  * which others must be then, too. */
-static bool is_border(const struct net *net, int id)
+static bool fair_is_border(const struct net *net, int id)
 {
     const struct net_link *link = &net->links.at[id];
     bool moved = false, others = false;
@@ -201,7 +201,7 @@ enum { MANY = 16 };
 static void widen_link(struct net *net, int id)
 {
     const struct net_link *link = &net->links.at[id];
-    if (!is_border(net, id))
+    if (!fair_is_border(net, id))
         return;
     for (int k = 0; k < link->flows.n; k++) {
         int crossing = link->flows.at[k].flow;
@@ -209,16 +209,16 @@ static void widen_link(struct net *net, int id)
         if (link->flows.n > MANY)
             open_flow(net, crossing);
         else if (!flow->open) {
-            double share = share_at(net, id, flow->fair);
+            double share = fair_share_at(net, id, flow->fair);
             if (flow->bottleneck == id ? share != flow->fair : share < flow->fair)
                 open_flow(net, crossing);
-        } else if (flow->bottleneck == id && share_at(net, id, flow->fair) != flow->fair)
+        } else if (flow->bottleneck == id && fair_share_at(net, id, flow->fair) != flow->fair)
             open_faster(net, id, flow->fair);
     }
 }
 
 /* True: more flows are open than before. */
-static bool widen(struct net *net)
+static bool fair_widen(struct net *net)
 {
     int before = net->open.n;
     for (int i = 0; i < net->near.n; i++)
@@ -266,8 +266,8 @@ void fair_solve(struct net *net)
         net->open.n = 0;
         open_changed(net, id, net->changed.n > 1);
         do
-            fill(net);
-        while (widen(net));
+            fair_fill(net);
+        while (fair_widen(net));
         for (int k = 0; k < net->open.n; k++)
             net->flows.at[net->open.at[k]].open = false;
     }

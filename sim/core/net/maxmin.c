@@ -10,7 +10,7 @@
 static const double UNFIXED = -1;
 
 /* The level to which all open flows can rise: the least of what links and rate caps allow. */
-static double next_level(
+static double maxmin_next_level(
     const double *rates, const struct maxmin_flow *flows, int n_flows, const double *left, const double *load)
 {
     double level = HUGE_VAL;
@@ -55,7 +55,7 @@ void maxmin_solve(
         rates[f] = UNFIXED;
     for (int open = n_flows; open > 0;) {
         set_loads(rates, flows, n_flows, left, load, capacity);
-        double level = next_level(rates, flows, n_flows, left, load);
+        double level = maxmin_next_level(rates, flows, n_flows, left, load);
         BUG_IF(isinf(level), "a flow crosses no link and has no rate cap");
         if (level < 0) /* rounding only: left over from links that are exactly full */
             level = 0;

@@ -56,7 +56,7 @@ int net_add_flow(struct net *net)
     return net->flows.n - 1;
 }
 
-static void move(struct net *net, struct net_flow *flow, double bytes)
+static void net_move(struct net *net, struct net_flow *flow, double bytes)
 {
     flow->settled_at = net->engine->now;
     flow->bytes_left -= bytes;
@@ -65,16 +65,16 @@ static void move(struct net *net, struct net_flow *flow, double bytes)
 }
 
 /* Since it was settled last, up to now. */
-static double moved(const struct net *net, const struct net_flow *flow)
+static double net_moved(const struct net *net, const struct net_flow *flow)
 {
     return fmin(flow->rate * s_from_ps(net->engine->now - flow->settled_at), flow->bytes_left);
 }
 
 /* Move the flow's bytes up to now. */
-static void settle(struct net *net, struct net_flow *flow)
+static void net_settle(struct net *net, struct net_flow *flow)
 {
     if (net->engine->now > flow->settled_at)
-        move(net, flow, moved(net, flow));
+        net_move(net, flow, net_moved(net, flow));
 }
 
 static void solve_soon(struct net *net)
@@ -152,7 +152,7 @@ void net_reroute(struct net *net, int id, const struct link_weight *weights, int
 {
     struct net_flow *flow = &net->flows.at[id];
     BUG_IF(!flow->active, "flow %d is not under way", id);
-    settle(net, flow);
+    net_settle(net, flow);
     leave_links(net, id);
     flow->weights = weights;
     flow->n_weights = n_weights;
@@ -169,7 +169,7 @@ static int ascending(const void *a, const void *b)
 }
 
 /* Most lists are short or nearly in order. */
-static void sort(int *ids, int n)
+static void net_sort(int *ids, int n)
 {
     enum { SHORT = 32 };
     bool in_order = true;
@@ -193,7 +193,7 @@ static void sort(int *ids, int n)
 static void set_rate(struct net *net, int id)
 {
     struct net_flow *flow = &net->flows.at[id];
-    settle(net, flow);
+    net_settle(net, flow);
     flow->rate = flow->fair;
     ps_t end = net->engine->now + ps_from_s(flow->bytes_left / flow->rate);
     engine_at(net->engine, end, net->end_kind, (uint32_t)id, ++flow->epoch);
@@ -212,7 +212,7 @@ static void on_solve(void *self, const struct event *event)
             net->solved.at[n++] = net->solved.at[i];
     }
     net->solved.n = n;
-    sort(net->solved.at, n);
+    net_sort(net->solved.at, n);
     for (int i = 0; i < n; i++)
         set_rate(net, net->solved.at[i]);
 }
@@ -224,7 +224,7 @@ static void on_end(void *self, const struct event *event)
     struct net_flow *flow = &net->flows.at[id];
     if (!flow->active || flow->epoch != event->arg)
         return;
-    move(net, flow, flow->bytes_left); /* to the last byte: the end was rounded to a picosecond */
+    net_move(net, flow, flow->bytes_left); /* to the last byte: the end was rounded to a picosecond */
     flow->active = false;
     flow->rate = flow->fair = 0;
     net->n_active--;
@@ -240,7 +240,7 @@ double net_carried(const struct net *net, int link)
     for (int k = 0; k < net->links.at[link].flows.n; k++) {
         const struct net_flow *flow = &net->flows.at[net->links.at[link].flows.at[k].flow];
         for (int w = 0; w < flow->n_weights; w++)
-            bytes += flow->weights[w].link == link ? flow->weights[w].weight * moved(net, flow) : 0;
+            bytes += flow->weights[w].link == link ? flow->weights[w].weight * net_moved(net, flow) : 0;
     }
     return bytes;
 }

@@ -313,7 +313,7 @@ int plan_collective(struct plan_builder *builder, int queue, const char *name, e
 }
 
 /* Channels and messages are few: those of one channel are mostly of one size. */
-static int message_of(struct plan *plan, struct plan_channel channel, double bytes)
+static int builder_message_of(struct plan *plan, struct plan_channel channel, double bytes)
 {
     int c = 0, m = 0;
     while (c < plan->channels.n && !plan_channel_same(&plan->channels.at[c], &channel))
@@ -333,7 +333,7 @@ static int push_message(struct plan_builder *builder, enum op_kind kind, int que
     need_comm(builder, queue, name);
     if (builder->plan->mesh.size[channel.axis] == 1)
         return PLAN_NO_OP;
-    return push_device_op(builder, kind, queue, name, message_of(builder->plan, channel, bytes), host_s);
+    return push_device_op(builder, kind, queue, name, builder_message_of(builder->plan, channel, bytes), host_s);
 }
 
 int plan_send(

@@ -16,7 +16,7 @@
 #include <stdio.h>
 
 /* In powers of 1024, as PyTorch counts: lines side by side are in one kind of unit. */
-static const char *size_text(char *buffer, size_t n, double bytes)
+static const char *explain_size_text(char *buffer, size_t n, double bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     size_t unit = 0;
@@ -36,11 +36,11 @@ static void print_kernel(FILE *out, const struct kernel_work *work, const struct
         fprintf(out, "  %lldx%lldx%lld x%lld %s", (long long)work->m, (long long)work->n, (long long)work->k,
             (long long)work->batch, dtype_names[work->math]);
     char read[32], written[32];
-    fprintf(out, "  reads %s, writes %s", size_text(read, sizeof read, work->read_bytes),
-        size_text(written, sizeof written, work->write_bytes));
+    fprintf(out, "  reads %s, writes %s", explain_size_text(read, sizeof read, work->read_bytes),
+        explain_size_text(written, sizeof written, work->write_bytes));
 }
 
-static struct coll_cost cost_of(
+static struct coll_cost explain_cost_of(
     const struct plan *plan, const struct plan_collective *collective, const struct hw *hw, struct coll_shape *shape)
 {
     const struct plan_group *group = &plan->groups.at[collective->group];
@@ -55,23 +55,23 @@ static void print_collective(
 {
     const struct plan_group *group = &plan->groups.at[collective->group];
     struct coll_shape shape;
-    struct coll_cost cost = cost_of(plan, collective, hw, &shape);
+    struct coll_cost cost = explain_cost_of(plan, collective, hw, &shape);
     char duration[32], latency[32], bytes[32];
     fprintf(out, "%-14s %9s  %s on %s of %d (%d node%s), %s, latency %s, bound by %s",
         coll_kind_names[collective->kind],
         quantity_format(duration, sizeof duration, coll_isolated_s(cost), DIM_SECONDS),
-        size_text(bytes, sizeof bytes, collective->bytes), group->name, group->ranks.size, shape.nodes,
+        explain_size_text(bytes, sizeof bytes, collective->bytes), group->name, group->ranks.size, shape.nodes,
         plural(shape.nodes), coll_algorithm_names[cost.algorithm],
         quantity_format(latency, sizeof latency, cost.latency_s, DIM_SECONDS), coll_bound_names[coll_bound(&cost)]);
 }
 
-static bool alike(const struct plan_collective *a, const struct plan_collective *b)
+static bool explain_alike(const struct plan_collective *a, const struct plan_collective *b)
 {
     return a->kind == b->kind && a->bytes == b->bytes && a->group == b->group && a->routing == b->routing;
 }
 
 /* Those of one kind, size and group together, in the order of the first of them. */
-static void print_collectives(FILE *out, const struct plan *plan, const struct hw *hw)
+static void explain_print_collectives(FILE *out, const struct plan *plan, const struct hw *hw)
 {
     if (plan->collectives.n > 0)
         fputs("collectives of the step, alone on their links:\n", out);
@@ -80,17 +80,17 @@ static void print_collectives(FILE *out, const struct plan *plan, const struct h
         int times = 0;
         bool first = true;
         for (int j = 0; j < plan->collectives.n && first; j++)
-            if (alike(collective, &plan->collectives.at[j])) {
+            if (explain_alike(collective, &plan->collectives.at[j])) {
                 first = j >= i;
                 times++;
             }
         if (!first)
             continue;
         struct coll_shape shape;
-        struct coll_cost cost = cost_of(plan, collective, hw, &shape);
+        struct coll_cost cost = explain_cost_of(plan, collective, hw, &shape);
         char each[32], bytes[32], busbw[32];
         fprintf(out, "  %5d x %-14s of %-10s on %s of %d (%d node%s): %s each, busbw %s, %s %s, bound by %s\n", times,
-            coll_kind_names[collective->kind], size_text(bytes, sizeof bytes, collective->bytes),
+            coll_kind_names[collective->kind], explain_size_text(bytes, sizeof bytes, collective->bytes),
             plan->groups.at[collective->group].name, shape.ranks, shape.nodes, plural(shape.nodes),
             quantity_format(each, sizeof each, coll_isolated_s(cost), DIM_SECONDS),
             quantity_format(busbw, sizeof busbw, cost.bus_bytes / coll_isolated_s(cost), DIM_BYTES_PER_S),
@@ -106,8 +106,8 @@ static void print_message(FILE *out, const struct plan *plan, const struct plan_
     bool sends = op->kind == OP_SEND;
     char bytes[32];
     fprintf(out, "%-11s %s %s the rank at %+d on %s", sends ? "send" : "recv",
-        size_text(bytes, sizeof bytes, message->bytes), sends ? "to" : "from", sends ? channel->delta : -channel->delta,
-        mesh_axis_names[channel->axis]);
+        explain_size_text(bytes, sizeof bytes, message->bytes), sends ? "to" : "from",
+        sends ? channel->delta : -channel->delta, mesh_axis_names[channel->axis]);
 }
 
 static void print_buffer(FILE *out, const struct plan_op *op, const struct plan_buffer *buffer)
@@ -117,7 +117,7 @@ static void print_buffer(FILE *out, const struct plan_op *op, const struct plan_
         op->kind == OP_KEEP    ? "keep"
         : op->kind == OP_ALLOC ? "alloc"
                                : "free",
-        size_text(bytes, sizeof bytes, (double)buffer->bytes), hbm_category_names[buffer->category]);
+        explain_size_text(bytes, sizeof bytes, (double)buffer->bytes), hbm_category_names[buffer->category]);
 }
 
 static void print_detail(FILE *out, const struct plan *plan, const struct plan_program *program,
@@ -153,8 +153,8 @@ static void print_program(FILE *out, const struct plan *plan, const struct plan_
     for (int i = 0; i < program->setup.n; i++) {
         const struct plan_buffer *buffer = &program->buffers.at[program->setup.at[i]];
         char bytes[32];
-        fprintf(out, "  kept  %-40s %s of %s\n", buffer->name, size_text(bytes, sizeof bytes, (double)buffer->bytes),
-            hbm_category_names[buffer->category]);
+        fprintf(out, "  kept  %-40s %s of %s\n", buffer->name,
+            explain_size_text(bytes, sizeof bytes, (double)buffer->bytes), hbm_category_names[buffer->category]);
     }
     for (int i = 0; i < program->ops.n; i++) {
         const struct plan_op *op = &program->ops.at[i];
@@ -260,5 +260,5 @@ void plan_explain(FILE *out, const struct plan *plan, const struct hw *hw)
     }
     if (plan->n_programs > 1)
         print_side_by_side(out, plan);
-    print_collectives(out, plan, hw);
+    explain_print_collectives(out, plan, hw);
 }

@@ -24,7 +24,7 @@
 
 /* ---- what follows from the ops of a pattern ---- */
 
-static void derive(struct plan_pattern *pattern, struct arena *arena)
+static void fold_derive(struct plan_pattern *pattern, struct arena *arena)
 {
     int32_t n = pattern->n_ops;
     int32_t *launches = ARENA_ARRAY(arena, int32_t, n + 1), *next_block = ARENA_ARRAY(arena, int32_t, n + 1),
@@ -140,7 +140,7 @@ const struct plan_fold *plan_fold_flat(const struct plan *plan, const struct pla
         .host_s = host_s,
         .queue_ops = queue_ops,
         .n_queue_ops = n_queue_ops};
-    derive(pattern, arena);
+    fold_derive(pattern, arena);
     fold->patterns[0] = pattern;
     fold->stretches[0] = (struct plan_stretch){.pattern = pattern, .slots = ARENA_ARRAY(arena, int32_t, 1)};
     fold->stretches[1].host_s = host_s[n];
@@ -222,7 +222,7 @@ struct alike {
     const struct plan_collective *one;
 };
 
-static bool is_alike(const void *self, int32_t item)
+static bool fold_is_alike(const void *self, int32_t item)
 {
     const struct alike *sought = self;
     const struct plan_collective *a = sought->one, *b = &sought->plan->collectives.at[item];
@@ -239,7 +239,7 @@ static void number_collectives(struct plan *plan, int own, struct index *known, 
         uint64_t bits, hash = digest_word(DIGEST_INIT, (uint64_t)one.kind << 32 | (uint64_t)one.group);
         memcpy(&bits, &one.bytes, sizeof bits);
         hash = digest_word(hash, bits);
-        int32_t like = index_find(known, hash, is_alike, &(struct alike){plan, &one});
+        int32_t like = index_find(known, hash, fold_is_alike, &(struct alike){plan, &one});
         if (like < 0) {
             like = kept++;
             plan->collectives.at[like] = one;
@@ -314,7 +314,7 @@ static bool draft_host_s(struct folding *f, int32_t first, int32_t end)
     return exact;
 }
 
-static bool same_name(const char *a, const char *b)
+static bool fold_same_name(const char *a, const char *b)
 {
     return a == b || strcmp(a, b) == 0;
 }
@@ -323,12 +323,13 @@ static bool same_op(const struct plan_op *a, const struct plan_op *b)
 {
     return a->kind == b->kind && a->stream == b->stream && a->phase == b->phase && a->n_waits == b->n_waits &&
            a->index == b->index && a->first_wait == b->first_wait && a->position == b->position &&
-           a->host_s == b->host_s && same_name(a->name, b->name);
+           a->host_s == b->host_s && fold_same_name(a->name, b->name);
 }
 
 static bool same_buffer(const struct plan_buffer *a, const struct plan_buffer *b)
 {
-    return a->bytes == b->bytes && a->category == b->category && a->stream == b->stream && same_name(a->name, b->name);
+    return a->bytes == b->bytes && a->category == b->category && a->stream == b->stream &&
+           fold_same_name(a->name, b->name);
 }
 
 /* The hash leaves out names, phases and host time; this compares all that a pattern holds. */
@@ -390,7 +391,7 @@ static struct plan_pattern *keep_draft(struct folding *f)
         .buffers = KEPT(f, draft->buffers),
         .host_s = KEPT(f, draft->host_s),
         .awaited = kept(f->arena, draft->awaited, (size_t)draft->ops.n)};
-    derive(pattern, f->arena);
+    fold_derive(pattern, f->arena);
     keep_queues(f, pattern);
     vec_push(&f->patterns, pattern);
     return pattern;

@@ -72,7 +72,7 @@ static void walk_on(const struct plan *plan, struct walker *walker)
         plan_cursor_next(&walker->cursor, walker->queue);
 }
 
-static const struct plan_op *op_of(const struct plan *plan, int program, int op)
+static const struct plan_op *meet_op_of(const struct plan *plan, int program, int op)
 {
     const struct plan_program *of = &plan->programs[program];
     return of->fold ? plan_fold_op(of->fold, op) : &of->ops.at[op];
@@ -91,7 +91,7 @@ static int position_of(const struct plan *plan, int program, int op)
 }
 
 /* (Ops of one part are on one queue.) */
-static struct parts find_parts(const struct plan *plan)
+static struct parts meet_find_parts(const struct plan *plan)
 {
     struct parts parts = {.plan = plan, .kinds = plan->groups.n + 2 * plan->channels.n};
     parts.ops = xcalloc((size_t)plan->n_programs * (size_t)parts.kinds, sizeof *parts.ops);
@@ -100,7 +100,7 @@ static struct parts find_parts(const struct plan *plan)
             struct walker at = walk_from_first(plan, p, q);
             for (; plan_queue_is_comm(plan, q) && at.at < at.length; walk_on(plan, &at)) {
                 int number = walker_op(plan, &at);
-                const struct plan_op *op = op_of(plan, p, number);
+                const struct plan_op *op = meet_op_of(plan, p, number);
                 if (plan_op_is_comm(op))
                     vec_push(&parts.ops[p * parts.kinds + plan_part_of(plan, op)], number);
             }
@@ -123,12 +123,12 @@ static bool counterparts(const struct plan *plan, const struct plan_op *a, const
     return x->kind == y->kind && x->bytes == y->bytes;
 }
 
-static double bytes_of(const struct plan *plan, const struct plan_op *op)
+static double meet_bytes_of(const struct plan *plan, const struct plan_op *op)
 {
     return op->kind == OP_COLLECTIVE ? plan->collectives.at[op->index].bytes : plan->messages.at[op->index].bytes;
 }
 
-static const char *kind_of(const struct plan *plan, const struct plan_op *op)
+static const char *meet_kind_of(const struct plan *plan, const struct plan_op *op)
 {
     return op->kind == OP_SEND   ? "send"
            : op->kind == OP_RECV ? "recv"
@@ -136,7 +136,8 @@ static const char *kind_of(const struct plan *plan, const struct plan_op *op)
 }
 
 /* The k-th op of part a of program p meets the k-th of part b of program q. */
-static bool join(struct plan_meets *meets, const struct parts *parts, int p, int a, int q, int b, char *why, size_t n)
+static bool meet_join(
+    struct plan_meets *meets, const struct parts *parts, int p, int a, int q, int b, char *why, size_t n)
 {
     const struct plan *plan = parts->plan;
     const plan_numbers *mine = &parts->ops[p * parts->kinds + a], *theirs = &parts->ops[q * parts->kinds + b];
@@ -144,14 +145,14 @@ static bool join(struct plan_meets *meets, const struct parts *parts, int p, int
         if (k >= mine->n || k >= theirs->n) {
             int has = k < mine->n ? p : q, lacks = k < mine->n ? q : p, op = k < mine->n ? mine->at[k] : theirs->at[k];
             snprintf(why, n, "op %d (%s) of program %d is %s number %d there, and program %d has no counterpart", op,
-                op_of(plan, has, op)->name, has, kind_of(plan, op_of(plan, has, op)), k + 1, lacks);
+                meet_op_of(plan, has, op)->name, has, meet_kind_of(plan, meet_op_of(plan, has, op)), k + 1, lacks);
             return false;
         }
-        const struct plan_op *x = op_of(plan, p, mine->at[k]), *y = op_of(plan, q, theirs->at[k]);
+        const struct plan_op *x = meet_op_of(plan, p, mine->at[k]), *y = meet_op_of(plan, q, theirs->at[k]);
         if (!counterparts(plan, x, y)) {
             snprintf(why, n, "op %d (%s) of program %d, %s of %.0f bytes, meets op %d (%s) of program %d, %s of %.0f",
-                mine->at[k], x->name, p, kind_of(plan, x), bytes_of(plan, x), theirs->at[k], y->name, q,
-                kind_of(plan, y), bytes_of(plan, y));
+                mine->at[k], x->name, p, meet_kind_of(plan, x), meet_bytes_of(plan, x), theirs->at[k], y->name, q,
+                meet_kind_of(plan, y), meet_bytes_of(plan, y));
             return false;
         }
         int from = plan_meets_number(meets, plan, p, mine->at[k]),
@@ -177,11 +178,11 @@ static bool join_group(struct plan_meets *meets, const struct parts *parts, int 
         return true;
     if (instance < 0) {
         snprintf(why, n, "op %d (%s) of program %d is a collective of the group %s, which has no rank of it",
-            ops->at[0], op_of(plan, p, ops->at[0])->name, p, plan->groups.at[g].name);
+            ops->at[0], meet_op_of(plan, p, ops->at[0])->name, p, plan->groups.at[g].name);
         return false;
     }
     int first = plan_program_of(plan, mesh_group_first(ranks, instance));
-    return first == p || join(meets, parts, first, g, p, g, why, n);
+    return first == p || meet_join(meets, parts, first, g, p, g, why, n);
 }
 
 static bool join_all(struct plan_meets *meets, const struct parts *parts, char *why, size_t n)
@@ -195,7 +196,7 @@ static bool join_all(struct plan_meets *meets, const struct parts *parts, char *
             const struct plan_channel *channel = &plan->channels.at[c];
             int to = mesh_neighbour(&plan->mesh, plan_first_rank(plan, p), channel->axis, channel->delta);
             int sends = plan->groups.n + 2 * c;
-            if (!join(meets, parts, p, sends, plan_program_of(plan, to), sends + 1, why, n))
+            if (!meet_join(meets, parts, p, sends, plan_program_of(plan, to), sends + 1, why, n))
                 return false;
         }
     }
@@ -204,7 +205,7 @@ static bool join_all(struct plan_meets *meets, const struct parts *parts, char *
 
 int plan_meets_number(const struct plan_meets *meets, const struct plan *plan, int program, int op)
 {
-    int queue = op_of(plan, program, op)->stream;
+    int queue = meet_op_of(plan, program, op)->stream;
     if (!plan_queue_is_comm(plan, queue))
         return -1;
     return meets->first[program * plan->queues.n + queue] + position_of(plan, program, op);
@@ -224,7 +225,7 @@ bool plan_meets_find(struct plan_meets *out, const struct plan *plan, char *why,
         out->leader[i] = i;
         out->n[i] = 1;
     }
-    struct parts parts = find_parts(plan);
+    struct parts parts = meet_find_parts(plan);
     bool all = join_all(out, &parts, why, n);
     release_parts(&parts);
     return all;
@@ -257,13 +258,13 @@ static struct walker *head_of(const struct walk *walk, int program, int queue)
 static bool is_done(const struct walk *walk, int program, plan_wait wait)
 {
     int op = wait & ~PLAN_PREVIOUS_STEP;
-    return (wait & PLAN_PREVIOUS_STEP) ||
-           head_of(walk, program, op_of(walk->plan, program, op)->stream)->at > position_of(walk->plan, program, op);
+    return (wait & PLAN_PREVIOUS_STEP) || head_of(walk, program, meet_op_of(walk->plan, program, op)->stream)->at >
+                                              position_of(walk->plan, program, op);
 }
 
 static bool waits_are_done(const struct walk *walk, int program, int op)
 {
-    for (int w = 0, n = op_of(walk->plan, program, op)->n_waits; w < n; w++)
+    for (int w = 0, n = meet_op_of(walk->plan, program, op)->n_waits; w < n; w++)
         if (!is_done(walk, program, wait_of(walk->plan, program, op, w)))
             return false;
     return true;
@@ -333,8 +334,8 @@ static bool all_done(const struct walk *walk, char *why, size_t n)
             int number = walker_op(walk->plan, head);
             if (walk->there[walk->meets->first[p * walk->plan->queues.n + q] + head->at])
                 length += snprintf(why + length, n - (size_t)length, "%s op %d (%s) of program %d",
-                    length ? "," : "deadlock: these wait for each other:", number, op_of(walk->plan, p, number)->name,
-                    p);
+                    length ? "," : "deadlock: these wait for each other:", number,
+                    meet_op_of(walk->plan, p, number)->name, p);
         }
     return length == 0;
 }

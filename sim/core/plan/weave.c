@@ -1,6 +1,6 @@
 /* Two passes whose ops are launched in turns: see plan_weave() in plan.h.
  *
- * First the new order is made: take() moves runs of ops, cut where exchanges of tokens begin and
+ * First the new order is made: weave_take() moves runs of ops, cut where exchanges of tokens begin and
  * where the first kernel needs what was exchanged. Then ops, waits and cells are moved by it. A
  * wait is translated to the new place of its op. If that place is later than the waiting op, which
  * only a wait for the end of a whole pass can bring about, it becomes a wait for the last op that
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 /* Of tokens; counts of them are gathered with what is computed before. */
-static bool is_exchange(const struct plan_builder *builder, int i)
+static bool weave_is_exchange(const struct plan_builder *builder, int i)
 {
     const struct plan_op *op = &builder->program->ops.at[i];
     if (op->kind != OP_COLLECTIVE)
@@ -27,7 +27,7 @@ static bool needs_exchange(const struct plan_builder *builder, int i)
     bool needs = false;
     for (int w = 0; w < op->n_waits && op->kind == OP_KERNEL && op->stream == STREAM_COMPUTE; w++) {
         plan_wait wait = program->waits.at[op->first_wait + w];
-        needs |= wait < PLAN_PREVIOUS_STEP && is_exchange(builder, wait);
+        needs |= wait < PLAN_PREVIOUS_STEP && weave_is_exchange(builder, wait);
     }
     return needs;
 }
@@ -36,7 +36,7 @@ static bool needs_exchange(const struct plan_builder *builder, int i)
 static int end_of_computation(const struct plan_builder *builder, int at, int end)
 {
     int i = at;
-    while (i < end && !is_exchange(builder, i))
+    while (i < end && !weave_is_exchange(builder, i))
         i++;
     if (i == end)
         return end;
@@ -58,7 +58,7 @@ struct order {
     int *order, *place, n;
 };
 
-static void take(struct order *order, int *at, int end)
+static void weave_take(struct order *order, int *at, int end)
 {
     for (; *at < end; (*at)++) {
         order->place[*at] = order->n;
@@ -69,18 +69,18 @@ static void take(struct order *order, int *at, int end)
 static void weave_pair(struct order *order, const struct plan_builder *builder, const struct plan_pair *pair)
 {
     int first = pair->first, second = pair->second;
-    take(order, &second, end_of_computation(builder, second, pair->end));
-    take(order, &second, end_of_exchange(builder, second, pair->end));
+    weave_take(order, &second, end_of_computation(builder, second, pair->end));
+    weave_take(order, &second, end_of_exchange(builder, second, pair->end));
     while (first < pair->second || second < pair->end) {
-        take(order, &first, end_of_computation(builder, first, pair->second));
-        take(order, &second, end_of_computation(builder, second, pair->end));
-        take(order, &first, end_of_exchange(builder, first, pair->second));
-        take(order, &second, end_of_exchange(builder, second, pair->end));
+        weave_take(order, &first, end_of_computation(builder, first, pair->second));
+        weave_take(order, &second, end_of_computation(builder, second, pair->end));
+        weave_take(order, &first, end_of_exchange(builder, first, pair->second));
+        weave_take(order, &second, end_of_exchange(builder, second, pair->end));
     }
 }
 
 /* What an op waited for at its old place; where that comes later now, all that the queue has before the op. */
-static plan_wait moved(const struct order *order, plan_wait wait, int place, const int *last_of_queue, int queue)
+static plan_wait weave_moved(const struct order *order, plan_wait wait, int place, const int *last_of_queue, int queue)
 {
     if (wait >= PLAN_PREVIOUS_STEP)
         return PLAN_PREVIOUS_STEP + order->place[wait - PLAN_PREVIOUS_STEP];
@@ -103,7 +103,7 @@ static void move_ops(struct plan_builder *builder, const struct order *order)
         *op = old[order->order[i]];
         for (int w = 0; w < op->n_waits; w++) {
             plan_wait *wait = &program->waits.at[op->first_wait + w];
-            *wait = moved(order, *wait, i, last_of_queue, old[*wait % PLAN_PREVIOUS_STEP].stream);
+            *wait = weave_moved(order, *wait, i, last_of_queue, old[*wait % PLAN_PREVIOUS_STEP].stream);
         }
         if (op->kind == OP_KERNEL || plan_op_is_comm(op))
             last_of_queue[op->stream] = i;
@@ -137,11 +137,11 @@ void plan_weave(struct plan_builder *builder, const struct plan_pair *pairs, int
         .order = xcalloc(room, sizeof *order.order), .place = xcalloc(room, sizeof *order.place), .n = 0};
     int next = 0;
     for (int p = 0; p < n; p++) {
-        take(&order, &next, pairs[p].first);
+        weave_take(&order, &next, pairs[p].first);
         weave_pair(&order, builder, &pairs[p]);
         next = pairs[p].end;
     }
-    take(&order, &next, builder->program->ops.n);
+    weave_take(&order, &next, builder->program->ops.n);
     move_cells(builder->program, &order);
     move_ops(builder, &order);
     free(order.place);

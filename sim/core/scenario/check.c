@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* Where a value that a message is about was set. */
-static struct source_pos at(const struct scenario_point *point, const char *path)
+static struct source_pos scenario_check_at(const struct scenario_point *point, const char *path)
 {
     return scenario_origin(point, path).at;
 }
@@ -50,11 +50,11 @@ void check_given(const struct scenario_point *point, struct diag *diag)
             say_missing(point, whole, needed[i].key, needed[i].example, needed[i].option, diag);
     const struct scenario_published_options *published = &options->published;
     if (!published->file != !published->figure)
-        diag_input(diag, at(point, published->file ? "published.file" : "published.figure"),
+        diag_input(diag, scenario_check_at(point, published->file ? "published.file" : "published.figure"),
             "'published' needs both 'file' and 'figure'");
 }
 
-static void check_gpus(const struct scenario_point *point, struct diag *diag)
+static void scenario_check_gpus(const struct scenario_point *point, struct diag *diag)
 {
     const struct hw *hw = &point->hw;
     int64_t gpus = point->options.cluster.gpus, node = hw_gpus_per_node(hw);
@@ -77,13 +77,13 @@ static void check_sequence(const struct scenario_point *point, struct diag *diag
     const struct model_shape *shape = &point->model.shape;
     int64_t given = point->options.strategy.train.seq_len, of_sample = model_sample_tokens(shape);
     if (of_sample > 0 && given != of_sample)
-        diag_input(diag, at(point, "train.seq_len"),
+        diag_input(diag, scenario_check_at(point, "train.seq_len"),
             "model '%s' makes %" PRId64 " tokens of a sample; leave 'seq_len' out", shape->name, of_sample);
     else if (given == 0)
         say_missing(point, (struct source_pos){.file = point->file}, "train.seq_len", "train: {seq_len: 512}",
             "--seq-len 4096", diag);
     if (of_sample > 0 && point->options.flops_formula == FLOPS_PARAMETERS)
-        diag_input(diag, at(point, "report.flops_formula"),
+        diag_input(diag, scenario_check_at(point, "report.flops_formula"),
             "6 x parameters x tokens does not hold for model '%s', whose samples are no texts; use model or hardware",
             shape->name);
 }
@@ -94,46 +94,50 @@ static void check_lengths(const struct scenario_point *point, struct diag *diag)
     const struct train_options *train = &point->options.strategy.train;
     check_sequence(point, diag);
     if (shape->max_positions > 0 && train->seq_len > shape->max_positions)
-        diag_input(diag, at(point, "train.seq_len"),
+        diag_input(diag, scenario_check_at(point, "train.seq_len"),
             "%" PRId64 " tokens, but model '%s' has %" PRId64
             " learned positions; use at most that many or give max_positions",
             train->seq_len, shape->name, shape->max_positions);
     if (shape->max_positions == 0 && point->options.max_positions > 0)
-        diag_input(diag, at(point, "max_positions"), "model '%s' has no learned positions; leave it out", shape->name);
+        diag_input(diag, scenario_check_at(point, "max_positions"), "model '%s' has no learned positions; leave it out",
+            shape->name);
     if (shape->family != MODEL_T5 && train->decoder_seq_len != 0)
-        diag_input(diag, at(point, "train.decoder_seq_len"),
+        diag_input(diag, scenario_check_at(point, "train.decoder_seq_len"),
             "model '%s' has no second stack for decoder tokens; leave 'decoder_seq_len' out", shape->name);
     double bytes = model_largest_tensor_bytes(shape, train->micro_batch, train->seq_len, train->decoder_seq_len);
     if (bytes > MODEL_MAX_TENSOR_BYTES)
-        diag_input(diag, at(point, "train.micro_batch"),
+        diag_input(diag, scenario_check_at(point, "train.micro_batch"),
             "%" PRId64 " sequences of %" PRId64
             " tokens make a tensor of %.1e bytes; use a smaller batch or shorter sequences",
             train->micro_batch, train->seq_len, bytes);
 }
 
 /* A rank of 0 that is given may be one value of a sweep; one that is not was forgotten. */
-static void check_adapters(const struct scenario_point *point, struct diag *diag)
+static void scenario_check_adapters(const struct scenario_point *point, struct diag *diag)
 {
     const struct train_options *train = &point->options.strategy.train;
     const char *key = train->qlora ? "train.qlora" : "train.lora_targets";
     bool rank = train->lora_rank > 0 || scenario_origin(point, "train.lora_rank").kind != ORIGIN_DEFAULT;
     if (!rank && (train->qlora || train->lora_targets))
-        diag_input(diag, at(point, key), "'%s' says more about 'train.lora_rank', which is not given; give it", key);
+        diag_input(diag, scenario_check_at(point, key),
+            "'%s' says more about 'train.lora_rank', which is not given; give it", key);
 }
 
 static void check_steps(const struct scenario_point *point, struct diag *diag)
 {
     const struct exec_options *exec = &point->options.exec;
     if (exec->steps + exec->warmup_steps > EXEC_MAX_STEPS)
-        diag_input(diag, at(point, "run.steps"), "%" PRId64 " steps and %" PRId64 " before them; use at most %d in all",
-            exec->steps, exec->warmup_steps, EXEC_MAX_STEPS);
+        diag_input(diag, scenario_check_at(point, "run.steps"),
+            "%" PRId64 " steps and %" PRId64 " before them; use at most %d in all", exec->steps, exec->warmup_steps,
+            EXEC_MAX_STEPS);
 }
 
 static void check_pauses(const struct scenario_point *point, struct diag *diag)
 {
     const struct noise_options *noise = &point->options.exec.noise;
     if ((noise->host_pause_s > 0) != (noise->host_pause_interval_s > 0))
-        diag_input(diag, at(point, noise->host_pause_s > 0 ? "noise.host_pause" : "noise.host_pause_interval"),
+        diag_input(diag,
+            scenario_check_at(point, noise->host_pause_s > 0 ? "noise.host_pause" : "noise.host_pause_interval"),
             "pauses of the host have a length and an interval; give both 'noise.host_pause' and "
             "'noise.host_pause_interval'");
 }
@@ -143,7 +147,7 @@ static void check_allocator(const struct scenario_point *point, struct diag *dia
 {
     int64_t size = point->options.exec.allocator.max_split_size_mb;
     if (size > 0 && size <= HBM_LARGE_BUFFER_MIB)
-        diag_input(diag, at(point, "run.max_split_size_mb"),
+        diag_input(diag, scenario_check_at(point, "run.max_split_size_mb"),
             "%" PRId64 " MiB, but PyTorch takes more than %d only; use that, or 0 for none", size,
             HBM_LARGE_BUFFER_MIB);
 }
@@ -154,15 +158,15 @@ struct source_pos check_place_of(const void *self, const char *path)
     const struct scenario_point *point = self;
     struct config_origin found = scenario_origin(point, path);
     bool written = found.at.line > 0 || found.kind == ORIGIN_COMMAND_LINE;
-    return written ? found.at : at(point, "strategy");
+    return written ? found.at : scenario_check_at(point, "strategy");
 }
 
 void scenario_check(const struct scenario_point *point, struct diag *diag)
 {
     const struct strategy_places places = {check_place_of, point};
-    check_gpus(point, diag);
+    scenario_check_gpus(point, diag);
     check_lengths(point, diag);
-    check_adapters(point, diag);
+    scenario_check_adapters(point, diag);
     strategy_check(
         &point->options.strategy, &point->model, &point->hw, (int)point->options.cluster.gpus, &places, diag);
     needs_check(point, diag);
@@ -181,7 +185,8 @@ void load_events(struct scenario_point *point, struct arena *arena, struct diag 
     int ranks = (int)cluster->gpus;
     if (cluster->gpus > (int64_t)point->hw.cluster.nodes.value * hw_gpus_per_node(&point->hw))
         return;
-    degrade_links(&exec->link_events, &point->hw, ranks, cluster->degraded_links, at(point, "cluster.degraded_links"),
-        arena, diag);
-    degrade_gpus(&exec->gpu_events, &point->hw, ranks, cluster->slow_gpus, at(point, "cluster.slow_gpus"), arena, diag);
+    degrade_links(&exec->link_events, &point->hw, ranks, cluster->degraded_links,
+        scenario_check_at(point, "cluster.degraded_links"), arena, diag);
+    degrade_gpus(&exec->gpu_events, &point->hw, ranks, cluster->slow_gpus,
+        scenario_check_at(point, "cluster.slow_gpus"), arena, diag);
 }

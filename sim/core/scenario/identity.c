@@ -30,20 +30,20 @@ static void digest_begin(uint64_t digests[DIGESTS])
         digests[i] = digest_word(digest_word(DIGEST_INIT, (uint64_t)i), build_digest());
 }
 
-static void write_text(struct scenario_identity *out, const uint64_t digests[DIGESTS])
+static void identity_write_text(struct scenario_identity *out, const uint64_t digests[DIGESTS])
 {
     snprintf(out->text, sizeof out->text, "%016" PRIx64 "%016" PRIx64, digests[0], digests[1]);
 }
 
 /* The last word tells NULL from an empty text. */
-static uint64_t digest_text(uint64_t digest, const char *text)
+static uint64_t identity_digest_text(uint64_t digest, const char *text)
 {
     for (size_t i = 0; text && text[i]; i++)
         digest = digest_word(digest, (unsigned char)text[i]);
     return digest_word(digest, text != NULL);
 }
 
-static uint64_t digest_number(uint64_t digest, double value)
+static uint64_t identity_digest_number(uint64_t digest, double value)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -82,7 +82,7 @@ void scenario_identify(struct scenario_identity *out, const struct scenario_poin
     digest_begin(digests);
     for (int i = 0; i < DIGESTS; i++)
         digests[i] = digest_point(digests[i], point, config_digest);
-    write_text(out, digests);
+    identity_write_text(out, digests);
 }
 
 static uint64_t digest_uncertainty(uint64_t digest, const struct scenario_uncertainty *uncertainty)
@@ -91,10 +91,10 @@ static uint64_t digest_uncertainty(uint64_t digest, const struct scenario_uncert
         const struct hw_fit *fit = &uncertainty->fits.list[i];
         digest = digest_word(digest, (uint64_t)fit->n);
         for (int k = 0; k < fit->n; k++)
-            digest = digest_text(digest_text(digest, fit->keys[k]), fit->ids[k]);
+            digest = identity_digest_text(identity_digest_text(digest, fit->keys[k]), fit->ids[k]);
         for (int row = 0; row < fit->n; row++)
             for (int column = 0; column <= row; column++)
-                digest = digest_number(digest, fit->factor[row * fit->n + column]);
+                digest = identity_digest_number(digest, fit->factor[row * fit->n + column]);
     }
     return digest;
 }
@@ -106,7 +106,7 @@ void scenario_identify_samples(
     digest_begin(digests);
     for (int i = 0; i < DIGESTS; i++)
         digests[i] = sample_digest_left(digest_uncertainty(digests[i], uncertainty), point);
-    write_text(out, digests);
+    identity_write_text(out, digests);
 }
 
 uint64_t scenario_digest_inputs(const struct scenario_point *point)
@@ -130,10 +130,11 @@ uint64_t scenario_digest_label(uint64_t digest, const struct scenario_point *poi
 {
     const struct scenario_published *published = &point->published;
     digest = config_digest(digest, &scenario_table, &point->options);
-    digest = digest_text(digest_text(digest_word(digest, published->found), published->id), published->source);
-    digest = digest_number(digest, published->tflops_per_gpu);
-    digest = digest_number(digest, published->peak_allocated_bytes);
-    digest = digest_number(digest, published->peak_reserved_bytes);
+    digest = identity_digest_text(
+        identity_digest_text(digest_word(digest, published->found), published->id), published->source);
+    digest = identity_digest_number(digest, published->tflops_per_gpu);
+    digest = identity_digest_number(digest, published->peak_allocated_bytes);
+    digest = identity_digest_number(digest, published->peak_reserved_bytes);
     return digest_word(digest, published->oom);
 }
 

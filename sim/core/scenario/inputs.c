@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 /* The readers name the file that is missing; here the place that asked for it is known too. */
-static bool can_open(
+static bool inputs_can_open(
     const struct input *input, const struct config_origin *origin, struct arena *arena, struct diag *diag)
 {
     /* What a path is relative to, as FIELD_PATH has it. */
@@ -73,7 +73,7 @@ static const struct input *get_input(
     wanted.status = STATUS_INPUT;
     vec_push(&inputs->list, wanted);
     struct input *input = &inputs->list.at[inputs->list.n - 1];
-    if (can_open(input, &origin, arena, diag))
+    if (inputs_can_open(input, &origin, arena, diag))
         input->status = read_input(input, arena, diag);
     return input->status == STATUS_OK ? input : NULL;
 }

@@ -74,7 +74,7 @@ static const char *join_assumptions(struct config_node list, struct arena *arena
 }
 
 /* The document goes, the file's name stays. */
-static struct source_pos place_of(struct config_node node, const char *file)
+static struct source_pos scenario_load_place_of(struct config_node node, const char *file)
 {
     struct source_pos at = config_pos(node);
     at.file = file;
@@ -105,7 +105,7 @@ static void take_measured(struct loader *loader, struct scenario_set *set)
             set->measured[i] = (struct scenario_measured){
                 settings ? arena_printf(loader->arena, "%s: %s", settings, config_text(value))
                          : arena_strdup(loader->arena, config_text(value)),
-                place_of(item, loader->file)};
+                scenario_load_place_of(item, loader->file)};
     }
 }
 
@@ -150,7 +150,7 @@ static void read_model(struct loader *loader)
 }
 
 /* A path that is there as it is; else a folder's config.json, or a model's short name. */
-static const char *find_file(const char *path, struct arena *arena)
+static const char *scenario_load_find_file(const char *path, struct arena *arena)
 {
     struct stat there;
     bool folder = stat(path, &there) == 0 && S_ISDIR(there.st_mode);
@@ -198,14 +198,14 @@ bool scenario_is_model(const char *path)
     struct diag unsaid = DIAG_INIT;
     struct config_doc *doc = NULL;
     bool is_model = false;
-    if (config_load_kind(&doc, FILES_SCENARIOS, find_file(path, &arena), &unsaid) == STATUS_OK)
+    if (config_load_kind(&doc, FILES_SCENARIOS, scenario_load_find_file(path, &arena), &unsaid) == STATUS_OK)
         is_other_file(config_root(doc), &is_model, &unsaid);
     config_free(doc);
     arena_release(&arena);
     return is_model;
 }
 
-static void read_file(struct loader *loader)
+static void scenario_load_read_file(struct loader *loader)
 {
     struct config_doc *doc = NULL;
     if (config_load_kind(&doc, FILES_SCENARIOS, loader->file, &loader->diag) != STATUS_OK)
@@ -285,7 +285,7 @@ static void apply_override(
     sweep_override(&loader->sweep, key, &loader->read.options, loader->arena, &loader->origins, &loader->diag);
 }
 
-static const struct config_origin *find_origin(const struct config_origins *origins, const char *path)
+static const struct config_origin *scenario_load_find_origin(const struct config_origins *origins, const char *path)
 {
     for (int i = origins->list.n - 1; i >= 0; i--)
         if (strcmp(origins->list.at[i].path, path) == 0)
@@ -302,7 +302,8 @@ void strategy_word_take(struct scenario *options, const char *prefix, struct con
     if (options->strategy.kind < STRATEGY_COUNT)
         return;
     const struct strategy_word *word = &strategy_words[options->strategy.kind - STRATEGY_COUNT];
-    const struct config_origin *said = find_origin(origins, arena_printf(arena, "%sstrategy", prefix)), *given;
+    const struct config_origin *said = scenario_load_find_origin(origins, arena_printf(arena, "%sstrategy", prefix)),
+                               *given;
     const char *path = arena_printf(arena, "%s%s", prefix, word->path);
     struct config_doc *doc = NULL;
     struct scenario with = *options;
@@ -314,7 +315,7 @@ void strategy_word_take(struct scenario *options, const char *prefix, struct con
     config_assign(word->path, said->at, config_root(doc), &scenario_table, &with, arena, NULL, diag);
     config_free(doc);
     with.strategy.kind = (int)word->kind;
-    given = find_origin(origins, path);
+    given = scenario_load_find_origin(origins, path);
     const char *other = config_value_text(field, (const char *)options + at, arena);
     bool differs = given && strcmp(other, word->value) != 0;
     if (differs && given->kind == said->kind)
@@ -456,10 +457,10 @@ enum status scenario_load_from(struct scenario_set *out, const char *path, const
     const char *const *names, enum origin_kind kind, int n_overrides, struct arena *arena, struct diag *diag)
 {
     struct loader *loader = xcalloc(1, sizeof *loader);
-    loader->file = find_file(path, arena);
+    loader->file = scenario_load_find_file(path, arena);
     loader->arena = arena;
     loader->read.options = scenario_default();
-    read_file(loader);
+    scenario_load_read_file(loader);
     loader->plain = loader->read.options;
     for (int i = 0; i < loader->sweep.keys.n; i++)
         vec_push(&loader->plain_sweep.keys, loader->sweep.keys.at[i]);

@@ -148,7 +148,7 @@ void scenario_shift(struct scenario_point *point, const struct hw_parameter *par
 
 /* Only the speeds are kept. The arena of a run goes with it, as a thousand samples of a large point
  * would not fit. */
-static enum status sample(struct scenario_sample *out, const struct scenario_point *point, struct diag *diag)
+static enum status sample_it(struct scenario_sample *out, const struct scenario_point *point, struct diag *diag)
 {
     struct scenario_result result;
     struct arena arena = ARENA_INIT;
@@ -189,7 +189,7 @@ static enum status draw_sample(void *self, int job, struct diag *diag)
 {
     struct sampled *all = self;
     struct scenario_point point = drawn(&all->set->points[job / all->k], all->uncertainty, job % all->k);
-    return sample(sample_of(all, job), &point, diag);
+    return sample_it(sample_of(all, job), &point, diag);
 }
 
 static bool end_sample(void *self, int job, enum status status)

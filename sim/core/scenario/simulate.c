@@ -20,7 +20,7 @@
 
 static const double S_PER_DAY = 86400;
 
-static double now_s(void)
+static double scenario_simulate_now_s(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -104,7 +104,7 @@ double scenario_waiting_share(const struct scenario_result *result)
 enum status scenario_simulate(
     struct scenario_result *out, const struct scenario_point *point, struct arena *arena, struct diag *diag)
 {
-    double start_s = now_s();
+    double start_s = scenario_simulate_now_s();
     struct plan plan = {0};
     struct exec_reference reference = {0};
     struct exec_options options = point->options.exec;
@@ -124,7 +124,7 @@ enum status scenario_simulate(
     }
     exec_reference_release(&reference);
     plan_release(&plan);
-    out->wall_s = now_s() - start_s;
+    out->wall_s = scenario_simulate_now_s() - start_s;
     return status;
 }
 
@@ -137,7 +137,7 @@ struct simulated {
     struct arena *arenas;
 };
 
-static enum status simulate_point(void *self, int point, struct diag *diag)
+static enum status scenario_simulate_point(void *self, int point, struct diag *diag)
 {
     struct simulated *all = self;
     return scenario_simulate(&all->results[point], &all->set->points[point], &all->arenas[point], diag);
@@ -158,7 +158,7 @@ enum status scenario_simulate_some(struct scenario_result *results, struct arena
     jobs_begin(&all.jobs, set->n_points, work);
     loop->order = order;
     loop->self = &all;
-    loop->job = simulate_point;
+    loop->job = scenario_simulate_point;
     loop->ended = end_point;
     enum status status = crew_run(loop, diag);
     jobs_end(&all.jobs);

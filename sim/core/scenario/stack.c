@@ -73,7 +73,7 @@ static const struct config_field fields[] = {
         .section = &stack_host_table},
 };
 
-static const char *unmodelled(const char *key)
+static const char *stack_unmodelled(const char *key)
 {
     if (strcmp(key, "kernels") == 0)
         return "a stack's settings are called as the scenario's; write them as in 'settings: {train: {fusion: "
@@ -81,8 +81,10 @@ static const char *unmodelled(const char *key)
     return parallelism_elsewhere(key);
 }
 
-const struct config_table stack_table = {
-    .what = "a stack profile", .fields = fields, .n_fields = sizeof fields / sizeof *fields, .unmodelled = unmodelled};
+const struct config_table stack_table = {.what = "a stack profile",
+    .fields = fields,
+    .n_fields = sizeof fields / sizeof *fields,
+    .unmodelled = stack_unmodelled};
 
 struct stack stack_default(void)
 {
@@ -107,7 +109,7 @@ static const struct config_origin *find_given(const struct stack *stack, const c
 }
 
 /* A cost stands in one of the two sections. */
-static enum status check_host(const struct stack *stack, struct diag *diag)
+static enum status stack_check_host(const struct stack *stack, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (int i = 0; i < N_HOST; i++) {
@@ -134,7 +136,7 @@ enum status stack_load(struct stack *out, const char *path, struct arena *arena,
     }
     config_free(doc);
     scenario_keep_origins(&out->given, arena);
-    return status == STATUS_OK ? check_host(out, diag) : status;
+    return status == STATUS_OK ? stack_check_host(out, diag) : status;
 }
 
 double *stack_host_setting(struct scenario_point *point, int cost)

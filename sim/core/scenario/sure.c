@@ -214,7 +214,7 @@ bool sure_load_own(struct sure_numbers *out, struct arena *arena)
 
 /* ---- ranges ---- */
 
-static struct sure_range range_of(double low, double high)
+static struct sure_range sure_range_of(double low, double high)
 {
     return (struct sure_range){.known = true, .low = exp(-low), .high = exp(high), .middle = 1};
 }
@@ -225,7 +225,7 @@ struct sure_range sure_speed(const struct sure_numbers *numbers, const struct su
     for (int i = 0; i < SURE_TERMS; i++)
         sums[i >= SURE_SLOWER_TERMS] += numbers->of[i] * terms->of[i];
     double wider[2] = {known ? 1 : numbers->new_slower, known ? 1 : numbers->new_faster};
-    return range_of(numbers->slower * exp(sums[0]) * wider[0], numbers->faster * exp(sums[1]) * wider[1]);
+    return sure_range_of(numbers->slower * exp(sums[0]) * wider[0], numbers->faster * exp(sums[1]) * wider[1]);
 }
 
 /* ---- with a measurement ---- */
@@ -272,7 +272,7 @@ void sure_given(struct sure_range *range, const struct sure_numbers *numbers, in
     gsl_vector_free(weights);
     double slower = -log(range->low), faster = log(range->high), shift = mean * (mean < 0 ? slower : faster),
            spread = good ? fmin(1, numbers->given_wider * sqrt(fmax(0, 1 - explained))) : 1;
-    *range = range_of(slower * spread - shift, faster * spread + shift);
+    *range = sure_range_of(slower * spread - shift, faster * spread + shift);
     range->middle = exp(shift);
 }
 
@@ -280,12 +280,12 @@ struct sure_range sure_ratio(const struct sure_numbers *numbers, bool shared, do
 {
     const struct sure_ratios *of = &numbers->ratios[shared];
     double scale = sqrt(fabs(doublings));
-    return range_of(of->slower * scale, of->faster * scale);
+    return sure_range_of(of->slower * scale, of->faster * scale);
 }
 
 struct sure_range sure_peak(const struct sure_numbers *numbers)
 {
-    return range_of(fmax(0, -numbers->peak[0]), fmax(0, numbers->peak[SURE_QUANTILES - 1]));
+    return sure_range_of(fmax(0, -numbers->peak[0]), fmax(0, numbers->peak[SURE_QUANTILES - 1]));
 }
 
 /* The quantiles divide the line into SURE_QUANTILES + 1 parts of equal probability; between two of
@@ -314,7 +314,7 @@ const struct sure_evidence *sure_evidence(const struct sure_numbers *numbers, co
 
 /* ---- what was asked ---- */
 
-static void read_file(struct sure *sure)
+static void sure_read_file(struct sure *sure)
 {
     if (sure->read)
         return;
@@ -359,7 +359,8 @@ static bool same_axes(const struct strategy_options *a, const struct strategy_op
 
 /* Two points have in common what their names say: of model and GPU, the profile's path, then the
  * axes, then the curve. */
-static double alike(const struct sure *sure, const struct scenario_point *a, const struct scenario_point *b)
+static double scenario_sure_alike(
+    const struct sure *sure, const struct scenario_point *a, const struct scenario_point *b)
 {
     const char *stacks[] = {a->options.stack_path, b->options.stack_path};
     bool model = strcmp(a->model.shape.name, b->model.shape.name) == 0 && strcmp(a->hw.gpu.name, b->hw.gpu.name) == 0 &&
@@ -382,9 +383,9 @@ static void give(struct sure_range *range, const struct sure *sure, const struct
     for (size_t i = 0; i < n; i++) {
         const struct sure_measured *measured = &sure->measured.at[i];
         scaled[i] = sure_scaled(&measured->range, log(measured->ratio));
-        with[i] = alike(sure, point, measured->point);
+        with[i] = scenario_sure_alike(sure, point, measured->point);
         for (size_t j = 0; j < n; j++)
-            among[i * n + j] = alike(sure, measured->point, sure->measured.at[j].point);
+            among[i * n + j] = scenario_sure_alike(sure, measured->point, sure->measured.at[j].point);
     }
     sure_given(range, &sure->numbers, (int)n, scaled, with, among);
     free(scaled);
@@ -395,7 +396,7 @@ static void give(struct sure_range *range, const struct sure *sure, const struct
 struct sure_range sure_measure(
     struct sure *sure, const struct scenario_point *point, const struct scenario_result *predicted, double ratio)
 {
-    read_file(sure);
+    sure_read_file(sure);
     struct sure_range range = sure->known ? range_without(sure, point, predicted->mfu) : (struct sure_range){0};
     if (sure->known)
         vec_push(&sure->measured, (struct sure_measured){point, ratio, range});
@@ -404,7 +405,7 @@ struct sure_range sure_measure(
 
 const struct sure_range *sure_of_speed(struct sure *sure, const struct scenario_point *point, double mfu)
 {
-    read_file(sure);
+    sure_read_file(sure);
     struct sure_range *out = ARENA_NEW(&sure->arena, struct sure_range);
     *out = (struct sure_range){0};
     if (!sure->known)
@@ -428,7 +429,7 @@ const struct sure_range *sure_of_speed(struct sure *sure, const struct scenario_
 
 const struct sure_range *sure_of_peak(struct sure *sure)
 {
-    read_file(sure);
+    sure_read_file(sure);
     struct sure_range *out = ARENA_NEW(&sure->arena, struct sure_range);
     *out = sure->known ? sure_peak(&sure->numbers) : (struct sure_range){0};
     sure->asked_peak |= sure->known;
@@ -437,7 +438,7 @@ const struct sure_range *sure_of_peak(struct sure *sure)
 
 double sure_of_fit(struct sure *sure, double peak, double capacity)
 {
-    read_file(sure);
+    sure_read_file(sure);
     return sure->known ? sure_fits(&sure->numbers, peak, capacity) : peak <= capacity;
 }
 
@@ -455,7 +456,7 @@ bool sure_is_data_parallel(const struct scenario *options)
 
 struct sure_range sure_of_ratio(struct sure *sure, const struct scenario_point *point, double doublings)
 {
-    read_file(sure);
+    sure_read_file(sure);
     if (!sure->known)
         return (struct sure_range){0};
     bool shared = sure_is_shared(&point->options);

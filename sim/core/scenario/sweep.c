@@ -106,7 +106,7 @@ static void check_values(const struct sweep_key *key, struct arena *arena, struc
 }
 
 /* Against the keys before it: not there yet, and as long as the others of its axis. */
-static void check_key(const struct sweep *sweep, int i, struct diag *diag)
+static void sweep_check_key(const struct sweep *sweep, int i, struct diag *diag)
 {
     const struct sweep_key *key = &sweep->keys.at[i];
     for (int j = 0; j < i; j++) {
@@ -133,7 +133,7 @@ static int axis_length(const struct sweep *sweep, int axis)
 void sweep_check(const struct sweep *sweep, struct arena *arena, struct diag *diag)
 {
     for (int i = 0; i < sweep->keys.n; i++) {
-        check_key(sweep, i, diag);
+        sweep_check_key(sweep, i, diag);
         check_values(&sweep->keys.at[i], arena, diag);
     }
     int64_t points = 1;

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void check_batch(const struct job_check *job)
+static void strategy_check_batch(const struct job_check *job)
 {
     const struct train_options *train = &job->options->train;
     struct batch_plan batch = strategy_batch(train);
@@ -419,7 +419,7 @@ static void check_recompute_modules(const struct job_check *job)
             job->diag, place, "of '%s' only core_attn is recomputed by itself; take that", job->model->shape.name);
 }
 
-static void check_adapters(const struct job_check *job)
+static void strategy_check_adapters(const struct job_check *job)
 {
     const struct train_options *train = &job->options->train;
     struct source_pos rank = job_at(job, "train.lora_rank");
@@ -439,7 +439,7 @@ static void check_adapters(const struct job_check *job)
             job->diag, rank, "adapters under InternEvo are not simulated; take 'strategy: ddp', 'fsdp' or 'deepspeed'");
 }
 
-static void check_model(const struct job_check *job)
+static void strategy_check_model(const struct job_check *job)
 {
     const struct train_options *train = &job->options->train;
     const struct model_shape *shape = &job->model->shape;
@@ -454,7 +454,7 @@ static void check_model(const struct job_check *job)
             job->hw->node.name);
 }
 
-static void check_host(const struct job_check *job)
+static void strategy_check_host(const struct job_check *job)
 {
     const struct strategy_options *options = job->options;
     const struct hw_node *node = &job->hw->node;
@@ -470,7 +470,7 @@ static void check_host(const struct job_check *job)
 }
 
 /* Ranks that share one copy of what is sharded: groups of as many. */
-static void check_groups(const struct job_check *job)
+static void strategy_check_groups(const struct job_check *job)
 {
     const struct strategy_options *options = job->options;
     bool internevo = options->kind == STRATEGY_INTERNEVO;
@@ -508,11 +508,11 @@ enum status strategy_check(const struct strategy_options *options, const struct 
     int before = diag->n_errors;
     if (!strategy_check_parallelism(options, model, hw, gpus, places, diag))
         return STATUS_INPUT; /* the job's mesh cannot be laid out, which the rest is about */
-    check_groups(&job);
+    strategy_check_groups(&job);
     if (model) {
-        check_model(&job);
+        strategy_check_model(&job);
         check_recompute_modules(&job);
-        check_adapters(&job);
+        strategy_check_adapters(&job);
     }
     check_precision(&job);
     check_stage(&job);
@@ -523,10 +523,10 @@ enum status strategy_check(const struct strategy_options *options, const struct 
     check_merged_passes(&job);
     check_muon(&job);
     check_moments(&job);
-    check_batch(&job);
+    strategy_check_batch(&job);
     check_documents(&job);
     check_graphs(&job);
     check_latent_experts(&job);
-    check_host(&job);
+    strategy_check_host(&job);
     return diag->n_errors > before ? STATUS_INPUT : STATUS_OK;
 }

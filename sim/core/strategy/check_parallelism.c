@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-static bool check_ranks(const struct job_check *check)
+static bool check_parallelism_check_ranks(const struct job_check *check)
 {
     const struct parallelism_options *parallel = &check->options->parallelism;
     int64_t tensor = model_tensor_ranks(&parallel->model), context = model_context_ranks(&parallel->model),
@@ -50,7 +50,7 @@ static bool check_order(const struct job_check *check, struct mesh *mesh)
 }
 
 /* Groups that the ranks communicate in: their axes lie side by side, and their members evenly on the nodes. */
-static void check_groups(const struct job_check *check, const struct mesh *mesh)
+static void check_parallelism_check_groups(const struct job_check *check, const struct mesh *mesh)
 {
     static const struct {
         unsigned axes;
@@ -144,7 +144,7 @@ static void check_fully_shard(const struct job_check *check)
 }
 
 /* What a pipeline cannot be made of. */
-static void check_stages(const struct job_check *check)
+static void check_parallelism_check_stages(const struct job_check *check)
 {
     const struct strategy_options *options = check->options;
     struct source_pos place = job_at(check, "parallelism.pipeline");
@@ -355,7 +355,7 @@ bool strategy_check_parallelism(const struct strategy_options *options, const st
 {
     const struct job_check check = {options, model, hw, gpus, places, diag};
     struct mesh mesh;
-    if (!check_ranks(&check))
+    if (!check_parallelism_check_ranks(&check))
         return false;
     int data = (int)strategy_data_ranks(&options->parallelism, gpus);
     if (!check_instances(&check, data))
@@ -365,11 +365,11 @@ bool strategy_check_parallelism(const struct strategy_options *options, const st
         return true;
     if (!check_shards(&check, data) || !check_order(&check, &mesh))
         return false;
-    check_groups(&check, &mesh);
+    check_parallelism_check_groups(&check, &mesh);
     check_model_parallel(&check);
     check_global_batch(&check);
     if (options->parallelism.pipeline > 1) {
-        check_stages(&check);
+        check_parallelism_check_stages(&check);
         check_layers(&check);
     }
     if (options->parallelism.pipeline > 1 || options->parallelism.virtual_stages > 1)

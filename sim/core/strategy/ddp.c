@@ -48,7 +48,7 @@ static plan_wait collective(struct ddp *ddp, const char *name, enum coll_kind ki
     return op;
 }
 
-static void stream_kernel(
+static void ddp_stream_kernel(
     struct ddp *ddp, enum kernel_kind kind, const char *tensor, const char *name, double reads, double writes)
 {
     struct emit *emit = ddp->emit;
@@ -56,19 +56,19 @@ static void stream_kernel(
         kernel_stream(kind, reads, writes, 0), emit->options->host.backward_issue_s);
 }
 
-static plan_wait reduce(struct emit *emit, const int *tensors, int n, int64_t bytes)
+static plan_wait ddp_reduce(struct emit *emit, const int *tensors, int n, int64_t bytes)
 {
     struct ddp *ddp = emit->state;
     (void)tensors;
     (void)n;
     if (ddp->options->divide_buckets)
-        stream_kernel(ddp, KERNEL_ELEMENTWISE, "bucket", "div_", (double)bytes, (double)bytes);
+        ddp_stream_kernel(ddp, KERNEL_ELEMENTWISE, "bucket", "div_", (double)bytes, (double)bytes);
     plan_host(&emit->builder, "bucket_hook", emit->options->host.unit_hook_s);
     return collective(
         ddp, arena_printf(emit->arena, "bucket.%d/all_reduce", ddp->buckets.sent.n), COLL_ALL_REDUCE, (double)bytes);
 }
 
-static void grad_begins(struct emit *emit, int tensor)
+static void ddp_grad_begins(struct emit *emit, int tensor)
 {
     emit_alloc_grad(emit, tensor, emit->model->tensors[tensor].numel * emit->master_bytes, HBM_GRADIENTS);
 }
@@ -86,16 +86,16 @@ static void update_now(struct ddp *ddp, int tensor)
     emit_free(emit, &emit->grads[tensor], PLAN_NO_OP);
 }
 
-static void grad_ready(struct emit *emit, int tensor)
+static void ddp_grad_ready(struct emit *emit, int tensor)
 {
     struct ddp *ddp = emit->state;
     const struct model_tensor *at = &emit->model->tensors[tensor];
     double low = (double)(at->numel * emit->param_bytes);
     int64_t bytes = at->numel * emit->master_bytes;
     if (emit->param_bytes != emit->master_bytes)
-        stream_kernel(ddp, KERNEL_COPY, at->name, "cast_grad", low, (double)bytes);
+        ddp_stream_kernel(ddp, KERNEL_COPY, at->name, "cast_grad", low, (double)bytes);
     if (!emit->on_first || !ddp->options->zero_grad)
-        stream_kernel(ddp, KERNEL_ELEMENTWISE, at->name, "accumulate_grad", 2 * (double)bytes, (double)bytes);
+        ddp_stream_kernel(ddp, KERNEL_ELEMENTWISE, at->name, "accumulate_grad", 2 * (double)bytes, (double)bytes);
     if (!ddp->options->zero_grad)
         emit_free(emit, &emit->grads[tensor], PLAN_NO_OP);
     if (emit_updates_in_backward(emit)) {
@@ -104,7 +104,7 @@ static void grad_ready(struct emit *emit, int tensor)
     }
     if (!emit->on_last || !ddp->reducer)
         return;
-    stream_kernel(ddp, KERNEL_COPY, at->name, "copy_to_bucket", (double)bytes, (double)bytes);
+    ddp_stream_kernel(ddp, KERNEL_COPY, at->name, "copy_to_bucket", (double)bytes, (double)bytes);
     if (ddp->views)
         emit_free(emit, &emit->grads[tensor], PLAN_NO_OP);
     buckets_add(&ddp->buckets, tensor, bytes);
@@ -117,14 +117,14 @@ static void grad_ready(struct emit *emit, int tensor)
 static void broadcast(struct ddp *ddp, const char *name, int n, int64_t bytes)
 {
     struct plan_builder *builder = &ddp->emit->builder;
-    stream_kernel(ddp, KERNEL_COPY, name, "flatten", (double)bytes, (double)bytes);
+    ddp_stream_kernel(ddp, KERNEL_COPY, name, "flatten", (double)bytes, (double)bytes);
     plan_stream_wait(builder, STREAM_COMPUTE,
         collective(ddp, arena_printf(ddp->emit->arena, "%s/broadcast", name), COLL_BROADCAST, (double)bytes));
     for (int i = 0; i < n; i++)
-        stream_kernel(ddp, KERNEL_COPY, name, "copy", (double)bytes / n, (double)bytes / n);
+        ddp_stream_kernel(ddp, KERNEL_COPY, name, "copy", (double)bytes / n, (double)bytes / n);
 }
 
-static void step_begins(struct emit *emit)
+static void ddp_step_begins(struct emit *emit)
 {
     struct ddp *ddp = emit->state;
     const struct model *model = emit->model;
@@ -136,7 +136,7 @@ static void step_begins(struct emit *emit)
     broadcast(ddp, "num_batches_tracked", model->n_batch_norms, model->n_batch_norms * (int64_t)sizeof(int64_t));
 }
 
-static void before_forward(struct emit *emit, int segment)
+static void ddp_before_forward(struct emit *emit, int segment)
 {
     struct ddp *ddp = emit->state;
     int layer = emit->segments.at[segment].layer;
@@ -144,7 +144,7 @@ static void before_forward(struct emit *emit, int segment)
         ddp->casts[layer] = emit_autocast_weights(emit, layer);
 }
 
-static void after_backward(struct emit *emit, int segment)
+static void ddp_after_backward(struct emit *emit, int segment)
 {
     struct ddp *ddp = emit->state;
     if (emit_opens_layer(emit, segment))
@@ -164,12 +164,12 @@ static void finish_backward(struct ddp *ddp)
         for (int i = all->sent.at[b].first; i < end && !ddp->views; i++) {
             const struct model_tensor *tensor = &emit->model->tensors[all->tensors.at[i]];
             double bytes = (double)(tensor->numel * emit->master_bytes);
-            stream_kernel(ddp, KERNEL_COPY, tensor->name, "copy_from_bucket", bytes, bytes);
+            ddp_stream_kernel(ddp, KERNEL_COPY, tensor->name, "copy_from_bucket", bytes, bytes);
         }
     }
 }
 
-static void setup_memory(struct ddp *ddp)
+static void ddp_setup_memory(struct ddp *ddp)
 {
     struct emit *emit = ddp->emit;
     for (int t = 0; t < emit->model->n_tensors; t++) {
@@ -194,11 +194,11 @@ static void setup_single_device(struct emit *emit)
     struct ddp *ddp = emit->state;
     ddp->emit = emit;
     ddp->options = &emit->options->ddp;
-    ddp->buckets.reduce = reduce;
+    ddp->buckets.reduce = ddp_reduce;
     ddp->casts = ARENA_ARRAY(emit->arena, int, emit->model->n_layers);
     ddp->tensors = ARENA_ARRAY(emit->arena, struct optimizer_tensor, emit->model->n_tensors);
     ddp->group = emit_group(emit, "world", AXES_DENSE);
-    setup_memory(ddp);
+    ddp_setup_memory(ddp);
 }
 
 static void setup_ddp(struct emit *emit)
@@ -209,7 +209,7 @@ static void setup_ddp(struct emit *emit)
     setup_single_device(emit);
 }
 
-static void step_ends(struct emit *emit)
+static void ddp_step_ends(struct emit *emit)
 {
     struct ddp *ddp = emit->state;
     finish_backward(ddp);
@@ -245,20 +245,20 @@ const struct data_parallel ddp_hooks = {.state_size = sizeof(struct ddp),
     .takes = 1U << PARALLEL_TENSOR | 1U << PARALLEL_CONTEXT,
     .clips_by_option = true,
     .setup = setup_ddp,
-    .step_begins = step_begins,
-    .before_forward = before_forward,
-    .after_backward = after_backward,
-    .step_ends = step_ends,
-    .grad_begins = grad_begins,
-    .grad_ready = grad_ready};
+    .step_begins = ddp_step_begins,
+    .before_forward = ddp_before_forward,
+    .after_backward = ddp_after_backward,
+    .step_ends = ddp_step_ends,
+    .grad_begins = ddp_grad_begins,
+    .grad_ready = ddp_grad_ready};
 
 const struct data_parallel single_device_hooks = {.state_size = sizeof(struct ddp),
     .label = "single device",
     .section = "ddp",
     .clips_by_option = true,
     .setup = setup_single_device,
-    .before_forward = before_forward,
-    .after_backward = after_backward,
-    .step_ends = step_ends,
-    .grad_begins = grad_begins,
-    .grad_ready = grad_ready};
+    .before_forward = ddp_before_forward,
+    .after_backward = ddp_after_backward,
+    .step_ends = ddp_step_ends,
+    .grad_begins = ddp_grad_begins,
+    .grad_ready = ddp_grad_ready};

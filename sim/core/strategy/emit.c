@@ -29,7 +29,7 @@ struct sought_name {
     const char *what;
 };
 
-static bool same_name(const void *self, int32_t item)
+static bool emit_same_name(const void *self, int32_t item)
 {
     const struct sought_name *sought = self;
     const struct emit_name *made = &sought->emit->made.at[item];
@@ -39,7 +39,7 @@ static bool same_name(const void *self, int32_t item)
 const char *emit_name(struct emit *emit, int layer, const char *what)
 {
     uint64_t hash = digest_word(digest_word(DIGEST_INIT, (uint64_t)layer), (uintptr_t)what);
-    int32_t known = index_find(&emit->names, hash, same_name, &(struct sought_name){emit, layer, what});
+    int32_t known = index_find(&emit->names, hash, emit_same_name, &(struct sought_name){emit, layer, what});
     if (known >= 0)
         return emit->made.at[known].name;
     const char *name = arena_printf(emit->arena, "%s/%s", emit->model->layers[layer].name, what);
@@ -96,7 +96,7 @@ int emit_degree(const struct emit *emit, unsigned axes)
     return mesh_degree(&emit->builder.plan->mesh, axes);
 }
 
-static int queue_of(struct emit *emit, int group, int otherwise)
+static int emit_queue_of(struct emit *emit, int group, int otherwise)
 {
     while (emit->group_queues.n <= group)
         vec_push(&emit->group_queues, PLAN_NO_OP);
@@ -121,7 +121,7 @@ static double collective_issue_s(const struct emit *emit, int group)
 plan_wait emit_collective(
     struct emit *emit, int queue, plan_wait after, const char *name, enum coll_kind kind, double bytes, int group)
 {
-    queue = queue_of(emit, group, queue);
+    queue = emit_queue_of(emit, group, queue);
     plan_stream_wait(&emit->builder, queue, after);
     return plan_collective(&emit->builder, queue, name, kind, bytes, group, collective_issue_s(emit, group));
 }
@@ -319,7 +319,7 @@ static void emit_comm(struct emit *emit, struct segment_op *known, const struct 
     const struct model_comm *comm = &op->comm;
     if (known->group < 0) {
         known->group = emit_group(emit, of_data(comm->axes) ? "world" : axes_name(emit, comm->axes), comm->axes);
-        known->queue = queue_of(emit, known->group, comm_queue(emit, comm->axes));
+        known->queue = emit_queue_of(emit, known->group, comm_queue(emit, comm->axes));
     }
     int group = known->group, queue = known->queue;
     emit->builder.serves = plan_parallelism_of(comm->axes);
@@ -331,12 +331,12 @@ static void emit_comm(struct emit *emit, struct segment_op *known, const struct 
     emit->builder.routing = NULL;
 }
 
-static plan_wait awaited(struct emit *emit, unsigned axes)
+static plan_wait emit_awaited(struct emit *emit, unsigned axes)
 {
     if (axes == 0)
         return emit->comm;
     int group = emit_group(emit, of_data(axes) ? "world" : axes_name(emit, axes), axes);
-    return plan_last_op(&emit->builder, queue_of(emit, group, comm_queue(emit, axes)));
+    return plan_last_op(&emit->builder, emit_queue_of(emit, group, comm_queue(emit, axes)));
 }
 
 /* Experts beyond the first: a kernel each, and an operation of autograd for the gradient of each one's matrix. */
@@ -369,7 +369,7 @@ static void emit_op(struct emit *emit, const struct model_segment *at, struct se
         emit_comm(emit, known, op);
         break;
     case MODEL_WAIT:
-        plan_stream_wait(builder, STREAM_COMPUTE, awaited(emit, op->comm.axes));
+        plan_stream_wait(builder, STREAM_COMPUTE, emit_awaited(emit, op->comm.axes));
         break;
     case MODEL_HOST_WAIT:
         plan_host_wait(builder, known->name, plan_last_op(builder, STREAM_COMPUTE), 0);
@@ -518,7 +518,7 @@ static const struct model_op *accumulating(
     return changed;
 }
 
-static bool is_of(const struct model_op *op, enum backward_part part)
+static bool emit_is_of(const struct model_op *op, enum backward_part part)
 {
     return part == BACKWARD_ALL || (part == BACKWARD_WEIGHT) == model_op_is_weight_gradient(op);
 }
@@ -531,7 +531,7 @@ static void backward_ops(struct emit *emit, int segment, enum backward_part part
     const struct segment_lives last = emit->ops[segment].lives[LAST_IN_BACKWARD];
     emit->replays = false;
     for (int k = 0; k < program->n_backward; k++) {
-        if (!is_of(&program->backward[k], part))
+        if (!emit_is_of(&program->backward[k], part))
             continue;
         struct model_op accumulated;
         const struct model_op *op = accumulating(emit, at, &program->backward[k], &accumulated);

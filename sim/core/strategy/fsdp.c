@@ -138,7 +138,7 @@ static int unshard_stream(const struct fsdp *fsdp)
     return fsdp_casts(fsdp) || fsdp_offloads(fsdp) ? STREAM_UNSHARD : STREAM_COMM;
 }
 
-static bool gathers(const struct fsdp *fsdp, const struct shard_unit *unit)
+static bool fsdp_gathers(const struct fsdp *fsdp, const struct shard_unit *unit)
 {
     return fsdp_shards(unit) || fsdp_casts(fsdp) || fsdp_offloads(fsdp);
 }
@@ -150,7 +150,7 @@ static void wait_for_computation(struct fsdp *fsdp)
 {
     struct plan_builder *builder = &fsdp->emit->builder;
     int stream = unshard_stream(fsdp);
-    if (!gathers(fsdp, &fsdp->units[0]))
+    if (!fsdp_gathers(fsdp, &fsdp->units[0]))
         return;
     plan_stream_wait(builder, stream, fsdp->emit->on_first ? EMIT_LAST_STEP : plan_last_op(builder, STREAM_COMPUTE));
     if (!fsdp->emit->on_first)
@@ -178,14 +178,14 @@ static int prepare_shard(struct fsdp *fsdp, struct shard_unit *unit)
     return shard;
 }
 
-static void unshard(struct fsdp *fsdp, struct shard_unit *unit)
+static void fsdp_unshard(struct fsdp *fsdp, struct shard_unit *unit)
 {
     struct plan_builder *builder = &fsdp->emit->builder;
     if (unit->ready)
         return;
     unit->ready = true;
     unit->ready_op = PLAN_NO_OP;
-    if (!gathers(fsdp, unit) || unit->used_shard == 0)
+    if (!fsdp_gathers(fsdp, unit) || unit->used_shard == 0)
         return;
     bool flat = fsdp_shards(unit) && !fsdp_by_parameter(fsdp, unit);
     int shard = prepare_shard(fsdp, unit);
@@ -295,13 +295,13 @@ static struct shard_unit *experts_of(struct fsdp *fsdp, const struct shard_unit 
 static void unshard_layer(struct fsdp *fsdp, struct shard_unit *unit)
 {
     struct shard_unit *experts = experts_of(fsdp, unit);
-    unshard(fsdp, unit);
+    fsdp_unshard(fsdp, unit);
     if (experts)
-        unshard(fsdp, experts);
+        fsdp_unshard(fsdp, experts);
 }
 
 /* The unit of the chunk's next block after a segment in a direction is gathered ahead, where it is time for that. */
-static void prefetch(struct fsdp *fsdp, int segment, int direction, bool now)
+static void fsdp_prefetch(struct fsdp *fsdp, int segment, int direction, bool now)
 {
     const int *chunk = &fsdp->emit->chunk_begin[fsdp->emit->cell.chunk];
     for (int s = segment + direction; now && s >= chunk[0] && s < chunk[1]; s += direction)
@@ -321,7 +321,7 @@ static int root_segment(const struct emit *emit)
 }
 
 /* A chunk is its own root: gathers wait for what was computed, and what it has of the model's root comes first. */
-static void forward_begins(struct emit *emit)
+static void fsdp_forward_begins(struct emit *emit)
 {
     struct fsdp *fsdp = emit->state;
     if (!fsdp_is_staged(fsdp))
@@ -331,11 +331,11 @@ static void forward_begins(struct emit *emit)
     int root = root_segment(emit);
     if (root < 0)
         return;
-    unshard(fsdp, unit_of(fsdp, root));
+    fsdp_unshard(fsdp, unit_of(fsdp, root));
     wait_unsharded(fsdp, unit_of(fsdp, root));
 }
 
-static void before_forward(struct emit *emit, int segment)
+static void fsdp_before_forward(struct emit *emit, int segment)
 {
     struct fsdp *fsdp = emit->state;
     struct shard_unit *unit = unit_of(fsdp, segment);
@@ -346,11 +346,11 @@ static void before_forward(struct emit *emit, int segment)
         wait_for_computation(fsdp);
     unshard_layer(fsdp, unit);
     wait_unsharded(fsdp, unit);
-    prefetch(fsdp, segment, 1, unit->layer != 0 && fsdp->options->forward_prefetch);
+    fsdp_prefetch(fsdp, segment, 1, unit->layer != 0 && fsdp->options->forward_prefetch);
     cast_unit(fsdp, unit);
 }
 
-static void after_forward(struct emit *emit, int segment)
+static void fsdp_after_forward(struct emit *emit, int segment)
 {
     struct fsdp *fsdp = emit->state;
     struct shard_unit *unit = unit_of(fsdp, segment);
@@ -368,7 +368,7 @@ static void after_forward(struct emit *emit, int segment)
         free_gathered(fsdp);
 }
 
-static void before_backward(struct emit *emit, int segment)
+static void fsdp_before_backward(struct emit *emit, int segment)
 {
     struct fsdp *fsdp = emit->state;
     struct shard_unit *unit = unit_of(fsdp, segment);
@@ -377,12 +377,12 @@ static void before_backward(struct emit *emit, int segment)
     host_hook(fsdp, unit, "pre_backward");
     unshard_layer(fsdp, unit);
     wait_unsharded(fsdp, unit);
-    prefetch(fsdp, segment, -1, fsdp->options->backward_prefetch == BACKWARD_PRE);
+    fsdp_prefetch(fsdp, segment, -1, fsdp->options->backward_prefetch == BACKWARD_PRE);
     if (emit_recomputes(emit, segment))
         cast_unit(fsdp, unit);
 }
 
-static void after_backward(struct emit *emit, int segment)
+static void fsdp_after_backward(struct emit *emit, int segment)
 {
     struct fsdp *fsdp = emit->state;
     struct shard_unit *unit = unit_of(fsdp, segment);
@@ -399,7 +399,7 @@ static void after_backward(struct emit *emit, int segment)
     reshard_after_backward(fsdp, unit);
     if (experts)
         reshard_after_backward(fsdp, experts);
-    prefetch(fsdp, segment, -1, fsdp->options->backward_prefetch == BACKWARD_POST);
+    fsdp_prefetch(fsdp, segment, -1, fsdp->options->backward_prefetch == BACKWARD_POST);
     if (experts)
         fsdp_reduce(fsdp, experts);
     fsdp_reduce(fsdp, unit);
@@ -444,7 +444,7 @@ static void reduce_chunk(struct fsdp *fsdp)
 }
 
 /* The final callback: the compute stream waits for the post-backward stream, and for what that has waited for. */
-static void backward_ends(struct emit *emit)
+static void fsdp_backward_ends(struct emit *emit)
 {
     struct fsdp *fsdp = emit->state;
     if (emit->cell.kind == CELL_BACKWARD_INPUT)
@@ -455,14 +455,14 @@ static void backward_ends(struct emit *emit)
     fsdp_free_scattered(fsdp);
 }
 
-static void grad_begins(struct emit *emit, int tensor)
+static void fsdp_grad_begins(struct emit *emit, int tensor)
 {
     struct fsdp *fsdp = emit->state;
     emit_alloc_grad(emit, tensor, emit->model->tensors[tensor].numel * fsdp->gather_bytes, HBM_GATHERED);
 }
 
 /* The flat gradient is complete when the unit is: see flat_gradient. */
-static void grad_ready(struct emit *emit, int tensor)
+static void fsdp_grad_ready(struct emit *emit, int tensor)
 {
     struct fsdp *fsdp = emit->state;
     const struct model_tensor *at = &emit->model->tensors[tensor];
@@ -487,7 +487,7 @@ static void setup_communication(struct fsdp *fsdp)
         emit->comm_queue = STREAM_REPLICATE;
 }
 
-static void setup(struct emit *emit)
+static void fsdp_setup(struct emit *emit)
 {
     struct fsdp *fsdp = emit->state;
     *fsdp = (struct fsdp){.emit = emit,
@@ -499,7 +499,7 @@ static void setup(struct emit *emit)
     fsdp_lay_out_units(fsdp);
 }
 
-static void step_ends(struct emit *emit)
+static void fsdp_step_ends(struct emit *emit)
 {
     struct fsdp *fsdp = emit->state;
     if (fsdp_offloads(fsdp))
@@ -562,12 +562,12 @@ const struct fsdp_options fsdp_defaults = {.sharding_strategy = FULL_SHARD,
     .version = 1,
     .max_inflight_all_gathers = 2};
 
-static const char *label_of(const struct strategy_options *options)
+static const char *fsdp_label_of(const struct strategy_options *options)
 {
     return sharding_strategy_names[options->fsdp.sharding_strategy];
 }
 
-static int shard_ranks(const struct strategy_options *options, const struct hw *hw, int ranks)
+static int fsdp_shard_ranks(const struct strategy_options *options, const struct hw *hw, int ranks)
 {
     int strategy = options->fsdp.sharding_strategy;
     bool hybrid = strategy == HYBRID_SHARD || strategy == HYBRID_SHARD_ZERO2;
@@ -576,19 +576,19 @@ static int shard_ranks(const struct strategy_options *options, const struct hw *
 }
 
 const struct data_parallel fsdp_hooks = {.state_size = sizeof(struct fsdp),
-    .label_of = label_of,
-    .shard_ranks = shard_ranks,
+    .label_of = fsdp_label_of,
+    .shard_ranks = fsdp_shard_ranks,
     .section = "fsdp",
     .takes = 1U << PARALLEL_TENSOR | 1U << PARALLEL_CONTEXT | 1U << PARALLEL_PIPELINE | 1U << PARALLEL_EXPERT,
     .clips_by_option = true,
-    .setup = setup,
-    .forward_begins = forward_begins,
-    .before_forward = before_forward,
-    .after_forward = after_forward,
-    .before_backward = before_backward,
-    .after_backward = after_backward,
-    .backward_ends = backward_ends,
-    .step_ends = step_ends,
+    .setup = fsdp_setup,
+    .forward_begins = fsdp_forward_begins,
+    .before_forward = fsdp_before_forward,
+    .after_forward = fsdp_after_forward,
+    .before_backward = fsdp_before_backward,
+    .after_backward = fsdp_after_backward,
+    .backward_ends = fsdp_backward_ends,
+    .step_ends = fsdp_step_ends,
     .param_needed = param_needed,
-    .grad_begins = grad_begins,
-    .grad_ready = grad_ready};
+    .grad_begins = fsdp_grad_begins,
+    .grad_ready = fsdp_grad_ready};

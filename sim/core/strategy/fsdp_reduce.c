@@ -87,7 +87,7 @@ void fsdp_join_gradients(struct fsdp *fsdp, struct shard_unit *unit)
 }
 
 /* What is complete after ready goes to the ranks that share the unit, or where nothing is sharded to all. */
-static plan_wait scatter(struct fsdp *fsdp, const struct shard_unit *unit, plan_wait ready)
+static plan_wait fsdp_reduce_scatter(struct fsdp *fsdp, const struct shard_unit *unit, plan_wait ready)
 {
     bool shards = fsdp_shards(unit);
     plan_wait op = emit_collective(fsdp->emit, STREAM_COMM, ready,
@@ -183,7 +183,7 @@ static void reduce_flat(struct fsdp *fsdp, struct shard_unit *unit)
     bool shards = fsdp_shards(unit);
     struct outgoing out = divide_flat(fsdp, unit);
     int reduced = shards ? alloc_reduced(fsdp, unit) : out.wire;
-    plan_wait last = scatter(fsdp, unit, out.ready);
+    plan_wait last = fsdp_reduce_scatter(fsdp, unit, out.ready);
     if (shards && out.wire != out.grads)
         plan_free(builder, out.wire, last);
     last = reduce_replicas(fsdp, unit, last);
@@ -227,7 +227,7 @@ static void reduce_by_parameter(struct fsdp *fsdp, struct shard_unit *unit)
     else
         out.ready = copy_in(fsdp, unit);
     int reduced = alloc_reduced(fsdp, unit);
-    plan_wait last = scatter(fsdp, unit, out.ready);
+    plan_wait last = fsdp_reduce_scatter(fsdp, unit, out.ready);
     if (!flat)
         fsdp->scattered = last;
     if (out.wire != out.grads)

@@ -33,7 +33,7 @@ struct internevo {
 
 /* ---- who owns what ---- */
 
-static void own(struct internevo *self, int tensor, int rank)
+static void internevo_own(struct internevo *self, int tensor, int rank)
 {
     self->owner[tensor] = rank;
     self->owned[rank] += self->emit->model->tensors[tensor].numel;
@@ -64,7 +64,7 @@ static void share_in_order(struct internevo *self, int ranks)
                 rank++;
                 of_rank = 1;
             }
-            own(self, t, rank);
+            internevo_own(self, t, rank);
         }
 }
 
@@ -81,7 +81,7 @@ static void share_by_size(struct internevo *self, int ranks)
                 largest = t;
         for (int r = 1; r < ranks; r++)
             least = self->owned[r] < self->owned[least] ? r : least;
-        own(self, largest, least);
+        internevo_own(self, largest, least);
     }
 }
 
@@ -108,7 +108,7 @@ static void await_owner(struct internevo *self, int rank)
     self->arrivals[rank] = PLAN_NO_OP;
 }
 
-static void before_forward(struct emit *emit, int segment)
+static void internevo_before_forward(struct emit *emit, int segment)
 {
     struct internevo *self = emit->state;
     for (int t = 0; t < emit->model->n_tensors; t++)
@@ -118,7 +118,7 @@ static void before_forward(struct emit *emit, int segment)
 
 /* ---- gradients ---- */
 
-static plan_wait reduce(struct emit *emit, const int *tensors, int n, int64_t elements)
+static plan_wait internevo_reduce(struct emit *emit, const int *tensors, int n, int64_t elements)
 {
     struct internevo *self = emit->state;
     struct plan_builder *builder = &emit->builder;
@@ -141,7 +141,7 @@ static plan_wait reduce(struct emit *emit, const int *tensors, int n, int64_t el
     return reduced;
 }
 
-static void grad_ready(struct emit *emit, int tensor)
+static void internevo_grad_ready(struct emit *emit, int tensor)
 {
     struct internevo *self = emit->state;
     int64_t numel = emit->model->tensors[tensor].numel;
@@ -157,7 +157,7 @@ static void grad_ready(struct emit *emit, int tensor)
 /* ---- the step ---- */
 
 /* The norm of the gradients, which the host reads to clip by it; then each rank steps on what it owns. */
-static void step_ends(struct emit *emit)
+static void internevo_step_ends(struct emit *emit)
 {
     struct internevo *self = emit->state;
     struct plan_builder *builder = &emit->builder;
@@ -176,7 +176,7 @@ static void step_ends(struct emit *emit)
     buckets_free(&self->buckets);
 }
 
-static void setup(struct emit *emit)
+static void internevo_setup(struct emit *emit)
 {
     struct internevo *self = emit->state;
     int n = emit->model->n_tensors;
@@ -190,7 +190,7 @@ static void setup(struct emit *emit)
         .owner = ARENA_ARRAY(emit->arena, int, n),
         .owned = ARENA_ARRAY(emit->arena, int64_t, owners),
         .arrivals = ARENA_ARRAY(emit->arena, plan_wait, owners),
-        .buckets = {.reduce = reduce}};
+        .buckets = {.reduce = internevo_reduce}};
     find_segments(self);
     if (self->options->overlap_sync_param)
         share_in_order(self, owners);
@@ -202,7 +202,7 @@ static void setup(struct emit *emit)
     broadcast_weights(self);
 }
 
-static void step_begins(struct emit *emit)
+static void internevo_step_begins(struct emit *emit)
 {
     struct internevo *self = emit->state;
     for (int r = 0; r < self->n_owners && !self->options->overlap_sync_param; r++)
@@ -224,7 +224,7 @@ const struct config_table internevo_table = CONFIG_TABLE("'internevo'", internev
 const struct internevo_options internevo_defaults = {
     .zero1 = -1, .reduce_bucket_size = 1 << 29, .overlap_sync_grad = true};
 
-static int shard_ranks(const struct strategy_options *options, const struct hw *hw, int ranks)
+static int internevo_shard_ranks(const struct strategy_options *options, const struct hw *hw, int ranks)
 {
     (void)hw;
     return (int)internevo_zero1_size(&options->internevo, ranks);
@@ -233,10 +233,10 @@ static int shard_ranks(const struct strategy_options *options, const struct hw *
 const struct data_parallel internevo_hooks = {.state_size = sizeof(struct internevo),
     .label = "hybrid ZeRO-1",
     .section = "internevo",
-    .shard_ranks = shard_ranks,
-    .setup = setup,
-    .step_begins = step_begins,
-    .before_forward = before_forward,
-    .step_ends = step_ends,
+    .shard_ranks = internevo_shard_ranks,
+    .setup = internevo_setup,
+    .step_begins = internevo_step_begins,
+    .before_forward = internevo_before_forward,
+    .step_ends = internevo_step_ends,
     .grad_begins = emit_begin_grad,
-    .grad_ready = grad_ready};
+    .grad_ready = internevo_grad_ready};

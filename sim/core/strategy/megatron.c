@@ -42,14 +42,14 @@
 /* Megatron-LM/megatron/training: elements of a bucket, at least and for each rank of data parallelism. */
 enum { LEAST_BUCKET = 40000000, BUCKET_A_RANK = 1000000 };
 
-static int class_of(const struct model_tensor *tensor)
+static int megatron_class_of(const struct model_tensor *tensor)
 {
     return tensor->split & 1U << AXIS_EP ? EXPERT : DENSE;
 }
 
 /* ---- buckets ---- */
 
-static int chunk_of(const struct emit *emit, int segment)
+static int megatron_chunk_of(const struct emit *emit, int segment)
 {
     int c = 0;
     while (segment >= emit->chunk_begin[c + 1])
@@ -72,17 +72,17 @@ static int64_t bucket_limit(const struct megatron *self, int class, int chunk)
 static bool is_full(
     const struct megatron *self, const struct bucket *bucket, const struct model_tensor *next, int segment)
 {
-    int64_t limit = bucket_limit(self, bucket->class, chunk_of(self->emit, segment));
+    int64_t limit = bucket_limit(self, bucket->class, megatron_chunk_of(self->emit, segment));
     if (!self->by_unit)
         return bucket->elements >= limit;
     return bucket->layer != next->layer || (next->layer == 0 && bucket->elements >= limit);
 }
 
 /* The tensor joins the bucket that is filling. */
-static void join(struct megatron *self, int tensor, int segment, int filling[N_CLASSES])
+static void megatron_join(struct megatron *self, int tensor, int segment, int filling[N_CLASSES])
 {
     const struct model_tensor *at = &self->emit->model->tensors[tensor];
-    int class = class_of(at);
+    int class = megatron_class_of(at);
     self->segment[tensor] = segment;
     if (self->bucket[tensor] != NO_BUCKET) { /* both chunks of a stage use it */
         self->buckets.at[self->bucket[tensor]].left++;
@@ -120,9 +120,9 @@ static void fill_buckets(struct megatron *self)
             if (op->param_grad < 0)
                 continue;
             self->fused[at->tensor_base + op->param_grad] = model_op_is_weight_gradient(op);
-            join(self, at->tensor_base + op->param_grad, s, filling);
+            megatron_join(self, at->tensor_base + op->param_grad, s, filling);
         }
-        for (int c = 0; c < N_CLASSES && emit->chunk_begin[chunk_of(emit, s)] == s; c++)
+        for (int c = 0; c < N_CLASSES && emit->chunk_begin[megatron_chunk_of(emit, s)] == s; c++)
             filling[c] = -1;
     }
 }
@@ -149,7 +149,7 @@ static double gathered_bytes(const struct megatron *self, double elements)
     return gathers_fp8(self) ? megatron_narrow_bytes(self, elements) : elements * (double)self->emit->param_bytes;
 }
 
-static double kept_bytes(const struct megatron *self, double elements)
+static double megatron_kept_bytes(const struct megatron *self, double elements)
 {
     bool in_copies = self->options->fp8_param_gather && !gathers_fp8(self);
     return in_copies ? 0 : gathered_bytes(self, elements);
@@ -172,7 +172,7 @@ double megatron_unsharded_bytes(const struct megatron *self, const struct bucket
     return wide + gathered_bytes(self, (double)bucket->fp8);
 }
 
-static void gather(struct megatron *self, int b, plan_wait after)
+static void megatron_gather(struct megatron *self, int b, plan_wait after)
 {
     struct emit *emit = self->emit;
     struct bucket *bucket = &self->buckets.at[b];
@@ -196,15 +196,15 @@ static void need_bucket(struct megatron *self, int b)
     if (bucket->gathering && bucket->gathered == PLAN_NO_OP)
         return;
     if (!bucket->gathering)
-        gather(self, b, EMIT_LAST_STEP);
+        megatron_gather(self, b, EMIT_LAST_STEP);
     plan_stream_wait(&self->emit->builder, STREAM_COMPUTE, bucket->gathered);
     bucket->gathered = PLAN_NO_OP;
     int next = next_of_class(self, b);
     if (next >= 0 && !self->buckets.at[next].gathering)
-        gather(self, next, EMIT_LAST_STEP);
+        megatron_gather(self, next, EMIT_LAST_STEP);
 }
 
-static void before_forward(struct emit *emit, int segment)
+static void megatron_before_forward(struct emit *emit, int segment)
 {
     struct megatron *self = emit->state;
     if (!self->scatters || !self->options->overlap_param_gather || !emit->on_first)
@@ -224,7 +224,7 @@ bool megatron_is_scaled(const struct megatron *self, int class)
     return divided != self->ranks[DENSE] * self->replicas;
 }
 
-static void reduce(struct megatron *self, int b)
+static void megatron_reduce(struct megatron *self, int b)
 {
     struct emit *emit = self->emit;
     struct plan_builder *builder = &emit->builder;
@@ -260,7 +260,7 @@ void megatron_grad_ready(struct emit *emit, int tensor)
     }
     struct bucket *bucket = &self->buckets.at[self->bucket[tensor]];
     if (emit->on_last && --bucket->left == 0 && self->options->overlap_grad_reduce)
-        reduce(self, self->bucket[tensor]);
+        megatron_reduce(self, self->bucket[tensor]);
 }
 
 /* ---- the step ---- */
@@ -281,7 +281,7 @@ static void add_up_partial(struct megatron *self)
 }
 
 /* clip_grad_norm: in FP32, over the owned gradients; the coefficient stays on the GPU. */
-static void clip(struct megatron *self, double owned_bytes)
+static void megatron_clip(struct megatron *self, double owned_bytes)
 {
     struct emit *emit = self->emit;
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_NORM, "grad_norm/norm", owned_bytes, 0);
@@ -294,7 +294,7 @@ static void clip(struct megatron *self, double owned_bytes)
 }
 
 /* Of a class: muon's matrices; the rest as if it were one tensor. */
-static void own(struct megatron *self, int class)
+static void megatron_own(struct megatron *self, int class)
 {
     const struct emit *emit = self->emit;
     bool deals = muon_distributes(emit->options), shards = deals || self->scatters;
@@ -305,7 +305,8 @@ static void own(struct megatron *self, int class)
     for (int t = 0; t < emit->model->n_tensors; t++) {
         struct optimizer_tensor tensor =
             muon_tensor(emit->model, emit->options->train.optimizer, &emit->model->tensors[t]);
-        if (tensor.matrices == 0 || self->bucket[t] == NO_BUCKET || class_of(&emit->model->tensors[t]) != class)
+        if (tensor.matrices == 0 || self->bucket[t] == NO_BUCKET ||
+            megatron_class_of(&emit->model->tensors[t]) != class)
             continue;
         rest -= optimizer_numel(tensor);
         tensors[n++] = tensor;
@@ -317,7 +318,7 @@ static void own(struct megatron *self, int class)
     self->n_tensors += n;
 }
 
-static int64_t owned(const struct megatron *self)
+static int64_t megatron_owned(const struct megatron *self)
 {
     int64_t elements = 0;
     for (int i = 0; i < self->n_tensors; i++)
@@ -325,18 +326,18 @@ static int64_t owned(const struct megatron *self)
     return elements;
 }
 
-static void optimizer_step(struct megatron *self)
+static void megatron_optimizer_step(struct megatron *self)
 {
     struct emit *emit = self->emit;
     struct plan_builder *builder = &emit->builder;
     int full = PLAN_NO_OP;
-    double elements = (double)owned(self);
+    double elements = (double)megatron_owned(self);
     double narrow = elements * (double)self->grad_bytes, wide = elements * (double)emit->master_bytes;
     if (self->grad_bytes != emit->master_bytes) {
         full = plan_alloc(builder, STREAM_COMPUTE, "main_grad.float()", (int64_t)wide, HBM_GRADIENTS);
         emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "main_grad.float()", narrow, wide);
     }
-    clip(self, wide);
+    megatron_clip(self, wide);
     emit_optimizer(emit, self->tensors, self->n_tensors);
     plan_free(builder, full, PLAN_NO_OP);
     if (emit->param_bytes != emit->master_bytes)
@@ -350,20 +351,20 @@ void megatron_step_ends(struct emit *emit)
     struct plan_builder *builder = &emit->builder;
     for (int b = 0; b < self->buckets.n && !self->cuts_grads; b++) {
         if (!self->options->overlap_grad_reduce)
-            reduce(self, b);
+            megatron_reduce(self, b);
         plan_stream_wait(builder, STREAM_COMPUTE, self->buckets.at[b].reduced);
     }
     add_up_partial(self);
     emit_reduce_tied_embedding(emit, self->grad_bytes);
     builder->phase = PHASE_OPTIMIZER;
-    optimizer_step(self);
+    megatron_optimizer_step(self);
     for (int c = 0; c < N_CLASSES && muon_distributes(emit->options); c++)
         if (self->elements[c] > 0)
             muon_gather(emit, (double)(self->elements[c] * emit->param_bytes), self->group[c]);
     plan_wait stepped = plan_last_op(builder, STREAM_COMPUTE);
     bool gathers_now = self->scatters && !self->cuts_weights && !self->options->overlap_param_gather;
     for (int b = 0; b < self->buckets.n && gathers_now; b++) {
-        gather(self, b, stepped);
+        megatron_gather(self, b, stepped);
         plan_stream_wait(builder, STREAM_COMPUTE, self->buckets.at[b].gathered);
     }
     emit_link_steps(emit, stepped);
@@ -372,7 +373,7 @@ void megatron_step_ends(struct emit *emit)
 }
 
 /* Weights in FP8, or their transposes alone where they are gathered so, are made once for the step. */
-static void copy_weights(struct megatron *self)
+static void megatron_copy_weights(struct megatron *self)
 {
     struct emit *emit = self->emit;
     double elements = copied_elements(self);
@@ -402,7 +403,7 @@ void megatron_step_begins(struct emit *emit)
         plan_stream_wait(&emit->builder, STREAM_COMPUTE, EMIT_LAST_STEP);
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "grad_buffer.zero_", 0, bytes);
     if (!self->cuts_weights)
-        copy_weights(self);
+        megatron_copy_weights(self);
 }
 
 /* A layer's matrix, wherever it is in the model. */
@@ -452,11 +453,11 @@ static void keep_weights(struct megatron *self)
     int64_t all = self->elements[DENSE] + self->elements[EXPERT];
     int64_t wide = (all - self->fp8) * emit->param_bytes;
     double made = (double)(self->fp8 + (gathers_fp8(self) ? 0 : self->frozen_fp8)) * n_copies(self);
-    plan_keep(builder, "param_buffer", wide + (int64_t)kept_bytes(self, (double)self->fp8), HBM_PARAMETERS);
+    plan_keep(builder, "param_buffer", wide + (int64_t)megatron_kept_bytes(self, (double)self->fp8), HBM_PARAMETERS);
     plan_keep(builder, "fp8_weights", (int64_t)megatron_narrow_bytes(self, made), HBM_PARAMETERS);
     plan_keep(builder, "frozen_params",
         (emit->model->params - all - self->frozen_fp8) * emit->param_bytes +
-            (int64_t)kept_bytes(self, (double)self->frozen_fp8),
+            (int64_t)megatron_kept_bytes(self, (double)self->frozen_fp8),
         HBM_PARAMETERS);
 }
 
@@ -468,7 +469,7 @@ static void keep_shards(struct megatron *self)
     plan_keep(&self->emit->builder, "param_shards", (int64_t)bytes, HBM_PARAMETERS);
 }
 
-static void setup_memory(struct megatron *self)
+static void megatron_setup_memory(struct megatron *self)
 {
     struct emit *emit = self->emit;
     struct plan_builder *builder = &emit->builder;
@@ -530,8 +531,8 @@ void megatron_setup(struct emit *emit)
         self->fp8 += self->buckets.at[b].fp8;
     }
     for (int c = 0; c < N_CLASSES; c++)
-        own(self, c);
-    setup_memory(self);
+        megatron_own(self, c);
+    megatron_setup_memory(self);
 }
 
 /* ---- settings ---- */
@@ -591,7 +592,7 @@ static bool is_fsdp(const struct strategy_options *options)
     return options->megatron.use_megatron_fsdp;
 }
 
-static const char *label_of(const struct strategy_options *options)
+static const char *megatron_label_of(const struct strategy_options *options)
 {
     static const char *const units[] = {"Megatron-FSDP no_shard", "Megatron-FSDP optim", "Megatron-FSDP optim_grads",
         "Megatron-FSDP optim_grads_params"};
@@ -600,13 +601,13 @@ static const char *label_of(const struct strategy_options *options)
     return options->megatron.use_distributed_optimizer ? "Megatron distributed optimizer" : "Megatron DDP";
 }
 
-static const struct data_parallel *variant(const struct strategy_options *options)
+static const struct data_parallel *megatron_variant(const struct strategy_options *options)
 {
     return is_fsdp(options) ? &megatron_fsdp_hooks : &megatron_hooks;
 }
 
 /* Of an instance; 0: they do not divide. What shards over all ranks needs no axis. */
-static int shard_ranks(const struct strategy_options *options, const struct hw *hw, int ranks)
+static int megatron_shard_ranks(const struct strategy_options *options, const struct hw *hw, int ranks)
 {
     int instances = megatron_instances(options);
     (void)hw;
@@ -614,15 +615,15 @@ static int shard_ranks(const struct strategy_options *options, const struct hw *
 }
 
 const struct data_parallel megatron_hooks = {.state_size = sizeof(struct megatron),
-    .label_of = label_of,
+    .label_of = megatron_label_of,
     .section = "megatron",
     .takes = 1U << PARALLEL_TENSOR | 1U << PARALLEL_CONTEXT | 1U << PARALLEL_PIPELINE | 1U << PARALLEL_EXPERT,
     .copies_as = "Megatron",
-    .variant = variant,
-    .shard_ranks = shard_ranks,
+    .variant = megatron_variant,
+    .shard_ranks = megatron_shard_ranks,
     .setup = megatron_setup,
     .step_begins = megatron_step_begins,
-    .before_forward = before_forward,
+    .before_forward = megatron_before_forward,
     .after_forward = megatron_reduce_amax_forward,
     .backward_ends = megatron_reduce_amax_backward,
     .step_ends = megatron_step_ends,

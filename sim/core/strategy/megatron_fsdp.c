@@ -70,15 +70,15 @@ static double grad_bytes(const struct megatron *self, const struct bucket *bucke
     return (double)(bucket->elements * self->grad_bytes);
 }
 
-static const char *name_of(const struct megatron *self, const struct bucket *bucket, const char *what)
+static const char *megatron_fsdp_name_of(const struct megatron *self, const struct bucket *bucket, const char *what)
 {
     return emit_name(self->emit, bucket->layer, what);
 }
 
-static void stream_kernel(struct megatron *self, int stream, enum kernel_kind kind, const struct bucket *bucket,
-    const char *what, double reads, double writes)
+static void megatron_fsdp_stream_kernel(struct megatron *self, int stream, enum kernel_kind kind,
+    const struct bucket *bucket, const char *what, double reads, double writes)
 {
-    emit_stream_kernel(self->emit, stream, kind, name_of(self, bucket, what), reads, writes);
+    emit_stream_kernel(self->emit, stream, kind, megatron_fsdp_name_of(self, bucket, what), reads, writes);
 }
 
 /* ---- weights ---- */
@@ -96,12 +96,13 @@ static plan_wait gather_outer(struct megatron *self, struct bucket *bucket, plan
     if (!self->cuts_outer || bucket->whole)
         return after;
     bucket->whole = true;
-    plan_wait op = emit_collective(self->emit, STREAM_REPLICATE, after, name_of(self, bucket, "outer_all_gather"),
-        COLL_ALL_GATHER, megatron_fsdp_shard_bytes(self, bucket), self->replicate_group[bucket->class]);
+    plan_wait op =
+        emit_collective(self->emit, STREAM_REPLICATE, after, megatron_fsdp_name_of(self, bucket, "outer_all_gather"),
+            COLL_ALL_GATHER, megatron_fsdp_shard_bytes(self, bucket), self->replicate_group[bucket->class]);
     return op != PLAN_NO_OP ? op : after;
 }
 
-static void gather(struct megatron *self, struct bucket *bucket)
+static void megatron_fsdp_gather(struct megatron *self, struct bucket *bucket)
 {
     struct emit *emit = self->emit;
     double bytes = megatron_unsharded_bytes(self, bucket);
@@ -110,11 +111,11 @@ static void gather(struct megatron *self, struct bucket *bucket)
         return;
     bucket->gathering = true;
     if (sharded && self->cuts_weights && !(doubles(self) && is_unit(bucket)))
-        bucket->weights = plan_alloc(
-            &emit->builder, STREAM_COMM, name_of(self, bucket, "unsharded_params"), (int64_t)bytes, HBM_GATHERED);
+        bucket->weights = plan_alloc(&emit->builder, STREAM_COMM,
+            megatron_fsdp_name_of(self, bucket, "unsharded_params"), (int64_t)bytes, HBM_GATHERED);
     plan_wait ready = gather_outer(self, bucket, computed(self));
-    plan_wait op = emit_collective(emit, STREAM_COMM, ready, name_of(self, bucket, "all_gather"), COLL_ALL_GATHER,
-        bytes, self->group[bucket->class]);
+    plan_wait op = emit_collective(emit, STREAM_COMM, ready, megatron_fsdp_name_of(self, bucket, "all_gather"),
+        COLL_ALL_GATHER, bytes, self->group[bucket->class]);
     bucket->gathered = op != PLAN_NO_OP ? op : ready;
 }
 
@@ -133,7 +134,7 @@ static double gather_up_to(struct megatron *self, int b, int end, int direction)
 {
     double elements = 0;
     for (; b != end; b += direction) {
-        gather(self, &self->buckets.at[b]);
+        megatron_fsdp_gather(self, &self->buckets.at[b]);
         elements += (double)self->buckets.at[b].elements;
     }
     return elements;
@@ -176,7 +177,7 @@ static bool is_edge(const struct emit *emit, int segment, int direction)
     return layer == 0 || next < 0 || next >= emit->segments.n || emit->segments.at[next].layer != layer;
 }
 
-static void await(struct megatron *self, int b, int direction)
+static void megatron_fsdp_await(struct megatron *self, int b, int direction)
 {
     for (int end = past_unit(self, b, direction); b != end; b += direction) {
         plan_stream_wait(&self->emit->builder, STREAM_COMPUTE, self->buckets.at[b].gathered);
@@ -185,7 +186,7 @@ static void await(struct megatron *self, int b, int direction)
 }
 
 /* Weights as products take them, where what is gathered is not that. */
-static void copy_weights(struct megatron *self, struct bucket *bucket, bool backward)
+static void megatron_fsdp_copy_weights(struct megatron *self, struct bucket *bucket, bool backward)
 {
     bool narrow = self->options->fp8_param_gather;
     double fp8 = (double)bucket->fp8, one = megatron_narrow_bytes(self, fp8);
@@ -195,11 +196,12 @@ static void copy_weights(struct megatron *self, struct bucket *bucket, bool back
     double read = narrow ? one : fp8 * (double)self->emit->param_bytes;
     if (!(written > 0))
         return;
-    bucket->copies = plan_alloc(
-        &self->emit->builder, STREAM_COMPUTE, name_of(self, bucket, "fp8_weights"), (int64_t)written, HBM_GATHERED);
+    bucket->copies = plan_alloc(&self->emit->builder, STREAM_COMPUTE,
+        megatron_fsdp_name_of(self, bucket, "fp8_weights"), (int64_t)written, HBM_GATHERED);
     if (self->emit->workload.fp4)
-        stream_kernel(self, STREAM_COMPUTE, KERNEL_ELEMENTWISE, bucket, "fp4_weights.amax", read, FLOAT_BYTES);
-    stream_kernel(self, STREAM_COMPUTE, KERNEL_ELEMENTWISE, bucket, "fp8_weights", read, written);
+        megatron_fsdp_stream_kernel(
+            self, STREAM_COMPUTE, KERNEL_ELEMENTWISE, bucket, "fp4_weights.amax", read, FLOAT_BYTES);
+    megatron_fsdp_stream_kernel(self, STREAM_COMPUTE, KERNEL_ELEMENTWISE, bucket, "fp8_weights", read, written);
 }
 
 static void drop_copies(struct megatron *self, int b, int direction)
@@ -209,7 +211,7 @@ static void drop_copies(struct megatron *self, int b, int direction)
 }
 
 /* The stream of gathers waits for what was computed before it uses the memory again. */
-static void release(struct megatron *self, int b, int direction)
+static void megatron_fsdp_release(struct megatron *self, int b, int direction)
 {
     for (int end = past_unit(self, b, direction); b != end; b += direction) {
         emit_free(self->emit, &self->buckets.at[b].weights, PLAN_NO_OP);
@@ -219,18 +221,19 @@ static void release(struct megatron *self, int b, int direction)
 
 static void hook(struct megatron *self, int b, const char *what)
 {
-    plan_host(&self->emit->builder, name_of(self, &self->buckets.at[b], what), self->emit->options->host.unit_hook_s);
+    plan_host(&self->emit->builder, megatron_fsdp_name_of(self, &self->buckets.at[b], what),
+        self->emit->options->host.unit_hook_s);
 }
 
-static void unshard(struct megatron *self, int b, int direction, bool backward)
+static void megatron_fsdp_unshard(struct megatron *self, int b, int direction, bool backward)
 {
     gather_ahead(self, b, direction);
-    await(self, b, direction);
+    megatron_fsdp_await(self, b, direction);
     for (int at = b, end = past_unit(self, b, direction); at != end && self->cuts_weights; at += direction)
-        copy_weights(self, &self->buckets.at[at], backward);
+        megatron_fsdp_copy_weights(self, &self->buckets.at[at], backward);
 }
 
-static void before_forward(struct emit *emit, int segment)
+static void megatron_fsdp_before_forward(struct emit *emit, int segment)
 {
     struct megatron *self = emit->state;
     int b = bucket_of(self, segment, -1);
@@ -238,24 +241,24 @@ static void before_forward(struct emit *emit, int segment)
         return;
     hook(self, b, "pre_forward");
     if (self->cuts_weights || (self->scatters && self->options->overlap_param_gather && emit->on_first))
-        unshard(self, b, -1, false);
+        megatron_fsdp_unshard(self, b, -1, false);
 }
 
-static void after_forward(struct emit *emit, int segment)
+static void megatron_fsdp_after_forward(struct emit *emit, int segment)
 {
     struct megatron *self = emit->state;
     int b = bucket_of(self, segment, -1);
     if (b != NO_BUCKET && is_unit(&self->buckets.at[b]) && is_edge(emit, segment, 1)) {
         hook(self, b, "post_forward");
         if (self->cuts_weights)
-            release(self, b, -1);
+            megatron_fsdp_release(self, b, -1);
         if (emit_recomputes(emit, segment))
             drop_copies(self, b, -1);
     }
     megatron_reduce_amax_forward(emit, segment);
 }
 
-static void before_backward(struct emit *emit, int segment)
+static void megatron_fsdp_before_backward(struct emit *emit, int segment)
 {
     struct megatron *self = emit->state;
     int b = bucket_of(self, segment, 1);
@@ -263,10 +266,10 @@ static void before_backward(struct emit *emit, int segment)
         return;
     hook(self, b, "pre_backward");
     if (self->cuts_weights)
-        unshard(self, b, 1, true);
+        megatron_fsdp_unshard(self, b, 1, true);
 }
 
-static void after_backward(struct emit *emit, int segment)
+static void megatron_fsdp_after_backward(struct emit *emit, int segment)
 {
     struct megatron *self = emit->state;
     int b = bucket_of(self, segment, 1);
@@ -275,7 +278,7 @@ static void after_backward(struct emit *emit, int segment)
     hook(self, b, "post_backward");
     drop_copies(self, b, 1);
     if (self->cuts_weights && is_unit(&self->buckets.at[b]))
-        release(self, b, 1);
+        megatron_fsdp_release(self, b, 1);
 }
 
 /* ---- gradients ---- */
@@ -319,27 +322,27 @@ static void make_room(struct megatron *self, const struct bucket *bucket)
 }
 
 /* Its shard of the sum over the ranks, in a buffer that is only for that, is added to what is kept. */
-static void scatter(struct megatron *self, struct bucket *bucket)
+static void megatron_fsdp_scatter(struct megatron *self, struct bucket *bucket)
 {
     struct emit *emit = self->emit;
     struct plan_builder *builder = &emit->builder;
     double shard = grad_bytes(self, bucket) / self->ranks[bucket->class];
-    int reduced =
-        plan_alloc(builder, STREAM_POST, name_of(self, bucket, "reduced_grads"), (int64_t)shard, HBM_GATHERED);
-    plan_wait last =
-        emit_collective(emit, STREAM_COMM, plan_last_op(builder, STREAM_POST), name_of(self, bucket, "reduce_scatter"),
-            COLL_REDUCE_SCATTER, grad_bytes(self, bucket), self->group[bucket->class]);
+    int reduced = plan_alloc(
+        builder, STREAM_POST, megatron_fsdp_name_of(self, bucket, "reduced_grads"), (int64_t)shard, HBM_GATHERED);
+    plan_wait last = emit_collective(emit, STREAM_COMM, plan_last_op(builder, STREAM_POST),
+        megatron_fsdp_name_of(self, bucket, "reduce_scatter"), COLL_REDUCE_SCATTER, grad_bytes(self, bucket),
+        self->group[bucket->class]);
     plan_stream_wait(builder, STREAM_POST, last);
-    stream_kernel(self, STREAM_POST, KERNEL_ELEMENTWISE, bucket, "main_grad.add_", 2 * shard, shard);
+    megatron_fsdp_stream_kernel(self, STREAM_POST, KERNEL_ELEMENTWISE, bucket, "main_grad.add_", 2 * shard, shard);
     plan_free(builder, reduced, PLAN_NO_OP);
     bucket->reduced = plan_last_op(builder, STREAM_POST);
     if (emit->on_last && self->replicas > 1)
         bucket->reduced = emit_collective(emit, STREAM_REPLICATE, bucket->reduced,
-            name_of(self, bucket, self->cuts_outer ? "outer_reduce_scatter" : "outer_all_reduce"),
+            megatron_fsdp_name_of(self, bucket, self->cuts_outer ? "outer_reduce_scatter" : "outer_all_reduce"),
             self->cuts_outer ? COLL_REDUCE_SCATTER : COLL_ALL_REDUCE, shard, self->replicate_group[bucket->class]);
 }
 
-static void reduce(struct megatron *self, int b)
+static void megatron_fsdp_reduce(struct megatron *self, int b)
 {
     struct plan_builder *builder = &self->emit->builder;
     struct bucket *bucket = &self->buckets.at[b];
@@ -347,10 +350,10 @@ static void reduce(struct megatron *self, int b)
     drain(self, self->window);
     plan_stream_wait(builder, STREAM_POST, plan_last_op(builder, STREAM_COMPUTE));
     if (self->options->check_for_nan_in_grad)
-        stream_kernel(self, STREAM_POST, KERNEL_NORM, bucket, "check_for_nan", bytes, 0);
+        megatron_fsdp_stream_kernel(self, STREAM_POST, KERNEL_NORM, bucket, "check_for_nan", bytes, 0);
     if (megatron_is_scaled(self, bucket->class))
-        stream_kernel(self, STREAM_POST, KERNEL_ELEMENTWISE, bucket, "scale", bytes, bytes);
-    scatter(self, bucket);
+        megatron_fsdp_stream_kernel(self, STREAM_POST, KERNEL_ELEMENTWISE, bucket, "scale", bytes, bytes);
+    megatron_fsdp_scatter(self, bucket);
     bucket->filling = false;
     bucket->under_way = true;
     vec_push(&self->reducing, b);
@@ -359,7 +362,7 @@ static void reduce(struct megatron *self, int b)
 }
 
 /* The buffer of the unit's gradients, and one of a gradient that no GEMM writes there. */
-static void grad_begins(struct emit *emit, int tensor)
+static void megatron_fsdp_grad_begins(struct emit *emit, int tensor)
 {
     struct megatron *self = emit->state;
     struct bucket *bucket = &self->buckets.at[self->bucket[tensor]];
@@ -370,11 +373,11 @@ static void grad_begins(struct emit *emit, int tensor)
     bucket->filling = true;
     if (doubles(self) && is_unit(bucket))
         return;
-    bucket->grads = plan_alloc(&emit->builder, STREAM_COMPUTE, name_of(self, bucket, "unsharded_grads"),
+    bucket->grads = plan_alloc(&emit->builder, STREAM_COMPUTE, megatron_fsdp_name_of(self, bucket, "unsharded_grads"),
         (int64_t)grad_bytes(self, bucket), HBM_GATHERED);
 }
 
-static void grad_ready(struct emit *emit, int tensor)
+static void megatron_fsdp_grad_ready(struct emit *emit, int tensor)
 {
     struct megatron *self = emit->state;
     int b = self->bucket[tensor];
@@ -391,7 +394,7 @@ static void grad_ready(struct emit *emit, int tensor)
     if (--bucket->left > 0)
         return;
     bucket->left = bucket->tensors;
-    reduce(self, b);
+    megatron_fsdp_reduce(self, b);
 }
 
 /* ---- the step ---- */
@@ -428,7 +431,7 @@ static void keep_buffers(struct megatron *self)
 }
 
 /* What no unit has stays gathered to the end of backward. */
-static void step_ends(struct emit *emit)
+static void megatron_fsdp_step_ends(struct emit *emit)
 {
     struct megatron *self = emit->state;
     drain(self, 0);
@@ -437,7 +440,7 @@ static void step_ends(struct emit *emit)
     megatron_step_ends(emit);
 }
 
-static void setup(struct emit *emit)
+static void megatron_fsdp_setup(struct emit *emit)
 {
     struct megatron *self = emit->state;
     megatron_setup(emit);
@@ -449,13 +452,13 @@ static void setup(struct emit *emit)
 }
 
 const struct data_parallel megatron_fsdp_hooks = {.state_size = sizeof(struct megatron),
-    .setup = setup,
+    .setup = megatron_fsdp_setup,
     .step_begins = megatron_step_begins,
-    .before_forward = before_forward,
-    .after_forward = after_forward,
-    .before_backward = before_backward,
-    .after_backward = after_backward,
+    .before_forward = megatron_fsdp_before_forward,
+    .after_forward = megatron_fsdp_after_forward,
+    .before_backward = megatron_fsdp_before_backward,
+    .after_backward = megatron_fsdp_after_backward,
     .backward_ends = megatron_reduce_amax_backward,
-    .step_ends = step_ends,
-    .grad_begins = grad_begins,
-    .grad_ready = grad_ready};
+    .step_ends = megatron_fsdp_step_ends,
+    .grad_begins = megatron_fsdp_grad_begins,
+    .grad_ready = megatron_fsdp_grad_ready};

@@ -14,7 +14,7 @@
 
 enum { BF16_BYTES = 2 };
 
-static struct optimizer_tensor part_of(struct optimizer_tensor tensor, int64_t matrices)
+static struct optimizer_tensor muon_part_of(struct optimizer_tensor tensor, int64_t matrices)
 {
     tensor.rows = tensor.rows / tensor.matrices * matrices;
     tensor.matrices = matrices;
@@ -54,12 +54,12 @@ static void kernel(struct emit *emit, const char *name, struct kernel_work work)
         emit->options->host.kernel_issue_s);
 }
 
-static void stream(struct emit *emit, const char *name, double reads, double writes)
+static void muon_stream(struct emit *emit, const char *name, double reads, double writes)
 {
     kernel(emit, name, kernel_stream(KERNEL_OPTIMIZER, reads, writes, 0));
 }
 
-static void multiply(struct emit *emit, const char *name, int64_t m, int64_t n, int64_t k)
+static void muon_multiply(struct emit *emit, const char *name, int64_t m, int64_t n, int64_t k)
 {
     kernel(emit, name, kernel_gemm(m, n, k, 1, DTYPE_BF16, BF16_BYTES, BF16_BYTES));
 }
@@ -70,7 +70,7 @@ static void add_product(struct emit *emit, const char *name, int64_t m, int64_t 
     double bytes = (double)(BF16_BYTES * m * n), inner_s = emit->options->host.inner_issue_s;
     struct kernel_work work = kernel_gemm(m, n, k, 1, DTYPE_BF16, BF16_BYTES, BF16_BYTES);
     work.read_bytes += bytes;
-    stream(emit, arena_printf(emit->arena, "%s.copy_", name), bytes, bytes);
+    muon_stream(emit, arena_printf(emit->arena, "%s.copy_", name), bytes, bytes);
     plan_kernel(&emit->builder, STREAM_COMPUTE, arena_printf(emit->arena, "optimizer/muon/%s", name), work,
         inner_s > 0 ? inner_s : emit->options->host.kernel_issue_s);
 }
@@ -80,11 +80,11 @@ static void orthogonalise(struct emit *emit, struct wide x)
     double bytes = (double)(BF16_BYTES * x.m * x.n);
     int made = plan_alloc(&emit->builder, STREAM_COMPUTE, "optimizer/muon/products",
         BF16_BYTES * (x.m * x.n + 2 * x.m * x.m), HBM_OPTIMIZER);
-    stream(emit, "norm", bytes, BF16_BYTES);
-    stream(emit, "clamp", BF16_BYTES, BF16_BYTES);
-    stream(emit, "div_", bytes, bytes);
+    muon_stream(emit, "norm", bytes, BF16_BYTES);
+    muon_stream(emit, "clamp", BF16_BYTES, BF16_BYTES);
+    muon_stream(emit, "div_", bytes, bytes);
     for (int i = 0; i < MUON_STEPS; i++) {
-        multiply(emit, "gram", x.m, x.m, x.n);
+        muon_multiply(emit, "gram", x.m, x.m, x.n);
         add_product(emit, "gram_update", x.m, x.m, x.m);
         add_product(emit, "update", x.m, x.n, x.m);
     }
@@ -99,19 +99,19 @@ static int momentum(struct emit *emit, struct optimizer_tensor tensor)
     int64_t numel = optimizer_numel(tensor), step = emit->step_bytes;
     double bytes = (double)(numel * step);
     int nesterov = plan_alloc(&emit->builder, STREAM_COMPUTE, "optimizer/muon/nesterov", numel * step, HBM_OPTIMIZER);
-    stream(emit, "momentum.lerp_", 2 * bytes, bytes);
-    stream(emit, "nesterov.lerp", 2 * bytes, bytes);
+    muon_stream(emit, "momentum.lerp_", 2 * bytes, bytes);
+    muon_stream(emit, "nesterov.lerp", 2 * bytes, bytes);
     int update = plan_alloc(&emit->builder, STREAM_COMPUTE, "optimizer/muon/update", numel * BF16_BYTES, HBM_OPTIMIZER);
-    stream(emit, "bfloat16", bytes, (double)(numel * BF16_BYTES));
+    muon_stream(emit, "bfloat16", bytes, (double)(numel * BF16_BYTES));
     plan_free(&emit->builder, nesterov, PLAN_NO_OP);
     return update;
 }
 
-static void apply(struct emit *emit, struct optimizer_tensor tensor, int update)
+static void muon_apply(struct emit *emit, struct optimizer_tensor tensor, int update)
 {
     double numel = (double)optimizer_numel(tensor), bytes = numel * (double)emit->step_bytes;
-    stream(emit, "param.mul_", bytes, bytes);
-    stream(emit, "param.add_", bytes + numel * BF16_BYTES, bytes);
+    muon_stream(emit, "param.mul_", bytes, bytes);
+    muon_stream(emit, "param.add_", bytes + numel * BF16_BYTES, bytes);
     plan_free(&emit->builder, update, PLAN_NO_OP);
 }
 
@@ -138,7 +138,7 @@ static void step_on(struct emit *emit, struct optimizer_tensor tensor)
     }
     for (int64_t i = 0; i < tensor.matrices; i++)
         orthogonalise(emit, wide_of(tensor));
-    apply(emit, tensor, update);
+    muon_apply(emit, tensor, update);
     plan_free(&emit->builder, whole, PLAN_NO_OP);
 }
 
@@ -169,7 +169,7 @@ static void step_on_dealt(struct emit *emit, const struct optimizer_tensor *shar
     for (int i = 0; i < n_own; i++)
         step_on_own(emit, own[i]);
     for (int i = 0; i < n; i++)
-        apply(emit, shards[i], updates[i]);
+        muon_apply(emit, shards[i], updates[i]);
 }
 
 /* The shards from the i-th on that are of its group. */
@@ -234,12 +234,12 @@ static int deal(struct dealt *cards, const struct optimizer_tensor *tensors, int
     return n_cards;
 }
 
-static int busiest(const struct dealt *cards, int n_cards, const struct optimizer_tensor *tensors, int ranks)
+static int muon_busiest(const struct dealt *cards, int n_cards, const struct optimizer_tensor *tensors, int ranks)
 {
     double *flop = xcalloc((size_t)ranks, sizeof *flop);
     int most = 0;
     for (int c = 0; c < n_cards; c++)
-        flop[cards[c].rank] += muon_flop(part_of(tensors[cards[c].tensor], 1));
+        flop[cards[c].rank] += muon_flop(muon_part_of(tensors[cards[c].tensor], 1));
     for (int r = 1; r < ranks; r++)
         if (flop[r] > flop[most])
             most = r;
@@ -255,14 +255,14 @@ int muon_deal(struct optimizer_tensor *tensors, int n, int ranks)
         all += tensors[i].matrices;
     struct dealt *cards = xcalloc((size_t)all + 1, sizeof *cards);
     int64_t *counts = xcalloc((size_t)n + 1, sizeof *counts);
-    int n_cards = deal(cards, tensors, n, ranks), rank = busiest(cards, n_cards, tensors, ranks);
+    int n_cards = deal(cards, tensors, n, ranks), rank = muon_busiest(cards, n_cards, tensors, ranks);
     for (int c = 0; c < n_cards; c++)
         counts[cards[c].tensor] += cards[c].rank == rank;
     for (int i = 0; i < n; i++) {
         if (tensors[i].matrices == 0)
             tensors[left++] = tensors[i];
         else if (counts[i] > 0)
-            tensors[left++] = part_of(tensors[i], counts[i]);
+            tensors[left++] = muon_part_of(tensors[i], counts[i]);
     }
     free(counts);
     free(cards);

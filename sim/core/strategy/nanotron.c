@@ -55,7 +55,7 @@ static void copy_for_ddp(struct emit *emit, int tensor, const char *name)
         emit, tensor, KERNEL_COPY, name, emit->param_bytes, emit->param_bytes, emit->options->host.backward_issue_s);
 }
 
-static plan_wait reduce(struct emit *emit, const int *tensors, int n, int64_t bytes)
+static plan_wait nanotron_reduce(struct emit *emit, const int *tensors, int n, int64_t bytes)
 {
     struct nanotron *self = emit->state;
     struct plan_builder *builder = &emit->builder;
@@ -71,7 +71,7 @@ static plan_wait reduce(struct emit *emit, const int *tensors, int n, int64_t by
     return reduced;
 }
 
-static void grad_ready(struct emit *emit, int tensor)
+static void nanotron_grad_ready(struct emit *emit, int tensor)
 {
     struct nanotron *self = emit->state;
     if (!self->ddp || !emit->on_last) {
@@ -85,7 +85,7 @@ static void grad_ready(struct emit *emit, int tensor)
         buckets_send(emit, &self->buckets);
 }
 
-static void backward_ends(struct emit *emit)
+static void nanotron_backward_ends(struct emit *emit)
 {
     struct nanotron *self = emit->state;
     for (int i = 0; i < self->ready.n; i++) {
@@ -96,7 +96,7 @@ static void backward_ends(struct emit *emit)
 }
 
 /* What is left of DDP's, with finalize_backward's copies back; or all gradients at once. */
-static void reduce_gradients(struct nanotron *self)
+static void nanotron_reduce_gradients(struct nanotron *self)
 {
     struct emit *emit = self->emit;
     if (self->elements == 0) /* a stage that hands on */
@@ -114,14 +114,14 @@ static void reduce_gradients(struct nanotron *self)
 
 /* ---- the step ---- */
 
-static int64_t owned(const struct nanotron *self, int64_t numel)
+static int64_t nanotron_owned(const struct nanotron *self, int64_t numel)
 {
     int ranks = self->options->zero_stage == 1 ? self->ranks : 1;
     return (numel + ranks - 1) / ranks;
 }
 
 /* clip_grad_norm: over all gradients, whatever is sharded. */
-static void clip(struct nanotron *self)
+static void nanotron_clip(struct nanotron *self)
 {
     struct emit *emit = self->emit;
     double issue_s = emit->options->host.kernel_issue_s, norms = (double)(self->tensors * FLOAT_BYTES);
@@ -136,14 +136,14 @@ static void clip(struct nanotron *self)
             emit_tensor_kernel(emit, t, KERNEL_ELEMENTWISE, "grad_norm/mul_", FLOAT_BYTES, FLOAT_BYTES, issue_s);
 }
 
-static void optimizer_step(struct nanotron *self)
+static void nanotron_optimizer_step(struct nanotron *self)
 {
     struct emit *emit = self->emit;
     for (int t = 0; t < emit->model->n_tensors; t++) {
         const struct model_tensor *at = &emit->model->tensors[t];
         if (at->frozen)
             continue;
-        struct optimizer_tensor slice = optimizer_vector(owned(self, at->numel));
+        struct optimizer_tensor slice = optimizer_vector(nanotron_owned(self, at->numel));
         plan_host(&emit->builder, "optimizer/param_group", emit->options->host.unit_hook_s);
         emit_optimizer(emit, &slice, 1);
         if (emit->param_bytes != emit->master_bytes)
@@ -157,7 +157,7 @@ static void optimizer_step(struct nanotron *self)
 
 /* all_gather_coalesced (nanotron/distributed.py) over lists: outputs and input are made flat, gathered into a flat
  * tensor, copied out of it, and each slice is copied to its place. So all weights are there three times. */
-static void gather_weights(struct nanotron *self)
+static void nanotron_gather_weights(struct nanotron *self)
 {
     struct emit *emit = self->emit;
     struct plan_builder *builder = &emit->builder;
@@ -196,10 +196,10 @@ static void meet(struct emit *emit)
     plan_host_wait(&emit->builder, "loss.item", plan_last_op(&emit->builder, STREAM_COMPUTE), 0);
 }
 
-static void step_ends(struct emit *emit)
+static void nanotron_step_ends(struct emit *emit)
 {
     struct nanotron *self = emit->state;
-    reduce_gradients(self);
+    nanotron_reduce_gradients(self);
     int64_t partial = emit_partial_elements(emit);
     if (partial > 0)
         emit_all_reduce(emit, "partial.grads/all_reduce", (double)(partial * FLOAT_BYTES),
@@ -208,21 +208,21 @@ static void step_ends(struct emit *emit)
     emit->builder.phase = PHASE_OPTIMIZER;
     plan_wait loss = emit_collective(emit, STREAM_COMM, plan_last_op(&emit->builder, STREAM_COMPUTE), "loss/all_reduce",
         COLL_ALL_REDUCE, FLOAT_BYTES, self->group);
-    clip(self);
-    optimizer_step(self);
-    gather_weights(self);
+    nanotron_clip(self);
+    nanotron_optimizer_step(self);
+    nanotron_gather_weights(self);
     plan_stream_wait(&emit->builder, STREAM_COMPUTE, loss);
     meet(emit);
     vec_free(&self->ready);
     buckets_free(&self->buckets);
 }
 
-static void keep(struct emit *emit, const char *name, int64_t bytes, enum hbm_category category)
+static void nanotron_keep(struct emit *emit, const char *name, int64_t bytes, enum hbm_category category)
 {
     plan_keep(&emit->builder, name, bytes, category);
 }
 
-static void setup(struct emit *emit)
+static void nanotron_setup(struct emit *emit)
 {
     struct nanotron *self = emit->state;
     int ranks = emit_degree(emit, AXES_DENSE);
@@ -231,21 +231,21 @@ static void setup(struct emit *emit)
         .group = emit_group(emit, "dp", AXES_DENSE),
         .ranks = ranks,
         .ddp = ranks > 1 && emit->options->nanotron.zero_stage == 0,
-        .buckets = {.reduce = reduce}};
+        .buckets = {.reduce = nanotron_reduce}};
     for (int t = 0; t < emit->model->n_tensors; t++) {
         const struct model_tensor *at = &emit->model->tensors[t];
-        struct optimizer_tensor slice = optimizer_vector(owned(self, at->numel));
-        keep(emit, at->name, at->numel * emit->param_bytes, HBM_PARAMETERS);
+        struct optimizer_tensor slice = optimizer_vector(nanotron_owned(self, at->numel));
+        nanotron_keep(emit, at->name, at->numel * emit->param_bytes, HBM_PARAMETERS);
         if (at->frozen)
             continue;
         self->elements += at->numel;
         self->tensors++;
-        keep(emit, "fp32_weights", emit->param_bytes != emit->master_bytes ? slice.rows * emit->master_bytes : 0,
-            HBM_OPTIMIZER);
-        keep(emit, "optimizer_state", emit_state_bytes(emit, slice), HBM_OPTIMIZER);
+        nanotron_keep(emit, "fp32_weights",
+            emit->param_bytes != emit->master_bytes ? slice.rows * emit->master_bytes : 0, HBM_OPTIMIZER);
+        nanotron_keep(emit, "optimizer_state", emit_state_bytes(emit, slice), HBM_OPTIMIZER);
     }
-    keep(emit, "fp32_grads", self->elements * FLOAT_BYTES, HBM_GRADIENTS);
-    keep(emit, "reducer/buckets", self->ddp ? self->elements * emit->param_bytes : 0, HBM_BUFFERS);
+    nanotron_keep(emit, "fp32_grads", self->elements * FLOAT_BYTES, HBM_GRADIENTS);
+    nanotron_keep(emit, "reducer/buckets", self->ddp ? self->elements * emit->param_bytes : 0, HBM_BUFFERS);
 }
 
 /* ---- settings ---- */
@@ -266,18 +266,18 @@ const struct config_table nanotron_table = CONFIG_TABLE("'nanotron'", nanotron_f
 const struct nanotron_options nanotron_defaults = {
     .ddp_bucket_cap_bytes = 25 * 0x1p20, .cuda_device_max_connections = 1};
 
-static const char *label_of(const struct strategy_options *options)
+static const char *nanotron_label_of(const struct strategy_options *options)
 {
     return options->nanotron.zero_stage == 1 ? "nanotron ZeRO-1" : "nanotron ZeRO-0";
 }
 
 const struct data_parallel nanotron_hooks = {.state_size = sizeof(struct nanotron),
-    .label_of = label_of,
+    .label_of = nanotron_label_of,
     .section = "nanotron",
     .takes = 1U << PARALLEL_TENSOR | 1U << PARALLEL_CONTEXT | 1U << PARALLEL_PIPELINE,
     .copies_as = "nanotron",
-    .setup = setup,
-    .backward_ends = backward_ends,
-    .step_ends = step_ends,
+    .setup = nanotron_setup,
+    .backward_ends = nanotron_backward_ends,
+    .step_ends = nanotron_step_ends,
     .grad_begins = emit_begin_grad,
-    .grad_ready = grad_ready};
+    .grad_ready = nanotron_grad_ready};

@@ -14,7 +14,7 @@ struct blocks {
     int all, away; /* M, N */
 };
 
-static struct blocks blocks_of(const struct emit *emit)
+static struct blocks offload_blocks_of(const struct emit *emit)
 {
     return (struct blocks){emit->blocks[emit->segments.n - 1], (int)emit->options->train.cpu_offloading_num_layers};
 }
@@ -46,7 +46,7 @@ static int queue(struct emit *emit, bool to_host)
     return plan_queue(&emit->builder, to_host ? "d2h" : "h2d", QUEUE_SIDE);
 }
 
-static void copy(struct emit *emit, bool to_host, int segment, double bytes)
+static void offload_copy(struct emit *emit, bool to_host, int segment, double bytes)
 {
     int stream = queue(emit, to_host);
     plan_stream_wait(&emit->builder, stream, plan_last_op(&emit->builder, STREAM_COMPUTE));
@@ -69,12 +69,12 @@ static struct offloaded tensor_of(const struct emit *emit, int block, int segmen
                           : (struct offloaded){block, segment, activation};
 }
 
-static double bytes_of(const struct emit *emit, struct offloaded at)
+static double offload_bytes_of(const struct emit *emit, struct offloaded at)
 {
     return (double)emit->segments.at[at.segment].program->activations[at.activation].bytes;
 }
 
-static void send(struct emit *emit, int block)
+static void offload_send(struct emit *emit, int block)
 {
     int segment = segment_of(emit, block);
     double bytes = 0;
@@ -83,21 +83,21 @@ static void send(struct emit *emit, int block)
             continue;
         struct offloaded at = tensor_of(emit, block, segment, a);
         vec_push(&emit->offloaded, at);
-        bytes += bytes_of(emit, at);
+        bytes += offload_bytes_of(emit, at);
     }
-    copy(emit, true, segment, bytes);
+    offload_copy(emit, true, segment, bytes);
     if (emit->on_first)
         emit_keep_on_host(emit, (int64_t)bytes);
 }
 
 void offload_behind_forward(struct emit *emit, int segment)
 {
-    struct blocks blocks = blocks_of(emit);
+    struct blocks blocks = offload_blocks_of(emit);
     int block = block_at(emit, segment);
     if (blocks.away == 0 || block < 0)
         return;
     if (block == 0)
-        send(emit, 0);
+        offload_send(emit, 0);
     if (emit->n_away == blocks.away || waited_behind(blocks, emit->n_away) != block)
         return;
     plan_stream_wait(&emit->builder, STREAM_COMPUTE, plan_last_op(&emit->builder, queue(emit, true)));
@@ -107,7 +107,7 @@ void offload_behind_forward(struct emit *emit, int segment)
             emit_free(emit, &emit->saved[at.segment][at.activation], PLAN_NO_OP);
     }
     if (++emit->n_away < blocks.away)
-        send(emit, emit->n_away);
+        offload_send(emit, emit->n_away);
 }
 
 /* Those of one block, which were sent last. */
@@ -117,14 +117,14 @@ static void fetch(struct emit *emit, int block)
     for (; emit->offloaded.n > 0 && emit->offloaded.at[emit->offloaded.n - 1].block == block; emit->offloaded.n--) {
         struct offloaded at = emit->offloaded.at[emit->offloaded.n - 1];
         emit_receive_into(emit, at.segment, at.activation);
-        bytes += bytes_of(emit, at);
+        bytes += offload_bytes_of(emit, at);
     }
-    copy(emit, false, segment_of(emit, block), bytes);
+    offload_copy(emit, false, segment_of(emit, block), bytes);
 }
 
 void offload_before_backward(struct emit *emit, int segment)
 {
-    struct blocks blocks = blocks_of(emit);
+    struct blocks blocks = offload_blocks_of(emit);
     int block = block_at(emit, segment);
     if (blocks.away == 0 || block < 0)
         return;

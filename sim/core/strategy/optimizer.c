@@ -254,7 +254,7 @@ void emit_update(struct emit *emit, int stream, int64_t numel)
     emit_pass(emit, stream, recipe->passes[0], (double)numel, 0, emit->options->host.backward_issue_s);
 }
 
-static void cast(struct emit *emit, const char *name, double numel, int64_t from_bytes, int64_t to_bytes)
+static void optimizer_cast(struct emit *emit, const char *name, double numel, int64_t from_bytes, int64_t to_bytes)
 {
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, name, numel * (double)from_bytes, numel * (double)to_bytes);
 }
@@ -295,7 +295,7 @@ void emit_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, i
     int grads = plan_alloc(
         &emit->builder, STREAM_COMPUTE, "optimizer/fp32_grads", copies ? numel * emit->step_bytes : 0, HBM_GRADIENTS);
     if (copies)
-        cast(emit, "optimizer/grads_to_fp32", (double)numel, emit->master_bytes, emit->step_bytes);
+        optimizer_cast(emit, "optimizer/grads_to_fp32", (double)numel, emit->master_bytes, emit->step_bytes);
     if (emit->options->train.precision == PRECISION_FP16_MIXED) {
         static const struct recipe unscale = {.passes = {{"unscale_and_check_inf", 1, 1, 1, ANY_SHAPE, false}}};
         emit_together(emit, &unscale, tensors, n);
@@ -315,7 +315,7 @@ void emit_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, i
         emit_one_by_one(emit, recipe, tensors[i]);
     plan_free(&emit->builder, grads, PLAN_NO_OP);
     if (copies)
-        cast(emit, "optimizer/params_from_fp32", (double)numel, emit->step_bytes, emit->master_bytes);
+        optimizer_cast(emit, "optimizer/params_from_fp32", (double)numel, emit->step_bytes, emit->master_bytes);
 }
 
 void emit_keep_on_host(struct emit *emit, int64_t bytes)

@@ -11,7 +11,7 @@
  * backward cell exchange all four in one batch. Parts (DeepSpeed) and metadata (nanotron) go before
  * the tensor on the same queue.
  *
- * Subtle: in a V the last stage's first chunk hands over to its second one: turn() moves the
+ * Subtle: in a V the last stage's first chunk hands over to its second one: pipeline_turn() moves the
  * buffer, and nothing is sent. */
 #include "strategy/pipeline.h"
 
@@ -87,7 +87,7 @@ static int border_of(const struct emit *emit, struct cell cell)
 }
 
 /* The segment whose output a chunk hands on; -1: it has the loss. */
-static int last_of(const struct emit *emit, struct cell cell)
+static int pipeline_last_of(const struct emit *emit, struct cell cell)
 {
     int s = emit->chunk_begin[cell.chunk + 1] - 1;
     return emit->segments.at[s].program->output >= 0 ? s : -1;
@@ -106,7 +106,7 @@ static bool is_turn(const struct emit *emit, struct cell cell, bool at_border)
 
 static struct place place_at(const struct emit *emit, struct cell cell, bool at_border)
 {
-    int segment = at_border ? border_of(emit, cell) : last_of(emit, cell);
+    int segment = at_border ? border_of(emit, cell) : pipeline_last_of(emit, cell);
     if (segment < 0)
         return (struct place){-1, -1};
     const struct model_program *program = emit->segments.at[segment].program;
@@ -149,7 +149,7 @@ static struct plan_channel channel_of(const struct emit *emit, struct cell cell)
 }
 
 /* Ranks of the TP group that each send a part of what all of them have. */
-static int parts(const struct emit *emit)
+static int pipeline_parts(const struct emit *emit)
 {
     const struct parallelism_options *options = &emit->options->parallelism;
     bool scatters = (options->scatter_gather || options->pipe_partitioned) && !emit->workload.parallel.sequence;
@@ -158,12 +158,12 @@ static int parts(const struct emit *emit)
 
 static bool is_partitioned(const struct emit *emit)
 {
-    return emit->options->parallelism.pipe_partitioned && parts(emit) > 1;
+    return emit->options->parallelism.pipe_partitioned && pipeline_parts(emit) > 1;
 }
 
 static double message_bytes(const struct emit *emit, struct place place)
 {
-    return (double)emit->segments.at[place.segment].program->output_bytes / parts(emit);
+    return (double)emit->segments.at[place.segment].program->output_bytes / pipeline_parts(emit);
 }
 
 static struct posted *posted_for(struct emit *emit, struct cell cell)
@@ -188,7 +188,7 @@ struct line {
     bool sends;
 };
 
-static plan_wait pass(struct emit *emit, struct line line, double bytes)
+static plan_wait pipeline_pass(struct emit *emit, struct line line, double bytes)
 {
     double issue_s = emit->options->host.collective_issue_s;
     return line.sends ? plan_send(&emit->builder, line.queue, line.name, line.channel, bytes, issue_s)
@@ -199,7 +199,7 @@ static void describe_tensor(struct emit *emit, struct line line)
 {
     double poll_s = emit->options->parallelism.p2p_poll_s;
     for (int m = 0; m < METADATA; m++) {
-        plan_wait op = pass(emit, line, metadata_bytes[m]);
+        plan_wait op = pipeline_pass(emit, line, metadata_bytes[m]);
         if (poll_s > 0)
             plan_host(&emit->builder, "metadata/sleep", poll_s);
         if (!line.sends)
@@ -210,13 +210,13 @@ static void describe_tensor(struct emit *emit, struct line line)
 /* PartitionedTensor.to_meta() of a tensor of three dimensions: 7 numbers and the end of each rank's part; int64. */
 static void describe_part(struct emit *emit, struct line line)
 {
-    plan_wait op = pass(emit, line, (double)(7 + parts(emit)) * 8);
+    plan_wait op = pipeline_pass(emit, line, (double)(7 + pipeline_parts(emit)) * 8);
     if (!line.sends)
         plan_host_wait(&emit->builder, "PartitionedTensor.from_meta", op, 0);
 }
 
 /* What goes before the activation or its gradient. */
-static void describe(struct emit *emit, enum direction direction, struct line line)
+static void pipeline_describe(struct emit *emit, enum direction direction, struct line line)
 {
     if (is_partitioned(emit))
         describe_part(emit, line);
@@ -224,7 +224,7 @@ static void describe(struct emit *emit, enum direction direction, struct line li
         return;
     if (direction == ACTIVATIONS) {
         describe_tensor(emit, line);
-        pass(emit, line, (double)(emit->workload.micro_batch * emit->workload.seq_len));
+        pipeline_pass(emit, line, (double)(emit->workload.micro_batch * emit->workload.seq_len));
     }
     describe_tensor(emit, line);
 }
@@ -252,23 +252,24 @@ static void post(struct emit *emit, struct cell cell)
     emit_receive_into(emit, place.segment, place.activation);
     emit->saved = before;
     plan_stream_wait(builder, queue, plan_last_op(builder, STREAM_COMPUTE));
-    describe(emit, direction, (struct line){queue, message_names[direction][1], channel_of(emit, cell), false});
+    pipeline_describe(
+        emit, direction, (struct line){queue, message_names[direction][1], channel_of(emit, cell), false});
     plan_wait op = plan_recv(builder, queue, message_names[direction][1], channel_of(emit, cell),
         message_bytes(emit, place), emit->options->host.collective_issue_s);
-    if (parts(emit) > 1 && !is_v(emit))
+    if (pipeline_parts(emit) > 1 && !is_v(emit))
         op = gather_parts(emit, place, "gather_received", op);
     *posted_for(emit, cell) = (struct posted){.is = true, .cell = cell, .op = op};
 }
 
 /* Backward needs what is handed over. */
-static bool is_kept(const struct emit *emit, struct cell cell, struct place place)
+static bool pipeline_is_kept(const struct emit *emit, struct cell cell, struct place place)
 {
     return direction_of(cell) == ACTIVATIONS && !emit_recomputes(emit, place.segment) &&
            emit->segments.at[place.segment].program->activations[place.activation].backward_last >= 0;
 }
 
 /* From chunk to chunk of a stage a tensor stays where it is: it is the other chunk's now, unless this one keeps it. */
-static void turn(struct emit *emit, struct cell cell)
+static void pipeline_turn(struct emit *emit, struct cell cell)
 {
     bool forward = direction_of(cell) == ACTIVATIONS;
     if (cell.kind == CELL_BACKWARD_WEIGHT || !is_turn(emit, cell, !forward))
@@ -276,7 +277,7 @@ static void turn(struct emit *emit, struct cell cell)
     struct cell other = {cell.kind, cell.micro_batch, 1 - cell.chunk};
     struct place from = place_at(emit, cell, !forward), to = place_at(emit, other, forward);
     int *handed = &emit->saved[from.segment][from.activation], **before = emit->saved;
-    if (is_kept(emit, cell, from))
+    if (pipeline_is_kept(emit, cell, from))
         return;
     pipeline_take_flight(emit, other);
     emit->saved[to.segment][to.activation] = *handed;
@@ -285,7 +286,7 @@ static void turn(struct emit *emit, struct cell cell)
 }
 
 /* Returns the op. What is sent is let go of when it has gone, unless backward needs it. */
-static plan_wait send(struct emit *emit, struct cell cell)
+static plan_wait pipeline_send(struct emit *emit, struct cell cell)
 {
     struct place place = sent_from(emit, cell);
     enum direction direction = direction_of(cell);
@@ -294,16 +295,16 @@ static plan_wait send(struct emit *emit, struct cell cell)
     struct plan_builder *builder = &emit->builder;
     int queue = plan_queue(builder, queue_name(emit, cell, false), QUEUE_COMM);
     plan_stream_wait(builder, queue, plan_last_op(builder, STREAM_COMPUTE));
-    describe(emit, direction, (struct line){queue, message_names[direction][0], channel_of(emit, cell), true});
+    pipeline_describe(emit, direction, (struct line){queue, message_names[direction][0], channel_of(emit, cell), true});
     plan_wait op = plan_send(builder, queue, message_names[direction][0], channel_of(emit, cell),
         message_bytes(emit, place), emit->options->host.collective_issue_s);
-    if (!is_kept(emit, cell, place))
+    if (!pipeline_is_kept(emit, cell, place))
         emit_free(emit, &emit->saved[place.segment][place.activation], op);
     return op;
 }
 
 /* The next cell after i of this leg and direction; n: there is none. */
-static int next_of(const struct emit *emit, const struct cell *cells, int n, int i, enum direction direction)
+static int pipeline_next_of(const struct emit *emit, const struct cell *cells, int n, int i, enum direction direction)
 {
     int leg = leg_of(emit, cells[i]);
     for (i++; i < n; i++)
@@ -333,7 +334,7 @@ void pipeline_before(struct emit *emit, const struct cell *cells, int n, int i)
         return;
     struct posted *posted = posted_for(emit, cells[i]);
     plan_wait op = posted->op;
-    if (parts(emit) > 1 && is_v(emit)) /* not ahead: passes before it use the group, too */
+    if (pipeline_parts(emit) > 1 && is_v(emit)) /* not ahead: passes before it use the group, too */
         op = gather_parts(emit, received_in(emit, cells[i]), "gather_received", op);
     plan_stream_wait(&emit->builder, STREAM_COMPUTE, op);
     posted->is = false;
@@ -341,7 +342,7 @@ void pipeline_before(struct emit *emit, const struct cell *cells, int n, int i)
 
 static void post_next(struct emit *emit, const struct cell *cells, int n, int i, enum direction direction)
 {
-    int next = next_of(emit, cells, n, i, direction);
+    int next = pipeline_next_of(emit, cells, n, i, direction);
     if (next < n)
         post(emit, cells[next]);
 }
@@ -371,10 +372,10 @@ static void exchange_of_pair(struct emit *emit, const struct cell *cells, int n,
     if (paired) {
         int **saved = emit->saved;
         emit->saved = *flight_of(emit, cells[i - 1]);
-        sent_forward = send(emit, cells[i - 1]);
+        sent_forward = pipeline_send(emit, cells[i - 1]);
         emit->saved = saved;
     }
-    plan_wait sent = send(emit, cells[i]);
+    plan_wait sent = pipeline_send(emit, cells[i]);
     if (forward || paired)
         post_next(emit, cells, n, i, ACTIVATIONS);
     if (!forward || i + 1 == warm_up)
@@ -393,8 +394,8 @@ void pipeline_after(struct emit *emit, const struct cell *cells, int n, int i)
         exchange_of_pair(emit, cells, n, i);
         return;
     }
-    turn(emit, cells[i]);
-    plan_wait sent = send(emit, cells[i]);
+    pipeline_turn(emit, cells[i]);
+    plan_wait sent = pipeline_send(emit, cells[i]);
     if (overlaps) {
         post_next(emit, cells, n, i, direction_of(cells[i]));
         return;

@@ -68,23 +68,23 @@ struct writer {
     int weights;                                  /* cells before it whose weights' gradients are written */
 };
 
-static int *next_of(struct writer *w, enum cell_kind kind, int chunk)
+static int *schedule_next_of(struct writer *w, enum cell_kind kind, int chunk)
 {
     return &w->next[kind == CELL_BACKWARD ? CELL_BACKWARD_INPUT : kind][chunk];
 }
 
 /* Of a micro-batch that is not there: nothing. */
-static void add(struct writer *w, enum cell_kind kind, int chunk)
+static void schedule_add(struct writer *w, enum cell_kind kind, int chunk)
 {
-    int micro_batch = (*next_of(w, kind, chunk))++;
+    int micro_batch = (*schedule_next_of(w, kind, chunk))++;
     if (micro_batch < w->micro_batches)
         w->cells[w->n++] = (struct cell){kind, micro_batch, chunk};
 }
 
 static void add_split_backward(struct writer *w, int chunk)
 {
-    add(w, CELL_BACKWARD_INPUT, chunk);
-    add(w, CELL_BACKWARD_WEIGHT, chunk);
+    schedule_add(w, CELL_BACKWARD_INPUT, chunk);
+    schedule_add(w, CELL_BACKWARD_WEIGHT, chunk);
 }
 
 /* Laid out for 2 p - 1 micro-batches at least, of which those that are not there are left out. */
@@ -93,31 +93,31 @@ static void write_zbv(struct writer *w, const struct schedule *s)
     int least = 2 * s->stages - 1, all = s->micro_batches > least ? s->micro_batches : least, behind = s->stage;
     int ahead = s->stages - s->stage;
     for (int k = 0; k < 2 * ahead - 1; k++)
-        add(w, CELL_FORWARD, 0);
+        schedule_add(w, CELL_FORWARD, 0);
     for (int k = 0; k < behind; k++) {
-        add(w, CELL_FORWARD, 1);
-        add(w, CELL_FORWARD, 0);
+        schedule_add(w, CELL_FORWARD, 1);
+        schedule_add(w, CELL_FORWARD, 0);
     }
     for (int k = 0; k < ahead; k++) {
-        add(w, CELL_FORWARD, 1);
+        schedule_add(w, CELL_FORWARD, 1);
         add_split_backward(w, 1);
     }
-    while (*next_of(w, CELL_FORWARD, 1) < all) {
-        if (*next_of(w, CELL_FORWARD, 0) < all)
-            add(w, CELL_FORWARD, 0);
+    while (*schedule_next_of(w, CELL_FORWARD, 1) < all) {
+        if (*schedule_next_of(w, CELL_FORWARD, 0) < all)
+            schedule_add(w, CELL_FORWARD, 0);
         add_split_backward(w, 0);
-        add(w, CELL_FORWARD, 1);
+        schedule_add(w, CELL_FORWARD, 1);
         add_split_backward(w, 1);
     }
     for (int k = 0; k < behind; k++) {
-        add(w, CELL_BACKWARD_INPUT, 0);
-        add(w, CELL_BACKWARD_INPUT, 1);
+        schedule_add(w, CELL_BACKWARD_INPUT, 0);
+        schedule_add(w, CELL_BACKWARD_INPUT, 1);
     }
     for (int k = 0; k < ahead; k++)
         add_split_backward(w, 0);
     for (int chunk = 1; chunk >= 0; chunk--)
-        while (*next_of(w, CELL_BACKWARD_WEIGHT, chunk) < all)
-            add(w, CELL_BACKWARD_WEIGHT, chunk);
+        while (*schedule_next_of(w, CELL_BACKWARD_WEIGHT, chunk) < all)
+            schedule_add(w, CELL_BACKWARD_WEIGHT, chunk);
 }
 
 /* The weights' gradients that have waited longest; none: nothing. */
@@ -131,10 +131,10 @@ static void add_oldest_weights(struct writer *w)
     w->cells[w->n++] = (struct cell){CELL_BACKWARD_WEIGHT, input->micro_batch, input->chunk};
 }
 
-static void add_pair(struct writer *w, int forward, int backward)
+static void schedule_add_pair(struct writer *w, int forward, int backward)
 {
-    add(w, CELL_FORWARD, forward);
-    add(w, CELL_BACKWARD, backward);
+    schedule_add(w, CELL_FORWARD, forward);
+    schedule_add(w, CELL_BACKWARD, backward);
 }
 
 /* Backward cells without pairs: the first half whole, the other split, from a cell of the first chunk on where the
@@ -143,7 +143,7 @@ static void add_last_backward(struct writer *w, const struct schedule *s)
 {
     int n = s->stage + 1, split_from = n / 2 * 2 + (s->stage % 2 == 0);
     for (int k = 0; k < 2 * n; k++)
-        add(w, k >= split_from ? CELL_BACKWARD_INPUT : CELL_BACKWARD, 1 - k % 2);
+        schedule_add(w, k >= split_from ? CELL_BACKWARD_INPUT : CELL_BACKWARD, 1 - k % 2);
 }
 
 /* The eight steps of deepseek-ai/DualPipe's dualpipev.py. */
@@ -151,28 +151,28 @@ static void write_dualpipev(struct writer *w, const struct schedule *s)
 {
     int ahead = s->stages - s->stage - 1, behind = s->stage + 1;
     for (int k = 0; k < 2 * ahead; k++)
-        add(w, CELL_FORWARD, 0);
+        schedule_add(w, CELL_FORWARD, 0);
     for (int k = 0; k < behind; k++) {
-        add(w, CELL_FORWARD, 0);
-        add(w, CELL_FORWARD, 1);
+        schedule_add(w, CELL_FORWARD, 0);
+        schedule_add(w, CELL_FORWARD, 1);
     }
     for (int k = 0; k < ahead; k++) {
-        add(w, CELL_BACKWARD_INPUT, 1);
+        schedule_add(w, CELL_BACKWARD_INPUT, 1);
         add_oldest_weights(w);
-        add(w, CELL_FORWARD, 1);
+        schedule_add(w, CELL_FORWARD, 1);
     }
     for (int k = 0; k < s->micro_batches - 2 * s->stages + behind; k++) {
-        add_pair(w, 0, 1);
-        add_pair(w, 1, 0);
+        schedule_add_pair(w, 0, 1);
+        schedule_add_pair(w, 1, 0);
     }
     for (int k = 0; k < ahead; k++) {
-        add(w, CELL_BACKWARD, 1);
-        add_pair(w, 1, 0);
+        schedule_add(w, CELL_BACKWARD, 1);
+        schedule_add_pair(w, 1, 0);
     }
     add_last_backward(w, s);
     for (int k = 0; k < ahead; k++) {
         add_oldest_weights(w);
-        add(w, CELL_BACKWARD_INPUT, 0);
+        schedule_add(w, CELL_BACKWARD_INPUT, 0);
     }
     for (int k = 0; k < behind; k++)
         add_oldest_weights(w);

@@ -155,19 +155,19 @@ static void micro_batch_begins(struct emit *emit, struct cell cell)
         plan->tokens += (double)model_tokens(emit->model, &emit->workload);
 }
 
-static bool is_border(const struct emit *emit, int segment)
+static bool step_is_border(const struct emit *emit, int segment)
 {
     return emit->segments.at[segment].kind == SEGMENT_BORDER;
 }
 
-static void forward(struct emit *emit, struct cell cell)
+static void step_forward(struct emit *emit, struct cell cell)
 {
     micro_batch_begins(emit, cell);
     pipeline_take_flight(emit, cell);
     CALL(forward_begins, emit);
     emit->builder.phase = PHASE_FORWARD;
     for (int s = emit->chunk_begin[cell.chunk]; s < emit->chunk_begin[cell.chunk + 1]; s++) {
-        if (is_border(emit, s))
+        if (step_is_border(emit, s))
             continue;
         CALL(before_forward, emit, s);
         emit_forward(emit, s);
@@ -184,7 +184,7 @@ static void backward(struct emit *emit, struct cell cell)
     pipeline_take_flight(emit, cell);
     emit->builder.phase = PHASE_BACKWARD;
     for (int s = emit->chunk_begin[cell.chunk + 1] - 1; s >= emit->chunk_begin[cell.chunk]; s--) {
-        if (is_border(emit, s))
+        if (step_is_border(emit, s))
             continue;
         CALL(before_backward, emit, s);
         offload_before_backward(emit, s);
@@ -213,7 +213,7 @@ static void cell_before(struct emit *emit, const struct cell *cells, int n, int 
 
 static void cell_pass(struct emit *emit, struct cell cell)
 {
-    (cell.kind == CELL_FORWARD ? forward : backward)(emit, cell);
+    (cell.kind == CELL_FORWARD ? step_forward : backward)(emit, cell);
     if (cell.kind == CELL_FORWARD)
         pipeline_keep_output(emit, cell);
 }
@@ -243,7 +243,7 @@ static void merged(struct emit *emit, const struct cell *cells, int n, int i)
     cell_after(emit, cells, n, i + 1);
 }
 
-static void run(struct emit *emit)
+static void step_run(struct emit *emit)
 {
     emit->hooks->setup(emit);
     plan_host(&emit->builder, "step", emit->options->host.step_s);
@@ -320,7 +320,7 @@ static void emit_stage(struct emit *emit, const struct job *job, int stage)
         .schedule = strategy_schedule(job, stage)};
     lay_out_documents(emit, job);
     stage_begins(emit, job);
-    run(emit);
+    step_run(emit);
     stage_ends(emit);
 }
 

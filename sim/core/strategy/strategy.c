@@ -10,7 +10,7 @@
  * into shards and replicas. Where experts are folded (model_expert_folds()), a second grid lies
  * over the same ranks.
  *
- * Subtle: workload_of() is where settings become the model's workload. A setting that is missing
+ * Subtle: strategy_workload_of() is where settings become the model's workload. A setting that is missing
  * there changes no kernel. */
 #include "strategy/strategy.h"
 
@@ -155,7 +155,7 @@ bool strategy_draws_experts(const struct strategy_options *options)
     return options->parallelism.model.expert > 1 && (train->expert_spread > 0 || learned);
 }
 
-static struct model_workload workload_of(const struct strategy_options *options, const struct model *model)
+static struct model_workload strategy_workload_of(const struct strategy_options *options, const struct model *model)
 {
     const struct train_options *train = &options->train;
     enum dtype dtype = plain_math(train);
@@ -204,7 +204,7 @@ static struct model_workload workload_of(const struct strategy_options *options,
 
 struct model_workload strategy_workload(const struct strategy_options *options, const struct model *model)
 {
-    struct model_workload workload = workload_of(options, model);
+    struct model_workload workload = strategy_workload_of(options, model);
     const struct model_moe *moe = model ? &model->shape.moe : NULL;
     if (moe && moe->experts > 0 && strategy_draws_experts(options) && !(workload.expert_spread > 0))
         workload.expert_spread = model_learned_spread(&workload, moe->experts, moe->per_token);
@@ -264,7 +264,7 @@ bool strategy_fit_micro_batch(struct train_options *train)
 }
 
 /* What the ranks of a host keep in its memory fits there. */
-static enum status check_host(
+static enum status strategy_strategy_check_host(
     const struct plan *plan, const struct hw *hw, struct source_pos gpus_at, struct diag *diag)
 {
     int ranks = hw_ranks_of_host(hw, plan->mesh.ranks);
@@ -342,7 +342,7 @@ static int weighted_blocks(int blocks, int place, int places)
 }
 
 /* Blocks of the chunk at this place of the model. */
-static int blocks_of(const struct job *job, int place, int places)
+static int strategy_blocks_of(const struct job *job, int place, int places)
 {
     int method = job->options->parallelism.partition_method;
     if (method == PARTITION_SPLIT_POINTS)
@@ -367,7 +367,7 @@ struct model_stage strategy_stage(const struct job *job, int stage, struct arena
     struct model_chunk *all = ARENA_ARRAY(arena, struct model_chunk, schedule.chunks);
     unsigned ends = 0;
     for (int place = 0, next = 0; place < places; place++) {
-        int n = blocks_of(job, place, places);
+        int n = strategy_blocks_of(job, place, places);
         for (int c = 0; c < schedule.chunks; c++) {
             if (schedule_place(&schedule, c) != place)
                 continue;
@@ -479,5 +479,5 @@ enum status strategy_compile(
     struct plan *out, const struct job *job, struct source_pos gpus_at, struct arena *arena, struct diag *diag)
 {
     emit_step(out, job, arena);
-    return check_host(out, job->hw, gpus_at, diag);
+    return strategy_strategy_check_host(out, job->hw, gpus_at, diag);
 }

@@ -72,7 +72,7 @@ static int divide_bucket(struct zero *zero, int64_t elements)
 }
 
 /* n tensors of the bucket, `elements` in all. What comes of it is copied to where the rank's part lies. */
-static plan_wait reduce(struct zero *zero, int64_t elements, int n)
+static plan_wait zero_reduce(struct zero *zero, int64_t elements, int n)
 {
     struct emit *emit = zero->emit;
     struct plan_builder *builder = &emit->builder;
@@ -109,15 +109,15 @@ static bool is_copied(const struct zero *zero, int tensor)
     return zero->emit->model->tensors[tensor].numel <= zero->options->reduce_bucket_size;
 }
 
-static plan_wait reduce_bucket(struct emit *emit, const int *tensors, int n, int64_t elements)
+static plan_wait zero_reduce_bucket(struct emit *emit, const int *tensors, int n, int64_t elements)
 {
     struct zero *zero = emit->state;
     plan_wait op = PLAN_NO_OP;
     plan_host(&emit->builder, "reduce_ipg_grads", emit->options->host.unit_hook_s);
     for (int i = 0; i < n && zero_blocks(zero); i++)
-        op = reduce(zero, emit->model->tensors[tensors[i]].numel, 1);
+        op = zero_reduce(zero, emit->model->tensors[tensors[i]].numel, 1);
     if (!zero_blocks(zero))
-        op = reduce(zero, elements, n);
+        op = zero_reduce(zero, elements, n);
     if (zero->options->stage == 3 && !zero_blocks(zero))
         zero_keep_ongoing(zero, &zero->reductions, "param_reduce_events", op);
     for (int i = 0; i < n && zero->options->stage >= 2; i++) /* those too large for the bucket */
@@ -167,7 +167,7 @@ static bool reduces(const struct zero *zero)
     return (zero->ranks > 1 || zero->options->offload_optimizer) && (zero->options->stage > 1 || zero->emit->on_last);
 }
 
-static void grad_ready(struct emit *emit, int tensor)
+static void zero_grad_ready(struct emit *emit, int tensor)
 {
     struct zero *zero = emit->state;
     if (adds_whole_gradients(zero) && !emit->on_first)
@@ -189,7 +189,7 @@ static void add_owned_gradients(struct zero *zero)
 
 /* ---- the step ---- */
 
-static void gather_weights(struct zero *zero)
+static void zero_gather_weights(struct zero *zero)
 {
     struct emit *emit = zero->emit;
     struct plan_builder *builder = &emit->builder;
@@ -268,12 +268,12 @@ static void keep_optimizer(struct zero *zero)
     plan_keep(&emit->builder, "optimizer_state", emit_state_bytes(emit, optimizer_vector(zero->owned)), HBM_OPTIMIZER);
 }
 
-static int64_t round_up(int64_t value, int64_t unit)
+static int64_t zero_round_up(int64_t value, int64_t unit)
 {
     return (value + unit - 1) / unit * unit;
 }
 
-static void setup_memory(struct zero *zero)
+static void zero_setup_memory(struct zero *zero)
 {
     struct emit *emit = zero->emit;
     struct plan_builder *builder = &emit->builder;
@@ -283,7 +283,7 @@ static void setup_memory(struct zero *zero)
         *(zero_persists(zero, t) ? &whole : &sharded) += zero_weight_bytes(zero, t);
     }
     zero->owned = (emit->model->trained + n - 1) / n;
-    plan_keep(builder, "weights", whole + round_up(sharded, n * emit->param_bytes) / n, HBM_PARAMETERS);
+    plan_keep(builder, "weights", whole + zero_round_up(sharded, n * emit->param_bytes) / n, HBM_PARAMETERS);
     if (zero->options->offload_optimizer) /* FP32 weights and gradients, and the states */
         emit_keep_on_host(
             emit, 2 * zero->owned * emit->master_bytes + emit_state_bytes(emit, optimizer_vector(zero->owned)));
@@ -294,7 +294,7 @@ static void setup_memory(struct zero *zero)
     plan_keep(builder, "ipg_buckets", buffers * zero->options->reduce_bucket_size * emit->param_bytes, HBM_BUFFERS);
 }
 
-static void setup(struct emit *emit)
+static void zero_setup(struct emit *emit)
 {
     struct zero *zero = emit->state;
     const struct zero_options *options = &emit->options->zero;
@@ -305,20 +305,20 @@ static void setup(struct emit *emit)
         .overlaps =
             options->overlap_comm == OVERLAP_TRUE || (options->overlap_comm == OVERLAP_NULL && options->stage == 3),
         .weights = ARENA_ARRAY(emit->arena, struct gathered, emit->model->n_tensors),
-        .buckets = {.reduce = reduce_bucket},
+        .buckets = {.reduce = zero_reduce_bucket},
         .owned_grads = PLAN_NO_OP};
-    setup_memory(zero);
+    zero_setup_memory(zero);
 }
 
 /* Weights of the step before: gathered (stages 1 and 2), or at least written (stage 3). */
-static void step_begins(struct emit *emit)
+static void zero_step_begins(struct emit *emit)
 {
     struct zero *zero = emit->state;
     if (zero->ranks > 1)
         plan_stream_wait(&emit->builder, zero->options->stage == 3 ? STREAM_COMM : STREAM_COMPUTE, EMIT_LAST_STEP);
 }
 
-static void forward_begins(struct emit *emit)
+static void zero_forward_begins(struct emit *emit)
 {
     struct zero *zero = emit->state;
     if (reduces(zero) && !zero->options->offload_optimizer && zero->owned_grads == PLAN_NO_OP)
@@ -347,13 +347,13 @@ static bool is_piped(const struct zero *zero)
     return zero->emit->schedule.stages > 1;
 }
 
-static void backward_ends(struct emit *emit)
+static void zero_backward_ends(struct emit *emit)
 {
     if (!is_piped(emit->state))
         finish_reductions(emit->state);
 }
 
-static void step_ends(struct emit *emit)
+static void zero_step_ends(struct emit *emit)
 {
     struct zero *zero = emit->state;
     struct plan_builder *builder = &emit->builder;
@@ -366,7 +366,7 @@ static void step_ends(struct emit *emit)
     else
         device_step(zero);
     if (zero->options->stage < 3)
-        gather_weights(zero);
+        zero_gather_weights(zero);
     else if (zero->ranks > 1)
         zero_gather_whole(zero);
     for (int t = 0; t < emit->model->n_tensors; t++) {
@@ -435,18 +435,18 @@ const struct zero_options zero_defaults = {.stage = 1,
     .stage3_max_live_parameters = 1000000000,
     .stage3_max_reuse_distance = 1000000000};
 
-static const char *label_of(const struct strategy_options *options)
+static const char *zero_label_of(const struct strategy_options *options)
 {
     static const char *const labels[] = {"ZeRO-0", "ZeRO-1", "ZeRO-2", "ZeRO-3"};
     return labels[options->zero.stage];
 }
 
-static const struct data_parallel *variant(const struct strategy_options *options)
+static const struct data_parallel *zero_variant(const struct strategy_options *options)
 {
     return options->zero.stage == 0 ? &zero_off_hooks : &zero_hooks;
 }
 
-static int shard_ranks(const struct strategy_options *options, const struct hw *hw, int ranks)
+static int zero_shard_ranks(const struct strategy_options *options, const struct hw *hw, int ranks)
 {
     (void)options;
     (void)hw;
@@ -454,18 +454,18 @@ static int shard_ranks(const struct strategy_options *options, const struct hw *
 }
 
 const struct data_parallel zero_hooks = {.state_size = sizeof(struct zero),
-    .label_of = label_of,
+    .label_of = zero_label_of,
     .section = "deepspeed",
     .takes = 1U << PARALLEL_TENSOR | 1U << PARALLEL_PIPELINE,
     .copies_as = "DeepSpeed",
-    .variant = variant,
-    .shard_ranks = shard_ranks,
-    .setup = setup,
-    .step_begins = step_begins,
-    .forward_begins = forward_begins,
-    .backward_ends = backward_ends,
-    .step_ends = step_ends,
+    .variant = zero_variant,
+    .shard_ranks = zero_shard_ranks,
+    .setup = zero_setup,
+    .step_begins = zero_step_begins,
+    .forward_begins = zero_forward_begins,
+    .backward_ends = zero_backward_ends,
+    .step_ends = zero_step_ends,
     .param_needed = zero_param_needed,
     .param_used = zero_param_used,
     .grad_begins = emit_begin_grad,
-    .grad_ready = grad_ready};
+    .grad_ready = zero_grad_ready};

@@ -49,7 +49,7 @@ void zero_synchronize(struct zero *zero)
 }
 
 /* One collective for one or several tensors; each has its own buffer. */
-static void gather(struct zero *zero, const int *tensors, int n)
+static void zero_fetch_gather(struct zero *zero, const int *tensors, int n)
 {
     struct emit *emit = zero->emit;
     double bytes = 0, views_s = zero_blocks(zero) ? zero_loop_s(zero, 1, 1) : n > 1 ? zero_loop_s(zero, 1, 0) : 0;
@@ -75,7 +75,7 @@ static void gather(struct zero *zero, const int *tensors, int n)
 }
 
 /* What comes after the present use, until it reaches the prefetch bucket. */
-static void prefetch(struct zero *zero)
+static void zero_fetch_prefetch(struct zero *zero)
 {
     VEC(int) next = {0};
     int64_t elements = 0, most = zero->options->stage3_prefetch_bucket_size;
@@ -97,9 +97,9 @@ static void prefetch(struct zero *zero)
         }
     }
     for (int i = 0; i < next.n && zero_blocks(zero); i++)
-        gather(zero, &next.at[i], 1);
+        zero_fetch_gather(zero, &next.at[i], 1);
     if (!zero_blocks(zero))
-        gather(zero, next.at, next.n);
+        zero_fetch_gather(zero, next.at, next.n);
     vec_free(&next);
 }
 
@@ -118,12 +118,12 @@ void zero_param_needed(struct emit *emit, int tensor)
     if (zero_persists(zero, tensor))
         return;
     if (weight->buffer == PLAN_NO_OP)
-        gather(zero, &tensor, 1);
+        zero_fetch_gather(zero, &tensor, 1);
     if (weight->ready_op != PLAN_NO_OP && !zero_blocks(zero))
         zero_keep_ongoing(zero, &zero->fetches, "ongoing_fetch_events", weight->ready_op);
     plan_stream_wait(&emit->builder, STREAM_COMPUTE, weight->ready_op);
     weight->ready_op = PLAN_NO_OP;
-    prefetch(zero);
+    zero_fetch_prefetch(zero);
 }
 
 /* Elements used between the present use of a tensor and its next one; INT64_MAX when there is none. */

@@ -37,7 +37,7 @@ static bool is_trained(const struct emit *emit, int tensor)
 
 /* ---- gradients ---- */
 
-static void grad_ready(struct emit *emit, int tensor)
+static void zero_off_grad_ready(struct emit *emit, int tensor)
 {
     const struct zero_off *self = emit->state;
     if (!self->bf16 && !emit->on_first)
@@ -45,7 +45,7 @@ static void grad_ready(struct emit *emit, int tensor)
 }
 
 /* update_hp_grads */
-static void backward_ends(struct emit *emit)
+static void zero_off_backward_ends(struct emit *emit)
 {
     const struct zero_off *self = emit->state;
     for (int t = 0; t < emit->model->n_tensors && self->bf16; t++) {
@@ -59,7 +59,7 @@ static void backward_ends(struct emit *emit)
 
 /* One flat bucket: a copy before, the reduction, a pass that divides, a copy back. kept: bytes of an element where
  * gradients lie. */
-static void reduce_bucket(struct zero_off *self, int64_t elements, int64_t kept)
+static void zero_off_reduce_bucket(struct zero_off *self, int64_t elements, int64_t kept)
 {
     struct emit *emit = self->emit;
     double n = (double)elements, flat = n * (double)emit->param_bytes, from = n * (double)kept;
@@ -82,12 +82,12 @@ static void reduce_in_buckets(struct zero_off *self)
         filled += is_trained(emit, t) ? emit->model->tensors[t].numel : 0;
         if (filled <= emit->options->zero.reduce_bucket_size && t + 1 < emit->model->n_tensors)
             continue;
-        reduce_bucket(self, filled, emit->param_bytes);
+        zero_off_reduce_bucket(self, filled, emit->param_bytes);
         filled = 0;
     }
 }
 
-static void reduce_gradients(struct zero_off *self)
+static void zero_off_reduce_gradients(struct zero_off *self)
 {
     struct emit *emit = self->emit;
     int64_t kept = self->bf16 ? FLOAT_BYTES : emit->param_bytes, partial = emit_partial_elements(emit);
@@ -100,7 +100,7 @@ static void reduce_gradients(struct zero_off *self)
         return;
     }
     for (int g = 0; g < N_GROUPS; g++)
-        reduce_bucket(self, self->elements[g], FLOAT_BYTES);
+        zero_off_reduce_bucket(self, self->elements[g], FLOAT_BYTES);
 }
 
 /* ---- the step ---- */
@@ -130,7 +130,7 @@ static void look_at_each(struct emit *emit, const char *name, int64_t reads)
 }
 
 /* get_global_norm_of_tensors, clip_tensors_by_global_norm: over whole gradients, which every rank has. */
-static void clip(struct zero_off *self)
+static void zero_off_clip(struct zero_off *self)
 {
     struct emit *emit = self->emit;
     double wide = (double)(self->all * FLOAT_BYTES);
@@ -150,7 +150,7 @@ static void clip(struct zero_off *self)
 }
 
 /* all_gather_dp_groups: a part of each rank at a time, into a list, which is copied out of a flat tensor. */
-static void gather_weights(struct zero_off *self)
+static void zero_off_gather_weights(struct zero_off *self)
 {
     struct emit *emit = self->emit;
     if (!self->bf16 || self->ranks == 1)
@@ -167,7 +167,7 @@ static void gather_weights(struct zero_off *self)
     }
 }
 
-static void optimizer_step(struct zero_off *self)
+static void zero_off_optimizer_step(struct zero_off *self)
 {
     struct emit *emit = self->emit;
     struct optimizer_tensor stepped = optimizer_vector(self->stepped);
@@ -175,7 +175,7 @@ static void optimizer_step(struct zero_off *self)
     int full = PLAN_NO_OP;
     if (!self->bf16 && emit->param_bytes != emit->master_bytes)
         full = plan_alloc(&emit->builder, STREAM_COMPUTE, "fp32_grads", self->all * emit->master_bytes, HBM_GRADIENTS);
-    clip(self);
+    zero_off_clip(self);
     emit_optimizer(emit, &stepped, 1);
     plan_free(&emit->builder, full, PLAN_NO_OP);
     if (emit->param_bytes != emit->master_bytes)
@@ -192,19 +192,19 @@ void zero_aggregate_loss(struct emit *emit, int group)
     host_reads(emit, "loss.item");
 }
 
-static void step_ends(struct emit *emit)
+static void zero_off_step_ends(struct emit *emit)
 {
     struct zero_off *self = emit->state;
-    reduce_gradients(self);
+    zero_off_reduce_gradients(self);
     emit->builder.phase = PHASE_OPTIMIZER;
-    optimizer_step(self);
-    gather_weights(self);
+    zero_off_optimizer_step(self);
+    zero_off_gather_weights(self);
     if (self->bf16)
         emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "fp32_grads.zero_", 0, (double)(self->all * FLOAT_BYTES));
     zero_aggregate_loss(emit, self->group);
 }
 
-static void setup(struct emit *emit)
+static void zero_off_setup(struct emit *emit)
 {
     struct zero_off *self = emit->state;
     bool bf16 = emit->options->train.precision == PRECISION_BF16_MIXED;
@@ -227,8 +227,8 @@ static void setup(struct emit *emit)
 
 const struct data_parallel zero_off_hooks = {.state_size = sizeof(struct zero_off),
     .label = "ZeRO-0",
-    .setup = setup,
-    .backward_ends = backward_ends,
-    .step_ends = step_ends,
+    .setup = zero_off_setup,
+    .backward_ends = zero_off_backward_ends,
+    .step_ends = zero_off_step_ends,
     .grad_begins = emit_begin_grad,
-    .grad_ready = grad_ready};
+    .grad_ready = zero_off_grad_ready};

@@ -43,7 +43,7 @@ struct capacity {
 
 /* One sequence of the job on this number of GPUs. What INT8 optimizers keep beside the model is
  * there all the time, so it counts as context. */
-static struct memory_job job_of(const struct capacity *capacity, int64_t gpus, int checkpointing)
+static struct memory_job capacity_job_of(const struct capacity *capacity, int64_t gpus, int checkpointing)
 {
     struct memory_job job = capacity->request->job;
     job.point.hw.gpu.context_bytes.value += memory_int8_extra(&job); /* is there all the time, too */
@@ -55,7 +55,7 @@ static struct memory_job job_of(const struct capacity *capacity, int64_t gpus, i
 }
 
 /* Made into a point to simulate; false: it cannot be one. */
-static bool simulated(struct capacity *capacity, struct memory_job *job)
+static bool capacity_simulated(struct capacity *capacity, struct memory_job *job)
 {
     struct diag diag = capacity->request->why;
     if (diag.n_errors == 0)
@@ -72,7 +72,7 @@ static struct memory_job anywhere(struct memory_job job)
     return job;
 }
 
-static void show_progress(void *self, int done, int total)
+static void capacity_show_progress(void *self, int done, int total)
 {
     const struct capacity *capacity = self;
     fprintf(stderr, "\rcapacity: %d of %d largest micro-batches%s", done, total,
@@ -88,9 +88,9 @@ static void find_batches(struct capacity *capacity)
     int n = 0;
     for (int i = 0; i < capacity->n_counts; i++)
         for (int c = 0; c < CHECKPOINT_SEARCHED; c++) {
-            struct memory_job job = job_of(capacity, capacity->counts[i], c);
+            struct memory_job job = capacity_job_of(capacity, capacity->counts[i], c);
             struct answer *answer = &capacity->batches[i][c];
-            if (simulated(capacity, &job)) {
+            if (capacity_simulated(capacity, &job)) {
                 searches[n] = (struct fit_search){.point = job.point, .most = MOST_BATCH};
                 of[n++] = answer;
                 continue;
@@ -98,7 +98,7 @@ static void find_batches(struct capacity *capacity)
             job = anywhere(job);
             *answer = (struct answer){fit_largest_by_peak(&job.point, MOST_BATCH), BASIS_PEAK};
         }
-    fit_largest_batches(searches, n, isatty(STDERR_FILENO) ? show_progress : NULL, capacity);
+    fit_largest_batches(searches, n, isatty(STDERR_FILENO) ? capacity_show_progress : NULL, capacity);
     for (int k = 0; k < n; k++)
         *of[k] = (struct answer){searches[k].micro_batch, searches[k].retries ? BASIS_RETRIES : BASIS_SIMULATED};
     free(searches);
@@ -108,11 +108,11 @@ static void find_batches(struct capacity *capacity)
  * micro-batch of 0 or 1 in the table is the answer for one sequence. */
 static struct answer try_one(struct capacity *capacity, int64_t gpus, int checkpointing)
 {
-    struct memory_job job = job_of(capacity, gpus, checkpointing);
+    struct memory_job job = capacity_job_of(capacity, gpus, checkpointing);
     for (int i = 0; i < capacity->n_counts; i++)
         if (capacity->counts[i] == gpus && capacity->batches[i][checkpointing].number < 2)
             return capacity->batches[i][checkpointing];
-    if (!simulated(capacity, &job)) {
+    if (!capacity_simulated(capacity, &job)) {
         job = anywhere(job);
         return (struct answer){memory_fits(&job), BASIS_PEAK};
     }
@@ -151,7 +151,7 @@ static const char *said_of(const struct capacity *capacity, bool there, struct a
 }
 
 /* The fewest GPUs, or the largest micro-batches on those asked for. */
-static void print_said(FILE *out, const struct capacity *capacity)
+static void capacity_print_said(FILE *out, const struct capacity *capacity)
 {
     struct arena arena = ARENA_INIT;
     const char *some = said_of(capacity, true, &arena), *none = said_of(capacity, false, &arena),
@@ -172,13 +172,13 @@ static void print_said(FILE *out, const struct capacity *capacity)
     arena_release(&arena);
 }
 
-static void print_head(FILE *out, const struct capacity *capacity)
+static void capacity_print_head(FILE *out, const struct capacity *capacity)
 {
     const struct memory_job *job = &capacity->request->job;
     const struct hw_gpu *gpu = &job->point.hw.gpu;
     const struct model_shape *shape = &job->point.model.shape;
     const struct train_options *options = &job->point.options.strategy.train;
-    print_said(out, capacity);
+    capacity_print_said(out, capacity);
     bool naive = shape->n_heads > 0 && options->attention == ATTENTION_NAIVE;
     words_paragraph_of(out,
         "%s on %s: %.1f GiB, less %.1f GiB of CUDA context and %.1f GiB of NCCL's for a communicator", shape->name,
@@ -204,7 +204,7 @@ static void print_head(FILE *out, const struct capacity *capacity)
 }
 
 /* The search ends somewhere, which is no limit of the GPU's. */
-static void print_answer(FILE *out, struct capacity *capacity, int column, struct answer answer, int64_t most)
+static void capacity_print_answer(FILE *out, struct capacity *capacity, int column, struct answer answer, int64_t most)
 {
     char text[32];
     bool unmarked = answer.basis == BASIS_SIMULATED, last = column + 1 == CHECKPOINT_SEARCHED;
@@ -213,7 +213,7 @@ static void print_answer(FILE *out, struct capacity *capacity, int column, struc
     capacity->used[answer.basis] = true;
 }
 
-static void print_notes(FILE *out, const struct capacity *capacity)
+static void capacity_print_notes(FILE *out, const struct capacity *capacity)
 {
     int length = 0;
     const char *why = diag_first(&capacity->why, &length);
@@ -243,9 +243,9 @@ static void print_sure(FILE *out)
     sure_end(&sure);
 }
 
-static void print(FILE *out, struct capacity *capacity)
+static void capacity_print(FILE *out, struct capacity *capacity)
 {
-    print_head(out, capacity);
+    capacity_print_head(out, capacity);
     fprintf(out, "%12s", "GPUs");
     for (int c = 0; c < CHECKPOINT_SEARCHED; c++)
         fprintf(out, " %12s%s", checkpointing_names[c], c + 1 < CHECKPOINT_SEARCHED ? " " : "");
@@ -253,20 +253,20 @@ static void print(FILE *out, struct capacity *capacity)
     for (int i = 0; i < capacity->n_counts; i++) {
         fprintf(out, "%12" PRId64, capacity->counts[i]);
         for (int c = 0; c < CHECKPOINT_SEARCHED; c++)
-            print_answer(out, capacity, c, capacity->batches[i][c], MOST_BATCH);
+            capacity_print_answer(out, capacity, c, capacity->batches[i][c], MOST_BATCH);
         fputc('\n', out);
     }
     if (!capacity->one_count)
         fprintf(out, "%12s", "fewest GPUs");
     for (int c = 0; c < CHECKPOINT_SEARCHED && !capacity->one_count; c++)
-        print_answer(out, capacity, c, capacity->fewest[c], -1);
+        capacity_print_answer(out, capacity, c, capacity->fewest[c], -1);
     fputs(capacity->one_count ? "" : "\n", out);
-    print_notes(out, capacity);
+    capacity_print_notes(out, capacity);
     print_sure(out);
 }
 
 /* A row a number of GPUs and kind of checkpointing. */
-static void print_records(FILE *out, const struct capacity *capacity, enum records_format format)
+static void capacity_print_records(FILE *out, const struct capacity *capacity, enum records_format format)
 {
     static const char *const names[] = {
         [BASIS_SIMULATED] = "simulated", [BASIS_RETRIES] = "retries", [BASIS_PEAK] = "peak"};
@@ -321,9 +321,9 @@ int cmd_capacity(int argc, char **argv)
         capacity->request = &request;
         find_all(capacity);
         if (request.format != RECORDS_TABLE)
-            print_records(stdout, capacity, request.format);
+            capacity_print_records(stdout, capacity, request.format);
         else
-            print(stdout, capacity);
+            capacity_print(stdout, capacity);
     }
     memory_free(&request);
     arena_release(&arena);

@@ -81,7 +81,7 @@ static void take_mesh(void *self, const struct argument *argument)
 }
 
 /* "dp", "cp+dp"; 0: something else. */
-static unsigned axes_of(const char *text)
+static unsigned collective_axes_of(const char *text)
 {
     unsigned axes = 0;
     for (size_t length; *text; text += length + (text[length] == '+')) {
@@ -106,7 +106,7 @@ static bool check_mesh(struct mesh_request *request, bool counts, struct argp_st
     if (counts)
         argp_error(state, "--mesh says how many ranks there are, which fill the nodes one by one; leave --gpus and "
                           "--nodes out");
-    unsigned axes = axes_of(request->axis ? request->axis : "");
+    unsigned axes = collective_axes_of(request->axis ? request->axis : "");
     if (axes == 0)
         argp_error(state, "--group %s: axes of --mesh are wanted, as in dp, or cp+dp for both together", request->axis);
     if (!mesh_axes_are_side_by_side(&request->mesh, axes))
@@ -205,7 +205,7 @@ static void take_kind(void *self, const struct argument *argument)
         argument->text);
 }
 
-static void check(void *self, struct argp_state *state)
+static void cli_collective_check(void *self, struct argp_state *state)
 {
     struct collective_command *command = self;
     if (command->kind < 0)
@@ -264,7 +264,7 @@ static void print_mesh_ranks(const struct collective_command *command, const str
 }
 
 /* The ranks as nccl-tests lists them; of many what a reader needs of them (import/nccl.c). */
-static void print_ranks(const struct collective_command *command, const struct hw *hw)
+static void collective_print_ranks(const struct collective_command *command, const struct hw *hw)
 {
     if (command->mesh.mesh.ranks > 0) {
         print_mesh_ranks(command, hw);
@@ -291,7 +291,7 @@ static void print_banner(const struct collective_command *command, const struct 
     printf("# nThread 1 nGpus 1 minBytes %.0f maxBytes %.0f step: %g(factor) warmup iters: 0 iters: 1 agg iters: 1 "
            "validation: 0 graph: 0\n#\n# Using devices\n",
         command->min_bytes, command->max_bytes, command->factor);
-    print_ranks(command, hw);
+    collective_print_ranks(command, hw);
     if (command->force.algorithm != COLL_ANY)
         printf("# NCCL_ALGO=%s\n", coll_algorithm_names[command->force.algorithm]);
     if (command->force.protocol != COLL_ANY)
@@ -305,7 +305,7 @@ static void print_banner(const struct collective_command *command, const struct 
 
 /* Out of place and in place are one prediction, so both blocks are the same. Counts are per rank
  * where nccl-tests has them so. */
-static void print_row(const struct collective_command *command, double bytes, struct coll_cost cost)
+static void collective_print_row(const struct collective_command *command, double bytes, struct coll_cost cost)
 {
     enum coll_kind kind = (enum coll_kind)command->kind;
     bool shared = kind == COLL_ALL_GATHER || kind == COLL_REDUCE_SCATTER || kind == COLL_ALL_TO_ALL;
@@ -320,14 +320,14 @@ static void print_row(const struct collective_command *command, double bytes, st
 }
 
 /* "channels", "network, leaf0.up0" */
-static const char *bound_words(const struct predicted *row, struct arena *arena)
+static const char *collective_bound_words(const struct predicted *row, struct arena *arena)
 {
     enum coll_bound bound = coll_bound(&row->cost);
     bool of_link = *row->link && bound != COLL_BOUND_LATENCY;
     return arena_printf(arena, "%s%s%s", coll_bound_names[bound], of_link ? ", link " : "", of_link ? row->link : "");
 }
 
-static void fill(struct rows *rows, const struct predicted *row, struct arena *arena)
+static void collective_fill(struct rows *rows, const struct predicted *row, struct arena *arena)
 {
     double time_s = coll_isolated_s(row->cost);
     enum coll_bound bound = coll_bound(&row->cost);
@@ -340,16 +340,16 @@ static void fill(struct rows *rows, const struct predicted *row, struct arena *a
     rows_text(rows, COLUMN("protocol", "protocol"), coll_protocol_names[row->cost.protocol]);
     rows_text(rows, COLUMN("bound_by"), coll_bound_names[bound]);
     rows_text(rows, COLUMN("link"), bound == COLL_BOUND_LATENCY || !*row->link ? NULL : row->link);
-    rows_text(rows, COLUMN(NULL, "bound by"), bound_words(row, arena));
+    rows_text(rows, COLUMN(NULL, "bound by"), collective_bound_words(row, arena));
 }
 
-static void print_rows(const struct predicted *predicted, int n, enum format format, struct arena *arena)
+static void collective_print_rows(const struct predicted *predicted, int n, enum format format, struct arena *arena)
 {
     static const enum records_format formats[] = {
         [FORMAT_TABLE] = RECORDS_TABLE, [FORMAT_CSV] = RECORDS_CSV, [FORMAT_JSON] = RECORDS_JSON};
     struct rows rows = {0};
     for (int i = 0; i < n; i++)
-        fill(&rows, &predicted[i], arena);
+        collective_fill(&rows, &predicted[i], arena);
     rows_print(stdout, &rows, formats[format]);
     rows_free(&rows);
 }
@@ -359,8 +359,8 @@ static void print_rows(const struct predicted *predicted, int n, enum format for
 static void print_bounds(const struct predicted *rows, int n, struct arena *arena)
 {
     for (int i = 0, end; i < n; i = end) {
-        const char *words = bound_words(&rows[i], arena);
-        for (end = i + 1; end < n && strcmp(words, bound_words(&rows[end], arena)) == 0;)
+        const char *words = collective_bound_words(&rows[i], arena);
+        for (end = i + 1; end < n && strcmp(words, collective_bound_words(&rows[end], arena)) == 0;)
             end++;
         char sizes[64], most[64] = "more than half of the time is hops and steps";
         snprintf(sizes, sizeof sizes, end > i + 1 ? "%.0f to %.0f B" : "%.0f B", rows[i].bytes, rows[end - 1].bytes);
@@ -376,7 +376,7 @@ static void print_nccl_tests(const struct collective_command *command, const str
     double busbw_sum = 0;
     print_banner(command, hw);
     for (int i = 0; i < n; i++) {
-        print_row(command, rows[i].bytes, rows[i].cost);
+        collective_print_row(command, rows[i].bytes, rows[i].cost);
         busbw_sum += rows[i].cost.bus_bytes / coll_isolated_s(rows[i].cost);
     }
     printf("# Out of bounds values : 0 OK\n# Avg bus bandwidth    : %g\n", busbw_sum / n * 1e-9);
@@ -402,7 +402,7 @@ static enum status cannot(
 }
 
 /* The group, or those of a mesh. */
-static struct isolated *group_of(
+static struct isolated *collective_group_of(
     struct collective_command *command, const struct hw *hw, struct arena *arena, struct diag *diag)
 {
     const struct mesh_request *mesh = &command->mesh;
@@ -431,7 +431,7 @@ static struct isolated *group_of(
 static enum status print_sizes(
     struct collective_command *command, const struct hw *hw, struct arena *arena, struct diag *diag)
 {
-    struct isolated *isolated = group_of(command, hw, arena, diag);
+    struct isolated *isolated = collective_group_of(command, hw, arena, diag);
     if (!isolated)
         return STATUS_INPUT;
     VEC(struct predicted) rows = {0};
@@ -448,7 +448,7 @@ static enum status print_sizes(
         bytes = fmax(bytes + 1, floor(bytes * command->factor));
     }
     if (status == STATUS_OK && command->format != FORMAT_NCCL_TESTS)
-        print_rows(rows.at, rows.n, command->format, arena);
+        collective_print_rows(rows.at, rows.n, command->format, arena);
     else if (status == STATUS_OK)
         print_nccl_tests(command, hw, rows.at, rows.n, arena);
     vec_free(&rows);
@@ -459,7 +459,7 @@ int cmd_collective(int argc, char **argv)
 {
     const struct command_line line = {.options = options,
         .take = take_kind,
-        .check = check,
+        .check = cli_collective_check,
         .common = COMMON_TABLE,
         .args_doc = "KIND",
         .doc = "Predict an isolated collective on a cluster, and print it as nccl-tests does. KIND is all_reduce, "

@@ -13,7 +13,8 @@ static const double MS = 1e3, GB = 1e-9, PERCENT = 100;
 
 enum { TIMES = 1, SHARE, ALGORITHM }; /* left out where there is no room: the last first */
 
-static const struct scenario_comm_item *same(const struct scenario_comm *comm, const struct scenario_comm_item *item)
+static const struct scenario_comm_item *comm_same(
+    const struct scenario_comm *comm, const struct scenario_comm_item *item)
 {
     for (int i = 0; i < comm->n_items; i++) {
         const struct scenario_comm_item *other = &comm->items[i];
@@ -29,7 +30,7 @@ static void row(struct table *table, const struct comm_side *sides, int n_sides,
     table_row(table);
     table_text(table, "collective", "", scenario_comm_name(arena, item));
     for (int s = 0; s < n_sides; s++) {
-        const struct scenario_comm_item *of = same(sides[s].comm, item);
+        const struct scenario_comm_item *of = comm_same(sides[s].comm, item);
         const char *label = sides[s].label, *space = *label ? " " : "";
         table_number(
             table, arena_printf(arena, "%s%stimes", label, space), "", 0, of ? (double)of->times : TABLE_UNKNOWN);
@@ -56,7 +57,7 @@ void comm_table(FILE *out, const struct comm_side *sides, int n_sides, int most,
             const struct scenario_comm_item *item = &sides[s].comm->items[i];
             bool had = false;
             for (int before = 0; before < s; before++) {
-                const struct scenario_comm_item *other = same(sides[before].comm, item);
+                const struct scenario_comm_item *other = comm_same(sides[before].comm, item);
                 had = had || (other && other - sides[before].comm->items < most);
             }
             if (!had)

@@ -192,7 +192,7 @@ static bool is_scenario(const char *name, struct arena *arena)
 }
 
 /* Does not come back where there is none. */
-static const struct command *find(const char *name, struct argp_state *state)
+static const struct command *commands_find(const char *name, struct argp_state *state)
 {
     const char *names[N_COMMANDS];
     const struct command *found = command_of(name);
@@ -211,11 +211,11 @@ static const struct command *find(const char *name, struct argp_state *state)
     return NULL; /* argp_error exits */
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t commands_parse(int key, char *arg, struct argp_state *state)
 {
     switch (key) {
     case ARGP_KEY_ARG: {
-        const struct command *command = find(arg, state);
+        const struct command *command = commands_find(arg, state);
         int first = state->next - 1; /* the command's own name is its argv[0] */
         char whole[64];
         if (ranks_launched() > 1 && !command->ranks)
@@ -247,7 +247,7 @@ static const char example[] = "    name: mine\n"
                               "        train.activation_checkpointing: [none, full]\n"
                               "      - cluster.gpus: [64, 256]\n";
 
-static void print_settings(void)
+static void commands_print_settings(void)
 {
     struct scenario defaults = scenario_default();
     puts("What a scenario can set, --set too, and 'sweep' by lists: the default (-: none), what it is, what is "
@@ -350,7 +350,7 @@ static error_t parse_help(int key, char *arg, struct argp_state *state)
     if (near && strcmp(near, arg) != 0)
         argp_error(state, "there is no '%s' to explain; did you mean '%s'?", arg, near);
     help->topic = near;
-    help->command = near ? NULL : find(arg, state);
+    help->command = near ? NULL : commands_find(arg, state);
     return 0;
 }
 
@@ -372,7 +372,7 @@ static int cmd_help(int argc, char **argv)
     if (help.topic && strcmp(help.topic, "models") == 0)
         return models_help();
     if (help.topic && strcmp(help.topic, "settings") == 0)
-        print_settings();
+        commands_print_settings();
     for (int i = 0; i < N_REFERENCES && help.topic; i++)
         if (strcmp(help.topic, references[i].name) == 0)
             print_reference(&references[i]);
@@ -420,7 +420,7 @@ static bool has_page(const struct command *command)
 
 /* What the last of the words after the program's name may become. words: what stands behind
  * `flopcast`; the last one is under the cursor and may be empty. */
-static int complete(int n, const char *const *words)
+static int commands_complete(int n, const char *const *words)
 {
     const char *last = n > 0 ? words[n - 1] : "", *name = n > 1 ? words[0] : "", *action = "";
     for (int i = 0; i < N_COMMANDS && n <= 1; i++)
@@ -506,7 +506,7 @@ static void manual_of_topology(void)
 /* A page by its name, as flopcast-calibrate-fit.1; without one the names of all. Names are
  * printed only of commands whose program is installed; a page that is asked for is looked for
  * among all. */
-static int manual(const char *page)
+static int commands_manual(const char *page)
 {
     static const struct {
         const char *page;
@@ -551,12 +551,12 @@ int cli_main(int argc, char **argv)
     BUG_IF(n >= sizeof doc, "the list of commands needs more room");
     char name[] = "flopcast";
     argv[0] = name;
-    const struct argp argp = {.parser = parse, .args_doc = "COMMAND [ARGUMENT...]", .doc = doc};
+    const struct argp argp = {.parser = commands_parse, .args_doc = "COMMAND [ARGUMENT...]", .doc = doc};
     int status = CLI_OK;
     if (argc > 1 && strcmp(argv[1], "__complete") == 0)
-        return complete(argc - 2, (const char *const *)argv + 2);
+        return commands_complete(argc - 2, (const char *const *)argv + 2);
     if (argc > 1 && strcmp(argv[1], "__man") == 0)
-        return describe_date(argc > 3 ? argv[3] : NULL), manual(argc > 2 ? argv[2] : NULL);
+        return describe_date(argc > 3 ? argv[3] : NULL), commands_manual(argc > 2 ? argv[2] : NULL);
     arguments_parse(&argp, argc, argv, ARGP_IN_ORDER, &status);
     return status;
 }

@@ -50,7 +50,7 @@ static const char *what_it_is(const char *path, const char *name, struct arena *
 
 /* "measured/vtrain.csv" of models whose file begins with "Of measured/vtrain.csv: ": those that only rows of that table
  * ran. NULL: others. */
-static const char *table_of(const char *path, struct arena *arena)
+static const char *cli_files_table_of(const char *path, struct arena *arena)
 {
     static const char of[] = "Of measured/";
     const char *holder = files_holder(arena, path), *sentence = first_sentence(holder ? holder : path, arena);
@@ -66,7 +66,7 @@ static void fill_group(const struct files_group *group, struct rows *rows, struc
     for (int last = 0; last <= 1; last++)
         for (int i = 0; i < names.list.n; i++) {
             const char *name = names.list.at[i].name, *file = arena_printf(arena, "%s/%s.yaml", group->folder, name);
-            const char *path = files_own(arena, file), *table = table_of(path, arena),
+            const char *path = files_own(arena, file), *table = cli_files_table_of(path, arena),
                        *what = what_it_is(path, name, arena);
             if ((table != NULL) != last)
                 continue;
@@ -86,7 +86,7 @@ struct files_command {
 
 static const struct command_option options[] = {RECORDS_OPTION(struct files_command), {0}};
 
-static void take_group(void *self, const struct argument *argument)
+static void cli_files_take_group(void *self, const struct argument *argument)
 {
     int *group = &((struct files_command *)self)->group;
     if (*group < FILES_GROUPS)
@@ -102,7 +102,7 @@ static void take_group(void *self, const struct argument *argument)
 int cmd_files(int argc, char **argv)
 {
     const struct command_line line = {.options = options,
-        .take = take_group,
+        .take = cli_files_take_group,
         .common = COMMON_TABLE,
         .args_doc = "[scenarios|models|stacks|clusters|nodes|gpus]",
         .doc = "List the files that come with flopcast, with the first sentence of each.\v"

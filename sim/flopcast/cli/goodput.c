@@ -92,7 +92,7 @@ static const struct command_option options[] = {
 };
 
 /* Where a setting of the section was set; the file where it was not. */
-static struct source_pos place(const struct scenario_point *point, const char *path)
+static struct source_pos goodput_place(const struct scenario_point *point, const char *path)
 {
     for (int i = point->origins.list.n - 1; i >= 0; i--)
         if (strcmp(point->origins.list.at[i].path, path) == 0)
@@ -116,7 +116,7 @@ static double state_bytes(const struct scenario_point *point)
 }
 
 /* A switch is counted by its leaf ports; one node has no links that could fail. */
-static struct goodput_job job_of(const struct scenario_point *point, const struct scenario_result *result)
+static struct goodput_job goodput_job_of(const struct scenario_point *point, const struct scenario_result *result)
 {
     int64_t gpus = point->options.cluster.gpus, hosts = hw_hosts(&point->hw, gpus),
             in_rack = hw_hosts_per_node(&point->hw);
@@ -142,12 +142,12 @@ static void check_failures(const struct goodput_point *out, const struct scenari
     static const double MOST_TRIES = 1e4; /* in the mean, until a restart comes to its end */
     double back_s = out->costs.restart_s + out->costs.load_s, mtbf_s = out->costs.mtbf_s;
     if (out->days * S_PER_DAY / mtbf_s > MOST_EVENTS)
-        diag_input(diag, place(point, "goodput.gpu_mtbf"),
+        diag_input(diag, goodput_place(point, "goodput.gpu_mtbf"),
             "the job would fail every %.3g s, which in %g days is more often than %d times; give longer goodput.*_mtbf "
             "or fewer --days",
             mtbf_s, out->days, MOST_EVENTS);
     else if (exp(back_s / mtbf_s) > MOST_TRIES)
-        diag_input(diag, place(point, "goodput.gpu_mtbf"),
+        diag_input(diag, goodput_place(point, "goodput.gpu_mtbf"),
             "the job would fail every %.3g s, and a restart takes %.3g s: of %g restarts less than one ends, so "
             "nothing "
             "trains; give longer goodput.*_mtbf, fewer GPUs or a shorter goodput.restart_time",
@@ -164,24 +164,24 @@ static void check_tokens(
 }
 
 /* What would take too long to simulate, or means nothing. */
-static enum status check(const struct goodput_point *out, const struct scenario_point *point, struct diag *diag)
+static enum status goodput_check(const struct goodput_point *out, const struct scenario_point *point, struct diag *diag)
 {
     const struct goodput_options *o = &out->job.options;
     int64_t hosts = out->job.parts[GOODPUT_NODE];
     double seconds = out->days * S_PER_DAY, interval_s = fmax(o->checkpoint_interval_s, out->job.step_s);
     if (o->mtbf_s[GOODPUT_SWITCH] > 0 && out->job.parts[GOODPUT_LINK] > 0 && out->job.parts[GOODPUT_SWITCH] == 0)
-        diag_input(diag, place(point, "goodput.switch_mtbf"),
+        diag_input(diag, goodput_place(point, "goodput.switch_mtbf"),
             "the cluster's file does not say how many switches there are; give cluster.network.leaf_ports, or count "
             "them "
             "in goodput.link_mtbf");
     if (o->elastic_nodes > 0 && (o->elastic_nodes >= hosts || hosts % o->elastic_nodes != 0))
-        diag_input(diag, place(point, "goodput.elastic_nodes"),
+        diag_input(diag, goodput_place(point, "goodput.elastic_nodes"),
             "replicas of %lld hosts do not divide the job's %lld into two or more; give hosts of a data-parallel "
             "replica",
             (long long)o->elastic_nodes, (long long)hosts);
     check_failures(out, point, diag);
     if (o->checkpoint_interval_s > 0 && seconds / interval_s > MOST_EVENTS)
-        diag_input(diag, place(point, "goodput.checkpoint_interval"),
+        diag_input(diag, goodput_place(point, "goodput.checkpoint_interval"),
             "%g days hold more than %d checkpoints; give a longer interval or fewer --days", out->days, MOST_EVENTS);
     return diag->worst;
 }
@@ -237,14 +237,14 @@ static void set_totals(struct goodput_point *p, double tokens)
     p->total_kwh = times(p->total_days, p->kwh_per_day);
 }
 
-static void simulate_point(struct goodput_point *out, const struct goodput_command *command,
+static void goodput_simulate_point(struct goodput_point *out, const struct goodput_command *command,
     const struct scenario_point *point, const struct scenario_result *result, struct arena *arena, struct diag *diag)
 {
     double gpus = (double)point->options.cluster.gpus;
     *out = (struct goodput_point){.ok = result->exec.status == EXEC_OK};
     if (!out->ok)
         return;
-    out->job = job_of(point, result);
+    out->job = goodput_job_of(point, result);
     out->costs = goodput_costs(&out->job);
     out->tflops_per_gpu = result->tflops_per_gpu;
     out->tokens_per_s = result->tokens_per_s_per_gpu * gpus;
@@ -259,7 +259,7 @@ static void simulate_point(struct goodput_point *out, const struct goodput_comma
                 : command->tokens.n > 0 ? fmin(without_failures, GOODPUT_MAX_DAYS)
                                         : DEFAULT_DAYS;
     check_tokens(command, out, arena, diag);
-    if (check(out, point, diag) != STATUS_OK)
+    if (goodput_check(out, point, diag) != STATUS_OK)
         return;
     uint64_t seed = (uint64_t)point->options.exec.seed;
     double given = out->job.options.checkpoint_interval_s;
@@ -274,7 +274,7 @@ static void simulate_point(struct goodput_point *out, const struct goodput_comma
 
 /* How sure a step is. Where something was measured the result becomes what that makes of it, and its interval is around
  * it. Then everything behind works on the measured speed, and the interval is relative to it. */
-static const struct sure_range *take_range(
+static const struct sure_range *goodput_take_range(
     struct sure *sure, const struct scenario_point *point, struct scenario_result *result, struct arena *arena)
 {
     static const struct sure_range none = {0};
@@ -292,7 +292,7 @@ static const struct sure_range *take_range(
 }
 
 /* The steps, then point by point the histories, which are on all cores themselves. */
-static void run_all(
+static void goodput_run_all(
     const struct goodput_command *command, struct scenario_set *set, struct arena *arena, struct diag *diag)
 {
     size_t n = (size_t)set->n_points;
@@ -306,8 +306,8 @@ static void run_all(
     if (status == STATUS_OK)
         status = scenario_simulate_all(results, arenas, set, waiting_count, waiting, diag);
     for (int i = 0; i < set->n_points && status == STATUS_OK; i++) {
-        const struct sure_range *range = take_range(&sure, &set->points[i], &results[i], arena);
-        simulate_point(&points[i], command, &set->points[i], &results[i], arena, diag);
+        const struct sure_range *range = goodput_take_range(&sure, &set->points[i], &results[i], arena);
+        goodput_simulate_point(&points[i], command, &set->points[i], &results[i], arena, diag);
         points[i].range = range;
         set_totals(&points[i], command->tokens.n);
     }
@@ -328,7 +328,7 @@ static void run_all(
     free(results);
 }
 
-static void check_arguments(void *self, struct argp_state *state)
+static void goodput_check_arguments(void *self, struct argp_state *state)
 {
     struct goodput_command *command = self;
     if (!command->file && !command->sources)
@@ -343,7 +343,7 @@ int cmd_goodput(int argc, char **argv)
         .files = FILES_SCENARIOS,
         .one = "scenario",
         AT(file),
-        .check = check_arguments,
+        .check = goodput_check_arguments,
         .doc =
             "Months of training: the simulated step, and GPUs, nodes, links, switches and software that fail, hangs "
             "until the watchdog ends them, hot spares, restarts and checkpoints. Prints the share of time that "
@@ -371,7 +371,7 @@ int cmd_goodput(int argc, char **argv)
                 "what was measured shifts the months that are printed, and --db keeps what is simulated; leave out one "
                 "of them");
         if (diag.worst == STATUS_OK && prices_set(&command.prices, &set, &command.arena, &diag) == STATUS_OK)
-            run_all(&command, &set, &command.arena, &diag);
+            goodput_run_all(&command, &set, &command.arena, &diag);
     }
     overrides_free(&command.overrides);
     own_runs_free(&command.measured);

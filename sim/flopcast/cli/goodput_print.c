@@ -1,7 +1,7 @@
 /* What `flopcast goodput` prints and stores: the answer in a sentence, a row a point, where the
  * other time goes by cause, costs of checkpoints, and rows of the database.
  *
- * fill() names each column once for people and for programs: a column without a heading is for
+ * goodput_print_fill() names each column once for people and for programs: a column without a heading is for
  * programs only, one without a name for people only. What is subtle: numbers of the step are
  * rounded to as many digits as their interval has, shares of time are not, since they come from
  * other randomness. Of several jobs the one that trains most is named, together with those that
@@ -40,7 +40,7 @@ static double of_cause(const struct goodput_point *point, int cause)
 }
 
 /* Columns of times: two are shown where a job is elastic, or has nodes that get slow. */
-static bool is_shown(const struct goodput_point *points, int n, int time)
+static bool goodput_print_is_shown(const struct goodput_point *points, int n, int time)
 {
     bool shown = time != GOODPUT_SHRUNK && time != GOODPUT_SLOWED;
     for (int i = 0; i < n; i++) {
@@ -59,20 +59,21 @@ static double all_interruptions(const struct goodput_point *point)
     return sum;
 }
 
-static double known(const struct goodput_point *point, double value)
+static double goodput_print_known(const struct goodput_point *point, double value)
 {
     return point->ok ? value : TABLE_UNKNOWN;
 }
 
 /* At least as many digits as show three of a small number. */
-static int digits_of(double value, int digits)
+static int goodput_print_digits_of(double value, int digits)
 {
     return value > 0 && value < 1 ? digits + (int)ceil(-log10(value)) : digits;
 }
 
-static const char *number_of(struct arena *arena, const struct sure_range *range, double value, int digits)
+static const char *goodput_print_number_of(
+    struct arena *arena, const struct sure_range *range, double value, int digits)
 {
-    return sure_number(arena, range, value, digits_of(value, digits));
+    return sure_number(arena, range, value, goodput_print_digits_of(value, digits));
 }
 
 /* A column of the total, for people beside its interval, and the ends for programs. high is 0
@@ -82,12 +83,13 @@ static void fill_total(struct rows *rows, const struct goodput_total *total, str
 {
     bool known = total->mean > 0, ranged = known && total->high > 0;
     double scale = column.scale > 0 ? column.scale : 1;
-    const char *text = known ? number_of(arena, range, scale * total->mean, column.digits) : "-";
+    const char *text = known ? goodput_print_number_of(arena, range, scale * total->mean, column.digits) : "-";
     rows_real_as(rows, column, known, total->mean, text);
     if (column.heading)
         rows_text(rows, COLUMN(NULL, "90 %", what),
-            ranged ? arena_printf(arena, "%s to %s", number_of(arena, range, scale * total->low, column.digits),
-                         number_of(arena, range, scale * total->high, column.digits))
+            ranged ? arena_printf(arena, "%s to %s",
+                         goodput_print_number_of(arena, range, scale * total->low, column.digits),
+                         goodput_print_number_of(arena, range, scale * total->high, column.digits))
                    : NULL);
     rows_real(rows, COLUMN(arena_printf(arena, "%s_p05", column.name)), known, total->low);
     rows_real(rows, COLUMN(arena_printf(arena, "%s_p95", column.name)), ranged, total->high);
@@ -119,8 +121,8 @@ static void fill_causes(struct rows *rows, const struct goodput_point *p, struct
 }
 
 /* Shares as fractions, in base SI; what depends on the step to as many digits as that is sure. */
-static void fill(struct rows *rows, const struct goodput_command *command, const struct scenario_point *point,
-    const struct goodput_point *p, struct arena *arena)
+static void goodput_print_fill(struct rows *rows, const struct goodput_command *command,
+    const struct scenario_point *point, const struct goodput_point *p, struct arena *arena)
 {
     const struct sure_range *range = p->range;
     double step_s = p->job.step_s, mtbf_s = p->costs.mtbf_s, effective = p->tflops_per_gpu * p->share.mean;
@@ -133,8 +135,9 @@ static void fill(struct rows *rows, const struct goodput_command *command, const
     rows_real_as(rows, COLUMN("step_time_s", "step", "s"), ok, step_s, sure_number(arena, range, step_s, 3));
     rows_real(rows, COLUMN("mtbf_s"), ok && isfinite(mtbf_s), mtbf_s);
     rows_number_as(rows, "fails every", "h",
-        ok && isfinite(mtbf_s) ? words_number(arena, mtbf_s / S_PER_HOUR, digits_of(mtbf_s / S_PER_HOUR, 2), false)
-                               : "-");
+        ok && isfinite(mtbf_s)
+            ? words_number(arena, mtbf_s / S_PER_HOUR, goodput_print_digits_of(mtbf_s / S_PER_HOUR, 2), false)
+            : "-");
     rows_real(rows, COLUMN("checkpoint_bytes"), ok, p->costs.bytes);
     rows_real(rows, COLUMN("checkpoint_stall_s"), ok, p->costs.stall_s);
     rows_real(rows, COLUMN("checkpoint_interval_s", "checkpoint every", "min", 1. / 60, 1), ok, p->interval_s);
@@ -166,7 +169,7 @@ static void print_points(FILE *out, const struct goodput_command *command, const
         rows_text(&rows, COLUMN("scenario"), point->options.name);
         rows_text(&rows, COLUMN("model"), point->model.shape.name);
         rows_text(&rows, COLUMN("swept"), vary_assignments(&all, point, arena));
-        fill(&rows, command, point, &points[i], arena);
+        goodput_print_fill(&rows, command, point, &points[i], arena);
     }
     if (command->format == RECORDS_TABLE && set->n_points == 1)
         table_print_row(out, &rows.table);
@@ -194,7 +197,7 @@ static void print_waterfall(FILE *out, const struct goodput_point *point)
                                         : point->interruptions[cause]);
         double sum = 0;
         for (int time = GOODPUT_CHECKPOINT; time < GOODPUT_TIMES; time++) {
-            if (!is_shown(point, 1, time))
+            if (!goodput_print_is_shown(point, 1, time))
                 continue;
             double share = all ? goodput_time_share(point, time) : point->time_share[time][cause];
             table_number(&table, time_heads[time], "%", 2, PERCENT * share);
@@ -217,10 +220,10 @@ static void print_times(
         table_row(&table);
         table_text(&table, "job", "", vary_name(&vary, &set->points[i], arena));
         table_number(&table, "GPUs", "", 0, (double)set->points[i].options.cluster.gpus);
-        table_number(&table, "interruptions", "", 1, known(&points[i], all_interruptions(&points[i])));
+        table_number(&table, "interruptions", "", 1, goodput_print_known(&points[i], all_interruptions(&points[i])));
         for (int time = GOODPUT_CHECKPOINT; time < GOODPUT_TIMES; time++) {
-            double share = known(&points[i], PERCENT * goodput_time_share(&points[i], time));
-            if (is_shown(points, set->n_points, time))
+            double share = goodput_print_known(&points[i], PERCENT * goodput_time_share(&points[i], time));
+            if (goodput_print_is_shown(points, set->n_points, time))
                 table_number(&table, time_heads[time], "%", 2, share);
         }
     }
@@ -230,7 +233,7 @@ static void print_times(
 }
 
 /* "30 days", "3.5 h", "12 min". The largest unit of which there is at least one. */
-static const char *lasting(struct arena *arena, double days)
+static const char *goodput_print_lasting(struct arena *arena, double days)
 {
     double s = days * S_PER_DAY;
     return s >= S_PER_DAY      ? arena_printf(arena, days < 1e4 ? "%.4g days" : "%.0f days", days)
@@ -272,8 +275,9 @@ static void print_costs(FILE *out, const struct goodput_command *command, const 
     words_paragraph(out, arena_printf(arena, "best interval: Young %.3g min, Daly %.3g min; %s: %.3g min",
                              goodput_young_s(costs) / 60, goodput_daly_s(costs) / 60,
                              options->checkpoint_interval_s > 0 ? "given" : "found", point->interval_s / 60));
-    words_paragraph(out, arena_printf(arena, "%.1f interruptions, %.1f of them hangs, and %.0f checkpoints in %s",
-                             all_interruptions(point), point->hangs, point->checkpoints, lasting(arena, point->days)));
+    words_paragraph(out,
+        arena_printf(arena, "%.1f interruptions, %.1f of them hangs, and %.0f checkpoints in %s",
+            all_interruptions(point), point->hangs, point->checkpoints, goodput_print_lasting(arena, point->days)));
     words_paragraph(
         out, arena_printf(arena, "GPUs paid: %" PRId64 " + %.0f spare (goodput.hot_spares)%s",
                  set->points[0].options.cluster.gpus, point->spare_gpus,
@@ -281,7 +285,7 @@ static void print_costs(FILE *out, const struct goodput_command *command, const 
 }
 
 /* What takes time beside training; next to nothing in so short a history that nothing fails in it. */
-static void print_rest(FILE *out, const struct goodput_point *point, struct arena *arena)
+static void goodput_print_rest(FILE *out, const struct goodput_point *point, struct arena *arena)
 {
     static const double SHOWN = 5e-5; /* 0.0 % */
     double rest = 1 - point->share.mean;
@@ -293,10 +297,11 @@ static void print_rest(FILE *out, const struct goodput_point *point, struct aren
     }
     double mtbf_s = point->costs.mtbf_s;
     fputc('\n', out);
-    words_paragraph(out, arena_printf(arena, "Next to nothing takes other time in %s%s.", lasting(arena, point->days),
-                             isfinite(mtbf_s) && point->days * S_PER_DAY < mtbf_s
-                                 ? arena_printf(arena, ": the job fails every %s", lasting(arena, mtbf_s / S_PER_DAY))
-                                 : ""));
+    words_paragraph(
+        out, arena_printf(arena, "Next to nothing takes other time in %s%s.", goodput_print_lasting(arena, point->days),
+                 isfinite(mtbf_s) && point->days * S_PER_DAY < mtbf_s
+                     ? arena_printf(arena, ": the job fails every %s", goodput_print_lasting(arena, mtbf_s / S_PER_DAY))
+                     : ""));
 }
 
 /* ---- the answer ---- */
@@ -310,7 +315,7 @@ static const char *three(struct arena *arena, double value)
 }
 
 /* " (70.3 to 102)", in the unit that is `one`; "" where it is not known. */
-static const char *range_of(struct arena *arena, const struct goodput_total *total, double one)
+static const char *goodput_print_range_of(struct arena *arena, const struct goodput_total *total, double one)
 {
     return total->high > 0
                ? arena_printf(arena, " (%s to %s)", three(arena, total->low / one), three(arena, total->high / one))
@@ -327,8 +332,8 @@ static const char *days_said(struct arena *arena, const struct goodput_total *da
     int u = 0;
     while (u < 3 && days->mean < units[u].one)
         u++;
-    return arena_printf(
-        arena, "%s %s%s", three(arena, days->mean / units[u].one), units[u].unit, range_of(arena, days, units[u].one));
+    return arena_printf(arena, "%s %s%s", three(arena, days->mean / units[u].one), units[u].unit,
+        goodput_print_range_of(arena, days, units[u].one));
 }
 
 /* "$104 million (83 to 121)". */
@@ -339,7 +344,7 @@ static const char *cost_said(struct arena *arena, const struct goodput_total *us
                        : usd->mean >= 1e6 ? " million"
                        : usd->mean >= 1e4 ? " thousand"
                                           : "";
-    return arena_printf(arena, "$%s%s%s", three(arena, usd->mean / one), word, range_of(arena, usd, one));
+    return arena_printf(arena, "$%s%s%s", three(arena, usd->mean / one), word, goodput_print_range_of(arena, usd, one));
 }
 
 /* "90.5 % of the time trains (goodput; 90.0 to 91.0 by the luck of failures)". */
@@ -357,7 +362,7 @@ static const char *point_said(struct arena *arena, const struct goodput_command 
     const char *effective = sure_number(arena, p->range, p->tflops_per_gpu * p->share.mean, 1);
     if (!(p->total_days.mean > 0))
         return arena_printf(arena, "%s: %s of the step's %s TFLOPS/GPU are left.",
-            share_said(arena, p, lasting(arena, p->days)), effective,
+            share_said(arena, p, goodput_print_lasting(arena, p->days)), effective,
             sure_number(arena, p->range, p->tflops_per_gpu, 1));
     const char *spares = p->spare_gpus > 0 ? arena_printf(arena, " and %.0f spare", p->spare_gpus) : "";
     const char *cost = p->total_usd.mean > 0 ? arena_printf(arena, " %s and", cost_said(arena, &p->total_usd)) : "";
@@ -453,7 +458,7 @@ static const char *best_said(struct arena *arena, const struct goodput_command *
     return said;
 }
 
-static void print_answer(FILE *out, const struct goodput_command *command, const struct scenario_set *set,
+static void goodput_print_answer(FILE *out, const struct goodput_command *command, const struct scenario_set *set,
     const struct goodput_point *points, struct arena *arena)
 {
     words_paragraph(out, set->n_points > 1 ? best_said(arena, command, set, points)
@@ -468,11 +473,11 @@ void goodput_print(FILE *out, const struct goodput_command *command, const struc
         print_points(out, command, set, points, arena);
         return;
     }
-    print_answer(out, command, set, points, arena);
+    goodput_print_answer(out, command, set, points, arena);
     bool alike = points[0].ok;
     for (int i = 1; i < set->n_points; i++)
         alike = alike && points[i].days == points[0].days;
-    const char *days = alike ? arena_printf(arena, " of %s", lasting(arena, points[0].days)) : "";
+    const char *days = alike ? arena_printf(arena, " of %s", goodput_print_lasting(arena, points[0].days)) : "";
     const char *tokens =
         command->tokens.n > 0 ? arena_printf(arena, ", %s %s", command->tokens.text, words_counted_all(set)) : "";
     words_paragraph(
@@ -482,7 +487,7 @@ void goodput_print(FILE *out, const struct goodput_command *command, const struc
     if (set->n_points > 1) {
         print_times(out, set, points, arena);
     } else if (points[0].ok) {
-        print_rest(out, &points[0], arena);
+        goodput_print_rest(out, &points[0], arena);
         print_costs(out, command, set, &points[0], arena);
     } else {
         fputc('\n', out);

@@ -29,7 +29,7 @@ static double gib(double bytes)
 
 /* ---- what is modelled ---- */
 
-static void add(struct memory_rows *rows, const char *name, double modelled, double largest, const char *note)
+static void memory_add(struct memory_rows *rows, const char *name, double modelled, double largest, const char *note)
 {
     vec_push(&rows->list, (struct memory_row){"gpu", name, MEMORY_NOT_GIVEN, modelled, largest, note});
 }
@@ -124,16 +124,17 @@ static void add_gpu_rows(
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         int category = kinds[i].category;
         bool known = planned || !kinds[i].needs_plan, none = planned && !(own[category] > 0);
-        add(rows, kinds[i].name, known ? bytes[category] : MEMORY_NOT_GIVEN, planned ? own[category] : MEMORY_NOT_GIVEN,
+        memory_add(rows, kinds[i].name, known ? bytes[category] : MEMORY_NOT_GIVEN,
+            planned ? own[category] : MEMORY_NOT_GIVEN,
             !known ? activations
             : none ? ""
                    : kinds[i].note);
     }
     if (need->peak.host_bytes > 0)
-        add(rows, "(in host memory)", need->peak.host_bytes, MEMORY_NOT_GIVEN,
+        memory_add(rows, "(in host memory)", need->peak.host_bytes, MEMORY_NOT_GIVEN,
             "pinned, for this GPU; no part of the total");
     bool of_stage = job->point.options.strategy.parallelism.pipeline > 1;
-    add(rows, "total", exec_tensors(&need->peak), MEMORY_NOT_GIVEN,
+    memory_add(rows, "total", exec_tensors(&need->peak), MEMORY_NOT_GIVEN,
         of_stage ? "of the fullest stage at its fullest moment; without CUDA context, NCCL and fragmentation"
         : planned && need->peak.last == HBM_OPTIMIZER
             ? "allocated at the fullest moment, the optimizer's step; without CUDA context, NCCL and fragmentation"
@@ -199,8 +200,8 @@ static enum tried try_allocator(const struct memory_request *request, const stru
 }
 
 /* The one GPU that was named. */
-static void print_fit(FILE *out, const struct memory_request *request, const struct memory_need *need, enum tried tried,
-    struct arena *arena)
+static void memory_print_fit(FILE *out, const struct memory_request *request, const struct memory_need *need,
+    enum tried tried, struct arena *arena)
 {
     const struct memory_gpu *gpu = &request->gpus[0];
     double capacity = gpu->gpu.hbm_capacity.value, room = room_of(request, need, gpu),
@@ -284,7 +285,8 @@ static void print_fits(FILE *out, const struct memory_request *request, const st
     table_finish(out, &table);
 }
 
-static void print_rows(FILE *out, const struct memory_request *request, const struct memory_rows *rows, bool rules)
+static void memory_print_rows(
+    FILE *out, const struct memory_request *request, const struct memory_rows *rows, bool rules)
 {
     bool of_stage = request->job.point.options.strategy.parallelism.pipeline > 1;
     struct table table = {0};
@@ -308,7 +310,7 @@ static void print_rows(FILE *out, const struct memory_request *request, const st
 }
 
 /* Each stage of a pipeline, at its own fullest moment. */
-static void print_stages(FILE *out, const struct fit_stage *stages, int n)
+static void memory_print_stages(FILE *out, const struct fit_stage *stages, int n)
 {
     struct table table = {0};
     for (int s = 0; s < n; s++) {
@@ -367,14 +369,14 @@ static void print_schedule(FILE *out, const struct memory_job *job)
             pipeline_schedule_names[parallelism->schedule], job->point.options.strategy.train.grad_accum);
 }
 
-static void print_table(FILE *out, const struct memory_request *request, const struct memory_rows *rows,
+static void memory_print_table(FILE *out, const struct memory_request *request, const struct memory_rows *rows,
     const struct memory_need *need, enum tried tried, const struct fit_stage *stages, int n_stages, struct arena *arena)
 {
     const struct memory_job *job = &request->job;
     const struct train_options *train = &job->point.options.strategy.train;
     int64_t gpus = job->point.options.cluster.gpus;
     if (request->named)
-        print_fit(out, request, need, tried, arena);
+        memory_print_fit(out, request, need, tried, arena);
     else
         print_holders(out, request, need, arena);
     fprintf(out, "\n%s: %s parameters (P)\n", job->has_model ? job->point.model.shape.name : request->name,
@@ -393,9 +395,9 @@ static void print_table(FILE *out, const struct memory_request *request, const s
     words_paragraph(out, text);
     fputc('\n', out);
     free(text);
-    print_rows(out, request, rows, false);
+    memory_print_rows(out, request, rows, false);
     if (n_stages > 0)
-        print_stages(out, stages, n_stages);
+        memory_print_stages(out, stages, n_stages);
     words_paragraph(out,
         need->planned
             ? "own peak: of the row alone, at its own fullest moment; B/parameter: bytes over all P, on this GPU or not"
@@ -407,10 +409,10 @@ static void print_table(FILE *out, const struct memory_request *request, const s
     if (!request->teach)
         return;
     fputc('\n', out);
-    print_rows(out, request, rows, true);
+    memory_print_rows(out, request, rows, true);
 }
 
-static void print_records(FILE *out, const struct memory_rows *rows, enum records_format format)
+static void memory_print_records(FILE *out, const struct memory_rows *rows, enum records_format format)
 {
     struct records records = records_begin(out, format);
     for (int i = 0; i < rows->list.n; i++) {
@@ -447,11 +449,11 @@ static void print_json(FILE *out, const struct memory_request *request, const st
             can && tried != TRIED_GAPS && spare_of(request, need, &request->gpus[i]) >= 0 ? "true" : "false");
     }
     fputs("], \"rows\": ", out);
-    print_records(out, rows, RECORDS_JSON);
+    memory_print_records(out, rows, RECORDS_JSON);
     fputs("}\n", out);
 }
 
-static enum status print(FILE *out, const struct memory_request *request, struct arena *arena, struct diag *diag)
+static enum status memory_print(FILE *out, const struct memory_request *request, struct arena *arena, struct diag *diag)
 {
     struct memory_rows rows = {0};
     struct memory_need need;
@@ -467,11 +469,11 @@ static enum status print(FILE *out, const struct memory_request *request, struct
     if (request->teach)
         memory_add_rules(&rows, &request->job, arena);
     if (request->format == RECORDS_CSV)
-        print_records(out, &rows, RECORDS_CSV);
+        memory_print_records(out, &rows, RECORDS_CSV);
     else if (request->format == RECORDS_JSON)
         print_json(out, request, &rows, &need, tried);
     else
-        print_table(out, request, &rows, &need, tried, stages, n_stages, arena);
+        memory_print_table(out, request, &rows, &need, tried, stages, n_stages, arena);
     vec_free(&rows.list);
     return STATUS_OK;
 }
@@ -499,7 +501,7 @@ int cmd_memory(int argc, char **argv)
     else if (status == STATUS_OK && request.savings)
         memory_print_savings(stdout, &request, &arena, &diag);
     else if (status == STATUS_OK)
-        print(stdout, &request, &arena, &diag);
+        memory_print(stdout, &request, &arena, &diag);
     memory_free(&request);
     arena_release(&arena);
     return cli_report(&diag);

@@ -46,7 +46,7 @@ static bool is_planned(const struct memory_job *job)
     return job->has_model && !job->int8;
 }
 
-static struct source_pos place_of(const void *self, const char *path)
+static struct source_pos memory_job_place_of(const void *self, const char *path)
 {
     const struct config_origins *origins = self;
     struct source_pos at = {.file = "--strategy"};
@@ -60,7 +60,7 @@ enum status memory_check(struct memory_job *job, struct diag *diag)
 {
     struct scenario_point *point = &job->point;
     const struct strategy_options *options = &point->options.strategy;
-    const struct strategy_places places = {place_of, &point->origins};
+    const struct strategy_places places = {memory_job_place_of, &point->origins};
     bool shards = options->kind == STRATEGY_FSDP || (options->kind == STRATEGY_DEEPSPEED && options->zero.stage == 3);
     if (job->int8_base && shards)
         return diag_input(diag, (struct source_pos){.file = "--lora-base"},
@@ -72,7 +72,7 @@ enum status memory_check(struct memory_job *job, struct diag *diag)
     return strategy_check(options, NULL, &point->hw, (int)point->options.cluster.gpus, &places, diag);
 }
 
-static void count_states(struct exec_peak *out, const struct memory_job *job)
+static void memory_job_count_states(struct exec_peak *out, const struct memory_job *job)
 {
     const struct scenario *options = &job->point.options;
     struct states states = states_of(job->params, &options->strategy, options->cluster.gpus, job->int8);
@@ -92,7 +92,7 @@ enum status memory_need(struct memory_need *out, const struct memory_job *job, s
     double extra = memory_int8_extra(job);
     *out = (struct memory_need){.planned = is_planned(job)};
     if (!out->planned)
-        count_states(peak, job);
+        memory_job_count_states(peak, job);
     else if (fit_peak(peak, &job->point, diag) != STATUS_OK)
         return STATUS_INPUT;
     peak->category_bytes[HBM_PARAMETERS] += extra;

@@ -344,7 +344,7 @@ static int64_t parameter_count(const char *text)
 }
 
 /* The file of a model or scenario. */
-static enum status find_file(struct memory_request *request, struct arena *arena, struct diag *diag)
+static enum status memory_request_find_file(struct memory_request *request, struct arena *arena, struct diag *diag)
 {
     struct source_pos at = {.file = request->name};
     int64_t params = 0;
@@ -385,7 +385,7 @@ static void set_default(struct memory_request *request, const char *path, const 
         request_set(request, path, value);
 }
 
-static const char *number(int64_t value, struct arena *arena)
+static const char *memory_request_number(int64_t value, struct arena *arena)
 {
     return arena_printf(arena, "%" PRId64, value);
 }
@@ -398,7 +398,7 @@ static void set_defaults(struct memory_request *request, const struct model_shap
     int64_t copy = memory_copy_gpus(parallelism), gpus = said.cluster.gpus > 0 ? said.cluster.gpus : copy;
     bool batch = request_given(request, "train.micro_batch") || request_given(request, "train.device_batch");
     request->job.counted = shape && (batch || request_given(request, "train.seq_len"));
-    set_default(request, "cluster.gpus", number(gpus, arena));
+    set_default(request, "cluster.gpus", memory_request_number(gpus, arena));
     set_default(request, "cluster.topology", request->cluster_path);
     set_default(request, "strategy",
         copy > 1            ? "megatron"
@@ -409,10 +409,12 @@ static void set_defaults(struct memory_request *request, const struct model_shap
     if (request->model && parallelism->model.tensor > 1 && parallelism->model.expert > 1)
         set_default(request, "parallelism.sequence", "true"); /* Megatron-LM demands it; it cuts no parameter */
     if (parallelism->pipeline > 1 && !request_given(request, "train.global_batch"))
-        set_default(request, "train.grad_accum", number(2 * parallelism->pipeline, arena)); /* which fill it */
+        set_default(
+            request, "train.grad_accum", memory_request_number(2 * parallelism->pipeline, arena)); /* which fill it */
     if (shape && !request->job.counted && !request->capacity && model_sample_tokens(shape) == 0)
         set_default(request, "train.seq_len",
-            number(parallelism->model.sequence || request->model ? model_tensor_ranks(&parallelism->model) : 1, arena));
+            memory_request_number(
+                parallelism->model.sequence || request->model ? model_tensor_ranks(&parallelism->model) : 1, arena));
 }
 
 /* A bare number of parameters: no model, so no scenario. */
@@ -521,7 +523,7 @@ enum status memory_load(struct memory_request *request, struct arena *arena, str
     struct memory_job *job = &request->job;
     job->params = request->model ? 0 : parameter_count(request->name);
     bool counts = job->params > 0;
-    if (!counts && find_file(request, arena, diag) != STATUS_OK)
+    if (!counts && memory_request_find_file(request, arena, diag) != STATUS_OK)
         return diag->worst;
     struct scenario said = options_said(request, arena);
     bool of_file = !counts && !request->model && !is_folder(request->name) && !scenario_is_model(request->name);

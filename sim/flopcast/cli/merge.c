@@ -25,19 +25,19 @@ static void take_source(void *self, const struct argument *argument)
     vec_push(&merge->sources, argument->text);
 }
 
-static bool is_same_file(const char *one, const char *two)
+static bool cli_merge_is_same_file(const char *one, const char *two)
 {
     struct stat a, b;
     return stat(one, &a) == 0 && stat(two, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-static void check(void *self, struct argp_state *state)
+static void cli_merge_check(void *self, struct argp_state *state)
 {
     const struct merge *merge = self;
     if (!merge->into)
         argp_error(state, "--into C.db is missing: the database that takes what the others have");
     for (int i = 0; i < merge->sources.n && merge->into; i++)
-        if (is_same_file(merge->sources.at[i], merge->into))
+        if (cli_merge_is_same_file(merge->sources.at[i], merge->into))
             argp_error(state, "'%s' is the database that --into names; leave it out", merge->sources.at[i]);
 }
 
@@ -75,7 +75,7 @@ int cmd_merge(int argc, char **argv)
         .args_doc = "FILE.db...",
         .missing = "the databases to merge are missing",
         .take = take_source,
-        .check = check,
+        .check = cli_merge_check,
         .doc = "Put databases of shards together: those of flopcast run, validate and tune with --shard I/N --db.\v"
                "What --into has already is not added again, so a merge may be repeated, and go on after it was "
                "killed. A shard that is missing is named, with exit status 1; what is there is merged. The rows are "

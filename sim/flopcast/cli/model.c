@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 /* A row a tensor, of each kind of layer once: layers says how many are alike. */
-static void add_records(struct records *records, const struct model *model, int stage)
+static void model_add_records(struct records *records, const struct model *model, int stage)
 {
     for (int i = 0; i < model->n_tensors; i++) {
         const struct model_tensor *tensor = &model->tensors[i];
@@ -31,7 +31,7 @@ static void add_records(struct records *records, const struct model *model, int 
 }
 
 /* "first block, last block": of a stage with model chunks, each. */
-static const char *blocks_of(const struct model *model, struct arena *arena)
+static const char *model_blocks_of(const struct model *model, struct arena *arena)
 {
     const char *text = "";
     for (int c = 0; c < (model->n_chunks > 0 ? model->n_chunks : 1); c++) {
@@ -44,7 +44,7 @@ static const char *blocks_of(const struct model *model, struct arena *arena)
     return *text ? text : "none";
 }
 
-static void add_stage(struct table *table, const struct model *model, int stage, struct arena *arena)
+static void model_add_stage(struct table *table, const struct model *model, int stage, struct arena *arena)
 {
     static const char *const ends[] = {"-", "embedding", "head, loss", "embedding, head, loss"};
     double whole = 0, experts = 0;
@@ -55,7 +55,7 @@ static void add_stage(struct table *table, const struct model *model, int stage,
     }
     table_row(table);
     table_number(table, "stage", "", 0, stage);
-    table_text(table, "blocks", "from 0", blocks_of(model, arena));
+    table_text(table, "blocks", "from 0", model_blocks_of(model, arena));
     table_text(table, "ends", "", ends[model->ends]);
     table_number(table, "parameters", "of a rank", 0, (double)model->params);
     table_number(table, "whole", "on each rank", 0, whole);
@@ -65,7 +65,7 @@ static void add_stage(struct table *table, const struct model *model, int stage,
 }
 
 /* What the ranks of each stage hold: tensor and expert ranks of one stage have alike. */
-static void print_ranks(FILE *out, const struct memory_request *request, struct arena *arena)
+static void model_print_ranks(FILE *out, const struct memory_request *request, struct arena *arena)
 {
     const struct scenario_point *point = &request->job.point;
     const struct scenario *options = &point->options;
@@ -78,9 +78,9 @@ static void print_ranks(FILE *out, const struct memory_request *request, struct 
     for (int s = 0; s < stages; s++) {
         const struct model *model = strategy_rank_model(&job, s, arena);
         if (request->format != RECORDS_TABLE)
-            add_records(&records, model, s);
+            model_add_records(&records, model, s);
         else
-            add_stage(&table, model, s, arena);
+            model_add_stage(&table, model, s, arena);
     }
     if (request->format != RECORDS_TABLE) {
         records_end(&records);
@@ -107,12 +107,12 @@ int cmd_model(int argc, char **argv)
     if (memory_load(&request, &arena, &diag) == STATUS_OK) {
         const struct model *model = &request.job.point.model;
         if (memory_copy_gpus(&request.job.point.options.strategy.parallelism) > 1) {
-            print_ranks(stdout, &request, &arena);
+            model_print_ranks(stdout, &request, &arena);
         } else if (request.format == RECORDS_TABLE) {
             model_print(stdout, model);
         } else {
             struct records records = records_begin(stdout, request.format);
-            add_records(&records, model, 0);
+            model_add_records(&records, model, 0);
             records_end(&records);
         }
     }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* "7.0B", "124M": as models are called by their size. */
-static const char *size_text(struct arena *arena, int64_t params)
+static const char *models_size_text(struct arena *arena, int64_t params)
 {
     static const struct {
         double factor;
@@ -32,7 +32,7 @@ static void add_model(struct table *table, const char *name, struct arena *arena
     table_row(table);
     table_text(table, "model", "", name);
     table_text(table, "family", "", model_family_names[shape.family]);
-    table_number_as(table, "size", "", size_text(arena, model.params));
+    table_number_as(table, "size", "", models_size_text(arena, model.params));
     table_number(table, "parameters", "", 0, (double)model.params);
     table_number(table, "blocks", "", 0, (double)(shape.n_layers + shape.n_decoder_layers));
     table_number(table, "width", "", 0, shape.d_model > 0 ? (double)shape.d_model : TABLE_UNKNOWN);

@@ -24,7 +24,7 @@ static const double GiB = 0x1p30, PERCENT = 100;
 
 /* ---- one point ---- */
 
-static struct scenario_step step_of(const struct scenario_result *result)
+static struct scenario_step output_answer_step_of(const struct scenario_result *result)
 {
     return scenario_step(&result->exec.breakdown, result->exec.memory.alloc_stall_s);
 }
@@ -33,7 +33,7 @@ static struct scenario_step step_of(const struct scenario_result *result)
 static const char *limits(struct arena *arena, const struct scenario_result *result)
 {
     static const double LEAST = 0.1;
-    struct scenario_step step = step_of(result);
+    struct scenario_step step = output_answer_step_of(result);
     int most = 0;
     for (int p = 1; p < STEP_PART_COUNT; p++)
         most = step.part_s[p] > step.part_s[most] ? p : most;
@@ -46,7 +46,7 @@ static const char *limits(struct arena *arena, const struct scenario_result *res
     return arena_printf(arena, "%s)", text);
 }
 
-static const char *room(struct view *view, const struct exec_memory *memory)
+static const char *output_answer_room(struct view *view, const struct exec_memory *memory)
 {
     double peak = sure_peak_bytes(memory);
     if (memory->alloc_retries_a_step > 0)
@@ -57,7 +57,7 @@ static const char *room(struct view *view, const struct exec_memory *memory)
         fmax(0, (memory->capacity_bytes - peak) / GiB));
 }
 
-static const char *said(struct view *view, int i)
+static const char *output_answer_said(struct view *view, int i)
 {
     const struct scenario_result *result = &view->results[i];
     const struct exec_memory *memory = &result->exec.memory;
@@ -69,7 +69,7 @@ static const char *said(struct view *view, int i)
     const char *of = arena_printf(view->arena, "%s/s a GPU", words_counted(&view->set->points[i].model.shape));
     return arena_printf(view->arena, "%s, %.*f %% MFU; %s; %s",
         sure_said(view->arena, view_range(view, i), result->tokens_per_s_per_gpu, of), result->mfu < 0.1 ? 1 : 0,
-        PERCENT * result->mfu, limits(view->arena, result), room(view, memory));
+        PERCENT * result->mfu, limits(view->arena, result), output_answer_room(view, memory));
 }
 
 /* The fastest of those that have rows; -1: none ran. */
@@ -109,16 +109,16 @@ struct curve {
     int first, last, published_first, published_last;
 };
 
-static double gpus_of(const struct view *view, int i)
+static double output_answer_gpus_of(const struct view *view, int i)
 {
     return (double)view->set->points[i].options.cluster.gpus;
 }
 
 static void extend(const struct view *view, int *first, int *last, int i)
 {
-    if (*first < 0 || gpus_of(view, i) < gpus_of(view, *first))
+    if (*first < 0 || output_answer_gpus_of(view, i) < output_answer_gpus_of(view, *first))
         *first = i;
-    if (*last < 0 || gpus_of(view, i) > gpus_of(view, *last))
+    if (*last < 0 || output_answer_gpus_of(view, i) > output_answer_gpus_of(view, *last))
         *last = i;
 }
 
@@ -162,7 +162,7 @@ static int find_curves(struct curve *curves, const struct view *view)
 }
 
 /* Fractions of the small cluster's throughput; below 0: a gain. */
-static double loss_of(const struct view *view, const struct curve *curve)
+static double output_answer_loss_of(const struct view *view, const struct curve *curve)
 {
     return 1 - view->results[curve->last].tflops_per_gpu / view->results[curve->first].tflops_per_gpu;
 }
@@ -172,7 +172,8 @@ static double loss_of(const struct view *view, const struct curve *curve)
 static const char *sure_of_loss(struct view *view, const struct curve *curve)
 {
     const struct scenario_point *point = &view->set->points[curve->last];
-    double doublings = log2(gpus_of(view, curve->last) / gpus_of(view, curve->first)), loss = loss_of(view, curve);
+    double doublings = log2(output_answer_gpus_of(view, curve->last) / output_answer_gpus_of(view, curve->first)),
+           loss = output_answer_loss_of(view, curve);
     struct sure_range range = sure_of_ratio(view->sure, point, doublings);
     double low = 1 - (1 - loss) * range.high, high = 1 - (1 - loss) * range.low, sign = loss < 0 ? -1 : 1;
     return range.known ? arena_printf(view->arena, " (%.1f to %.1f)", PERCENT * sign * (loss < 0 ? high : low),
@@ -180,7 +181,7 @@ static const char *sure_of_loss(struct view *view, const struct curve *curve)
                        : "";
 }
 
-static const char *change(struct arena *arena, double loss)
+static const char *output_answer_change(struct arena *arena, double loss)
 {
     return arena_printf(
         arena, "%s %s %%", loss < 0 ? "gains" : "loses", words_number(arena, PERCENT * fabs(loss), 1, false));
@@ -189,12 +190,12 @@ static const char *change(struct arena *arena, double loss)
 /* The loss by parts of a step, of the same work: "kernels 1.3, stragglers 1.0", of which none is below a tenth of a
  * point. "": there are none. Parts that shrink count against those that grow. Printed are those
  * of a tenth of a point and more. */
-static const char *parts(struct arena *arena, const struct view *view, const struct curve *curve)
+static const char *output_answer_parts(struct arena *arena, const struct view *view, const struct curve *curve)
 {
     static const double LEAST = 0.05;
     const struct scenario_result *from = &view->results[curve->first], *to = &view->results[curve->last];
-    struct scenario_step small = step_of(from), large = step_of(to);
-    double grown[STEP_PART_COUNT], sum = 0, loss = PERCENT * loss_of(view, curve);
+    struct scenario_step small = output_answer_step_of(from), large = output_answer_step_of(to);
+    double grown[STEP_PART_COUNT], sum = 0, loss = PERCENT * output_answer_loss_of(view, curve);
     double small_work = from->tflops_per_gpu * from->exec.step_time_s,
            large_work = to->tflops_per_gpu * to->exec.step_time_s;
     for (int p = 0; p < STEP_PART_COUNT; p++)
@@ -228,8 +229,8 @@ static const char *samples(struct view *view, const struct curve *curve)
 static bool same_sizes(const struct view *view, const struct curve *curve)
 {
     return curve->published_first != curve->published_last &&
-           gpus_of(view, curve->published_first) == gpus_of(view, curve->first) &&
-           gpus_of(view, curve->published_last) == gpus_of(view, curve->last);
+           output_answer_gpus_of(view, curve->published_first) == output_answer_gpus_of(view, curve->first) &&
+           output_answer_gpus_of(view, curve->published_last) == output_answer_gpus_of(view, curve->last);
 }
 
 /* "; other readings lose 2.3 to 5.2 %" of curves that are readings of this one. */
@@ -239,14 +240,14 @@ static const char *other_readings(struct view *view, const struct curve *curves,
     for (int c = 0; c < n; c++) {
         bool other = &curves[c] != of && view->reading_of[curves[c].first] == of->first &&
                      view->reading_of[curves[c].last] == of->last;
-        low = other ? fmin(low, PERCENT * loss_of(view, &curves[c])) : low;
-        high = other ? fmax(high, PERCENT * loss_of(view, &curves[c])) : high;
+        low = other ? fmin(low, PERCENT * output_answer_loss_of(view, &curves[c])) : low;
+        high = other ? fmax(high, PERCENT * output_answer_loss_of(view, &curves[c])) : high;
     }
     return low > high ? "" : arena_printf(view->arena, "; other readings %.1f to %.1f %%", low, high);
 }
 
 /* Of the reading that stands for all no setting that others have otherwise. */
-static const char *name_of(struct view *view, int i)
+static const char *output_answer_name_of(struct view *view, int i)
 {
     struct vary named = {0};
     for (int v = 0; v < view->vary.options.n; v++)
@@ -267,12 +268,14 @@ static const char *curve_text(struct view *view, const struct curve *curves, int
     if (same_sizes(view, curve)) {
         double first = points[curve->published_first].published.tflops_per_gpu,
                last = points[curve->published_last].published.tflops_per_gpu;
-        published = arena_printf(arena, "; published: %s, %.1f to %.1f", change(arena, 1 - last / first), first, last);
+        published = arena_printf(
+            arena, "; published: %s, %.1f to %.1f", output_answer_change(arena, 1 - last / first), first, last);
     }
     return arena_printf(arena, "%s: %s%s from %.0f to %.0f GPUs, %.1f to %.1f TFLOPS/GPU%s%s%s%s",
-        name_of(view, curve->first), change(arena, loss_of(view, curve)), sure_of_loss(view, curve),
-        gpus_of(view, curve->first), gpus_of(view, curve->last), from, to, parts(arena, view, curve),
-        samples(view, curve), published, other_readings(view, curves, n, curve));
+        output_answer_name_of(view, curve->first), output_answer_change(arena, output_answer_loss_of(view, curve)),
+        sure_of_loss(view, curve), output_answer_gpus_of(view, curve->first), output_answer_gpus_of(view, curve->last),
+        from, to, output_answer_parts(arena, view, curve), samples(view, curve), published,
+        other_readings(view, curves, n, curve));
 }
 
 static bool has_line(const struct view *view, const struct curve *curve)
@@ -282,7 +285,7 @@ static bool has_line(const struct view *view, const struct curve *curve)
 
 enum { MOST_CURVES = 4 };
 
-static int count_lines(const struct view *view, const struct curve *curves, int n)
+static int output_answer_count_lines(const struct view *view, const struct curve *curves, int n)
 {
     int lines = 0;
     for (int c = 0; c < n; c++)
@@ -319,8 +322,8 @@ static void print_range(FILE *out, struct view *view, const struct curve *curves
     int lines = 0;
     for (int c = 0; c < n; c++)
         if (has_line(view, &curves[c])) {
-            low = fmin(low, PERCENT * loss_of(view, &curves[c]));
-            high = fmax(high, PERCENT * loss_of(view, &curves[c]));
+            low = fmin(low, PERCENT * output_answer_loss_of(view, &curves[c]));
+            high = fmax(high, PERCENT * output_answer_loss_of(view, &curves[c]));
             lines++;
         }
     words_paragraph(
@@ -356,16 +359,17 @@ static void print_routing(FILE *out, const struct view *view)
 void view_answer(FILE *out, struct view *view)
 {
     struct curve *curves = xcalloc((size_t)view->set->n_points, sizeof *curves);
-    int n = find_curves(curves, view), lines = count_lines(view, curves, n), best = fastest(view);
+    int n = find_curves(curves, view), lines = output_answer_count_lines(view, curves, n), best = fastest(view);
     if (view->set->n_points == 1)
-        words_paragraph(out, said(view, 0)), print_routing(out, view);
+        words_paragraph(out, output_answer_said(view, 0)), print_routing(out, view);
     else if (lines > MOST_CURVES)
         print_range(out, view, curves, n);
     else if (lines > 0)
         print_curves(out, view, curves, n);
     else if (best >= 0)
-        words_paragraph(out, arena_printf(view->arena, "fastest of %d%s: %s, %.0f GPUs: %s", view->set->n_points,
-                                 as_fast(view, best), name_of(view, best), gpus_of(view, best), said(view, best)));
+        words_paragraph(out,
+            arena_printf(view->arena, "fastest of %d%s: %s, %.0f GPUs: %s", view->set->n_points, as_fast(view, best),
+                output_answer_name_of(view, best), output_answer_gpus_of(view, best), output_answer_said(view, best)));
     else
         words_paragraph(out, arena_printf(view->arena, "none of %d points fits", view->set->n_points));
     if (lines > 0 && is_quiet(view->set))
@@ -380,7 +384,7 @@ void view_curves(FILE *out, struct view *view)
 {
     struct curve *curves = xcalloc((size_t)view->set->n_points, sizeof *curves);
     int n = find_curves(curves, view);
-    if (count_lines(view, curves, n) > MOST_CURVES) {
+    if (output_answer_count_lines(view, curves, n) > MOST_CURVES) {
         fputc('\n', out);
         print_curves(out, view, curves, n);
     }

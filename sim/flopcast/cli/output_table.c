@@ -43,7 +43,7 @@ static const char *point_label(const struct jobs *jobs, int i)
 }
 
 /* Equal means equal as printed. */
-static bool is_alike(const struct exec_program *a, const struct exec_program *b)
+static bool output_table_is_alike(const struct exec_program *a, const struct exec_program *b)
 {
     const struct exec_breakdown *x = &a->breakdown, *y = &b->breakdown;
     static const double SHOWN_S = 0.5e-4, SHOWN_BYTES = 0.05 * 0x1p30; /* half of the last digit */
@@ -58,7 +58,7 @@ static bool is_alike(const struct exec_program *a, const struct exec_program *b)
 static int last_alike(const struct exec_result *exec, int p)
 {
     int last = p;
-    while (last + 1 < exec->n_programs && is_alike(&exec->programs[p], &exec->programs[last + 1]))
+    while (last + 1 < exec->n_programs && output_table_is_alike(&exec->programs[p], &exec->programs[last + 1]))
         last++;
     return last;
 }
@@ -94,7 +94,7 @@ static void add_program(const struct jobs *jobs, struct table *table, int i, int
 }
 
 /* Rows of all points of several programs. */
-static int count_rows(const struct jobs *jobs)
+static int output_table_count_rows(const struct jobs *jobs)
 {
     int n = 0;
     for (int i = 0; i < jobs->set->n_points; i++) {
@@ -111,7 +111,7 @@ static void print_programs(
     struct arena arena = ARENA_INIT;
     const struct jobs jobs = {set, results, vary, &arena};
     struct table table = {0};
-    bool some = false, many = count_rows(&jobs) > MANY;
+    bool some = false, many = output_table_count_rows(&jobs) > MANY;
     for (int i = 0; i < jobs.set->n_points; i++) {
         const struct exec_result *exec = &jobs.results[i].exec;
         if (exec->n_programs < 2 || exec->status != EXEC_OK)
@@ -152,7 +152,7 @@ void output_plans(const struct scenario_set *set, bool quiet, struct diag *diag)
     }
 }
 
-static bool is_shown(const struct view *view, const struct record_column *column)
+static bool output_table_is_shown(const struct view *view, const struct record_column *column)
 {
     bool shown = !column->shown_if;
     for (int i = 0; i < view->set->n_points && !shown; i++)
@@ -160,7 +160,7 @@ static bool is_shown(const struct view *view, const struct record_column *column
     return shown && column->shown.heading;
 }
 
-static int by_place(const void *a, const void *b)
+static int output_table_by_place(const void *a, const void *b)
 {
     const struct record_column *const *x = a, *const *y = b;
     return (*x)->shown.place - (*y)->shown.place;
@@ -169,9 +169,9 @@ static int by_place(const void *a, const void *b)
 static void find_shown(struct view *view)
 {
     for (int i = 0; i < n_record_columns; i++)
-        if (is_shown(view, &record_columns[i]))
+        if (output_table_is_shown(view, &record_columns[i]))
             view->shown[view->n_shown++] = &record_columns[i];
-    qsort(view->shown, (size_t)view->n_shown, sizeof *view->shown, by_place);
+    qsort(view->shown, (size_t)view->n_shown, sizeof *view->shown, output_table_by_place);
 }
 
 /* A setting that the command line gave is no reading any more. */
@@ -241,7 +241,7 @@ static void view_begin(struct view *view, bool all)
 }
 
 /* The number, or a dash where there is none. */
-static void number(
+static void output_table_number(
     struct table *table, const char *name, const char *unit, int spare, bool known, int digits, double value)
 {
     table_number(table, name, unit, digits, known ? value : TABLE_UNKNOWN);
@@ -249,7 +249,8 @@ static void number(
 }
 
 /* A number to as many digits as its interval has, a text of them, or a dash. */
-static void sure_cell(struct table *table, const char *name, const char *unit, int spare, bool known, const char *text)
+static void output_table_sure_cell(
+    struct table *table, const char *name, const char *unit, int spare, bool known, const char *text)
 {
     table_number_as(table, name, unit, known ? text : "-");
     table_spare(table, spare);
@@ -259,7 +260,7 @@ static void spread(
     struct table *table, const char *name, int spare, struct scenario_band band, const struct sure_range *range)
 {
     struct arena *arena = &table->numbers;
-    sure_cell(table, name, "TFLOPS/GPU", spare, band.n > 0,
+    output_table_sure_cell(table, name, "TFLOPS/GPU", spare, band.n > 0,
         arena_printf(arena, "%s-%s", sure_number(arena, range, band.low, 2), sure_number(arena, range, band.high, 2)));
 }
 
@@ -301,7 +302,8 @@ static void add_shown(struct view *view, struct table *table, const struct recor
         value /= source->result->exec.step_time_s;
     int digits = column->shown.digits;
     struct arena *arena = &table->numbers;
-    sure_cell(table, heading, column->shown.unit, (int)column->shown.spare, !column->known || column->known(source),
+    output_table_sure_cell(table, heading, column->shown.unit, (int)column->shown.spare,
+        !column->known || column->known(source),
         column->shown.sure ? sure_number(arena, range, value, digits) : arena_printf(arena, "%.*f", digits, value));
 }
 
@@ -312,12 +314,12 @@ static void add_published_memory(
     const struct exec_memory *memory = &exec->memory;
     double allocated = point->published.peak_allocated_bytes, reserved = point->published.peak_reserved_bytes;
     if (view->published_allocated) {
-        number(table, "published", "peak GiB", RECORD_SPARE_ALLOCATED, allocated > 0, 1, allocated / GiB);
+        output_table_number(table, "published", "peak GiB", RECORD_SPARE_ALLOCATED, allocated > 0, 1, allocated / GiB);
         deviation(table, "% of peak", RECORD_SPARE_ALLOCATED_DEVIATION, ok && allocated > 0,
             memory->peak_allocated_bytes, allocated);
     }
     if (view->published_reserved) {
-        number(table, "published", "reserved GiB", RECORD_SPARE_RESERVED, reserved > 0, 1, reserved / GiB);
+        output_table_number(table, "published", "reserved GiB", RECORD_SPARE_RESERVED, reserved > 0, 1, reserved / GiB);
         deviation(table, "% of reserved", RECORD_SPARE_RESERVED_DEVIATION, ok && reserved > 0,
             memory->peak_reserved_bytes, reserved);
     }
@@ -339,7 +341,7 @@ static void add_readings(struct view *view, struct table *table, int i, const st
                                 : arena_printf(view->arena, "%s-%s", from, to));
 }
 
-static void add_point(struct view *view, struct table *table, int i)
+static void output_table_add_point(struct view *view, struct table *table, int i)
 {
     const struct scenario_point *point = &view->set->points[i];
     const struct scenario_result *result = &view->results[i];
@@ -354,12 +356,13 @@ static void add_point(struct view *view, struct table *table, int i)
         table, "TFLOPS", "/GPU (90 %)", ok ? sure_with_range(arena, range, result->tflops_per_gpu, 2) : "OOM");
     table_mark(table, ok ? TABLE_PLAIN : TABLE_BAD);
     if (view->sure->measured.n > 0)
-        sure_cell(table, "simulated", "TFLOPS", 0, ok, sure_number(arena, range, result->tflops_per_gpu, 2));
+        output_table_sure_cell(
+            table, "simulated", "TFLOPS", 0, ok, sure_number(arena, range, result->tflops_per_gpu, 2));
     if (view->folded)
         add_readings(view, table, i, range);
     if (view->sampled) {
         struct scenario_band band = scenario_band(result, SAMPLED_TFLOPS);
-        sure_cell(table, "median of samples", "TFLOPS/GPU", RECORD_SPARE_NUMBERS, band.n > 0,
+        output_table_sure_cell(table, "median of samples", "TFLOPS/GPU", RECORD_SPARE_NUMBERS, band.n > 0,
             sure_number(arena, range, band.median, 2));
         spread(table, "spread of inputs", 0, band, range);
     }
@@ -420,7 +423,7 @@ static void print_remedy(FILE *out, const struct view *view)
 }
 
 /* Points that lack the same for the same reason are reported together: DDP lacks as much on 8 GPUs as on 512. */
-static void print_ooms(FILE *out, struct view *view)
+static void output_table_print_ooms(FILE *out, struct view *view)
 {
     enum { MOST_REASONS = 6 }; /* on a screen */
     int n = view->set->n_points, reasons = 0, more = 0;
@@ -514,7 +517,7 @@ static void print_narrow(FILE *out, const struct view *view, int precision, cons
 }
 
 /* What was published is of another run. */
-static void print_left_out(FILE *out, const struct scenario_set *set)
+static void output_table_print_left_out(FILE *out, const struct scenario_set *set)
 {
     const char *names = NULL;
     for (int i = 0; i < set->n_points && !names; i++)
@@ -571,7 +574,7 @@ static void print_sampled(FILE *out, const struct view *view)
         view->results[0].n_samples);
 }
 
-static void print_notes(FILE *out, struct view *view)
+static void output_table_print_notes(FILE *out, struct view *view)
 {
     if (view->folded)
         print_readings(out, view);
@@ -580,7 +583,7 @@ static void print_notes(FILE *out, struct view *view)
         words_paragraph(out,
             "published peaks of memory: the peak beside HBM peak (allocated by tensors), reserved beside reserved");
     }
-    print_left_out(out, view->set);
+    output_table_print_left_out(out, view->set);
     print_formula(out, view);
     print_narrow(
         out, view, PRECISION_FP8_MIXED, "MFU of fp8_mixed: of FP8's dense peak, which is twice that of 16 bit");
@@ -591,11 +594,11 @@ static void print_notes(FILE *out, struct view *view)
         print_sampled(out, view);
     sure_print(out, view->sure);
     print_slow(out, view);
-    print_ooms(out, view);
+    output_table_print_ooms(out, view);
     view_curves(out, view);
 }
 
-static void print_title(FILE *out, const struct view *view)
+static void output_table_print_title(FILE *out, const struct view *view)
 {
     const struct scenario *first = &view->set->points[0].options;
     words_paragraph_of(
@@ -610,17 +613,17 @@ void output_table(FILE *out, const struct scenario_set *set, const struct scenar
     struct view view = {.set = set, .results = results, .arena = &arena, .sure = sure};
     view_begin(&view, screen_width(out) == 0);
     view_answer(out, &view);
-    print_title(out, &view);
+    output_table_print_title(out, &view);
     struct table table = {0};
     for (int i = 0; i < set->n_points; i++)
         if (!view.folded || view.reading_of[i] == i)
-            add_point(&view, &table, i);
+            output_table_add_point(&view, &table, i);
     if (table.rows == 1)
         table_print_row(out, &table);
     else
         table_print(out, &table);
     table_free(&table);
-    print_notes(out, &view);
+    output_table_print_notes(out, &view);
     if (set->points[0].options.assumptions)
         words_assumptions(out, set->points[0].options.assumptions);
     vec_free(&view.vary.options);

@@ -58,7 +58,7 @@ struct given {
     struct source_pos at;
 };
 /* With the name that it has there, for messages. */
-static const char *name_of(const struct given *given, struct arena *arena)
+static const char *own_runs_name_of(const struct given *given, struct arena *arena)
 {
     return given->at.file ? arena_printf(arena, "'%s'", given->text)
                           : arena_printf(arena, "--measured %s", given->text);
@@ -85,14 +85,15 @@ static enum status take_settings(
         char *equals = strchr(one, '=');
         if (!equals || *n == room)
             return diag_input(diag, given->at, "%s: '%s' is no setting; KEY=VALUE is wanted, with a blank between two",
-                name_of(given, arena), one);
+                own_runs_name_of(given, arena), one);
         *equals = '\0';
         list[(*n)++] = (struct scenario_override){one, equals + 1};
     }
     return STATUS_OK;
 }
 
-static double speed_of(const struct scenario_point *point, const struct scenario_result *result, enum of_speed of)
+static double own_runs_speed_of(
+    const struct scenario_point *point, const struct scenario_result *result, enum of_speed of)
 {
     switch (of) {
     case OF_JOB:
@@ -111,7 +112,7 @@ static double speed_of(const struct scenario_point *point, const struct scenario
 static double ratio_of(const struct scenario_point *point, const struct scenario_result *result,
     const struct given *given, struct arena *arena, struct diag *diag)
 {
-    const char *text = given->text, *name = name_of(given, arena);
+    const char *text = given->text, *name = own_runs_name_of(given, arena);
     double value, gpus = (double)point->options.cluster.gpus;
     const struct unit *unit = read_value(&value, strrchr(text, ':') + 1);
     if (result->exec.status != EXEC_OK) {
@@ -123,7 +124,7 @@ static double ratio_of(const struct scenario_point *point, const struct scenario
         diag_input(diag, given->at, "%s: this model counts %s; write %s/s, s, ms or TFLOPS", name, counted, counted);
         return 0;
     }
-    double simulated = speed_of(point, result, unit->of), ratio = value * unit->scale / simulated;
+    double simulated = own_runs_speed_of(point, result, unit->of), ratio = value * unit->scale / simulated;
     if (unit->of == OF_STEP)
         ratio = 1 / ratio;
     if (unit->of == OF_GPU && gpus > 2 && ratio > gpus / 2) {
@@ -150,8 +151,8 @@ static enum status simulate_one(struct own_runs *out, struct sure *sure, const s
         status = scenario_load(&set, file, list, n, arena, diag);
     if (status == STATUS_OK && set.n_points != 1)
         status = diag_input(diag, given->at.file ? given->at : (struct source_pos){.file = file},
-            "%s: the scenario has %d points with that; say in it which one was measured", name_of(given, arena),
-            set.n_points);
+            "%s: the scenario has %d points with that; say in it which one was measured",
+            own_runs_name_of(given, arena), set.n_points);
     if (status != STATUS_OK)
         return status;
     struct scenario_result result = {0};
@@ -175,7 +176,7 @@ enum status own_runs_simulate(struct own_runs *out, struct sure *sure, const str
         const char *colon = strrchr(given.text, ':');
         double value;
         if (!colon || !read_value(&value, colon + 1))
-            diag_input(diag, given.at, WANTED, name_of(&given, arena));
+            diag_input(diag, given.at, WANTED, own_runs_name_of(&given, arena));
         else
             simulate_one(out, sure, &given, set->file, NULL, arena, diag);
     }

@@ -53,7 +53,7 @@ struct command {
     VEC(struct store_choice) choices;
 };
 
-static void take_time(void *member, const struct argument *argument)
+static void plot_take_time(void *member, const struct argument *argument)
 {
     struct report_time *time = member;
     char why[256];
@@ -63,7 +63,7 @@ static void take_time(void *member, const struct argument *argument)
 }
 
 /* "16x9cm" */
-static void take_size(void *member, const struct argument *argument)
+static void plot_take_size(void *member, const struct argument *argument)
 {
     static const struct {
         const char *unit;
@@ -112,7 +112,7 @@ static double columns(void)
     return n <= 0 ? 0 : n < 40 ? 40 : n > 1000 ? 1000 : (double)n;
 }
 
-static void check(void *self, struct argp_state *state)
+static void plot_check(void *self, struct argp_state *state)
 {
     const struct report_plot *plot = &((const struct command *)self)->plot;
     if (plot->from.given && plot->to.given && plot->from.s >= plot->to.s)
@@ -144,10 +144,10 @@ static const struct command_option options[] = {
     {"size", "WxH",
         "In pixels, cm or in, as in 1600x900, 16x9cm, 6.5x4in (96 pixels to an inch); for - in characters. Letters "
         "grow along (default: 1200 pixels wide, a .pdf 6.5 inches as the text of a paper, as high as the figure needs)",
-        OPTION_TAKE, AT(size), .take = take_size},
+        OPTION_TAKE, AT(size), .take = plot_take_size},
     {"from", "TIME", "Of timeline: from this time of the step on, as in --from 120ms", OPTION_TAKE, AT(from),
-        .take = take_time},
-    {"to", "TIME", "Of timeline: up to this time", OPTION_TAKE, AT(to), .take = take_time},
+        .take = plot_take_time},
+    {"to", "TIME", "Of timeline: up to this time", OPTION_TAKE, AT(to), .take = plot_take_time},
     {0},
 };
 
@@ -158,7 +158,7 @@ int cmd_plot(int argc, char **argv)
         .one = "figure",
         AT(figure),
         .missing = "a figure is missing, as in: flopcast plot scaling",
-        .check = check,
+        .check = plot_check,
         .doc = "Draw a figure from a database: FIGURE.sql and FIGURE.gp of the folder $FLOPCAST_PLOTS, where that has "
                "them, or of the folder plots.\v"
                "Needs gnuplot. A figure shows the newest run: scaling, speed, breakdown, memory and memory_timeline of "

@@ -28,7 +28,7 @@ void argument_price(void *self, const struct argument *argument)
 static const char word_end[] = "- _";
 
 /* Every word of the name is one of the GPU's, in that order. */
-static bool is_called(const char *gpu, const char *name)
+static bool price_is_called(const char *gpu, const char *name)
 {
     while (*name) {
         size_t n = strcspn(name, word_end), length = strcspn(gpu, word_end);
@@ -51,7 +51,7 @@ static const char *gpus_called(const struct scenario_set *set, const char *name,
         bool known = false;
         for (int k = 0; k < i && !known; k++)
             known = strcmp(set->points[k].hw.gpu.name, gpu->name) == 0;
-        if (!known && (!name || is_called(gpu->name, name)))
+        if (!known && (!name || price_is_called(gpu->name, name)))
             names = arena_printf(arena, "%s%s%s", names, (*n)++ ? ", " : "", gpu->name);
     }
     return names;
@@ -72,7 +72,7 @@ enum status prices_set(const struct prices *prices, struct scenario_set *set, st
             diag_input(diag, at, "several GPUs of this search are called so: %s; give more of the name", called);
         for (int i = 0; i < set->n_points && n == 1; i++) {
             struct hw_gpu *gpu = &set->points[i].hw.gpu;
-            if (is_called(gpu->name, price->name))
+            if (price_is_called(gpu->name, price->name))
                 gpu->price = (struct quantity){price->usd_per_hour, 0, QUANTITY_ASSUMED, from, NULL};
         }
     }

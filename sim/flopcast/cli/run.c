@@ -75,13 +75,13 @@ static void take_trace_ranks(void *self, const struct argument *argument)
     }
 }
 
-static void take_file(void *self, const struct argument *argument)
+static void cli_run_take_file(void *self, const struct argument *argument)
 {
     struct run *run = self;
     vec_push(&run->files, argument->text);
 }
 
-static void check(void *self, struct argp_state *state)
+static void cli_run_check(void *self, struct argp_state *state)
 {
     const struct run *run = self;
     if (run->plan && run->db)
@@ -146,7 +146,7 @@ static const struct command_option options[] = {
 /* ---- the run ---- */
 
 /* All files, so that one call shows all mistakes. */
-static int load_all(struct run *run)
+static int cli_run_load_all(struct run *run)
 {
     int worst = CLI_OK;
     run->sets = ARENA_ARRAY(&run->arena, struct scenario_set, run->files.n);
@@ -252,7 +252,7 @@ struct work {
     struct arena texts; /* of measurements */
 };
 
-static void print(const struct run *run, struct work *work)
+static void cli_run_print(const struct run *run, struct work *work)
 {
     const struct scenario_set *set = work->set;
     const struct scenario_result *results = work->results;
@@ -276,7 +276,7 @@ static void print(const struct run *run, struct work *work)
     }
 }
 
-static void show_progress(void *self, int done, int total)
+static void cli_run_show_progress(void *self, int done, int total)
 {
     const struct work *work = self;
     waiting_count(work->waiting, done, total);
@@ -336,7 +336,7 @@ static enum status simulate_points(struct work *work, struct diag *diag)
     struct scenario_work loop = {.known = work->known,
         .others = work->others,
         .keep = work->stored ? keep_point : NULL,
-        .progress = show_progress,
+        .progress = cli_run_show_progress,
         .self = work};
     return loop_end(work, scenario_simulate_some(work->results, work->arenas, work->set, &loop, diag), diag);
 }
@@ -348,7 +348,7 @@ static enum status simulate_samples(struct work *work, struct diag *diag)
     struct scenario_work loop = {.known = work->known_samples,
         .others = work->other_samples,
         .keep = work->stored ? keep_sample : NULL,
-        .progress = show_progress,
+        .progress = cli_run_show_progress,
         .self = work};
     enum status status = STATUS_OK;
     if (work->stored) {
@@ -425,7 +425,7 @@ static enum status simulate_all(struct work *work, struct store *store, struct d
 
 /* By what the points are estimated to cost, which is the same wherever a shard runs. Samples go
  * with their points. */
-static void leave_to_others(struct work *work)
+static void cli_run_leave_to_others(struct work *work)
 {
     const struct run *run = work->run;
     int n = work->set->n_points;
@@ -465,7 +465,7 @@ static void simulate_pass(
         .other_samples = xcalloc(n * (size_t)run->samples + 1, sizeof *work.other_samples)};
     enum status status = STATUS_OK;
     if (pass.part.shards > 0)
-        leave_to_others(&work);
+        cli_run_leave_to_others(&work);
     work.measured.command = "run";
     work.measured.quiet = work.quiet;
     if (pass.answers)
@@ -480,7 +480,7 @@ static void simulate_pass(
     if (whole && status == STATUS_OK && run->chakra)
         status = write_chakra(run->chakra, set->file, run, diag);
     if (whole && status == STATUS_OK && !run->quiet)
-        (run->shard.shards > 0 ? say_shard(&work) : print(run, &work));
+        (run->shard.shards > 0 ? say_shard(&work) : cli_run_print(run, &work));
     for (int i = 0; i < set->n_points; i++)
         arena_release(&work.arenas[i]);
     sure_end(&work.sure);
@@ -507,7 +507,8 @@ static int count_rounds(const struct run *run, const struct scenario_set *set)
 
 /* Every rank does its parts of the points, and rank 0 takes them all in. A point with a mistake is left to the pass
  * that answers, which says it. */
-static void simulate_with_ranks(const struct run *run, struct scenario_set *set, struct store *store, struct diag *diag)
+static void cli_run_simulate_with_ranks(
+    const struct run *run, struct scenario_set *set, struct store *store, struct diag *diag)
 {
     int ranks = ranks_count(run->ranks), rounds = count_rounds(run, set);
     for (int round = 0; round < rounds; round++) {
@@ -522,17 +523,17 @@ static void simulate_with_ranks(const struct run *run, struct scenario_set *set,
     }
 }
 
-static void simulate(const struct run *run, struct scenario_set *set, struct store *store, struct diag *diag)
+static void cli_run_simulate(const struct run *run, struct scenario_set *set, struct store *store, struct diag *diag)
 {
     bool ranks = ranks_count(run->ranks) > 1 && !run->trace && !run->chakra;
     if (ranks)
-        simulate_with_ranks(run, set, store, diag);
+        cli_run_simulate_with_ranks(run, set, store, diag);
     const struct pass pass = {.part = run->shard, .first = !ranks, .answers = true};
     if (ranks_is_first(run->ranks) && diag->worst == STATUS_OK && !stop_asked())
         simulate_pass(run, set, store, pass, diag);
 }
 
-static int run_all(const struct run *run)
+static int cli_run_all(const struct run *run)
 {
     struct diag diag = DIAG_INIT;
     struct store *store = NULL;
@@ -548,7 +549,7 @@ static int run_all(const struct run *run)
         if (run->plan)
             output_plans(&run->sets[i], run->quiet, &diag);
         else
-            simulate(run, &run->sets[i], store, &diag);
+            cli_run_simulate(run, &run->sets[i], store, &diag);
     }
     fputs(json ? "\n]\n" : "", stdout);
     store_close(store);
@@ -564,8 +565,8 @@ int cmd_run(int argc, char **argv)
         .args_doc = "FILE...",
         .files = FILES_SCENARIOS,
         .missing = "a scenario file is missing",
-        .take = take_file,
-        .check = check,
+        .take = cli_run_take_file,
+        .check = cli_run_check,
         .doc = "Simulate all points of the scenarios and print the results.\v"
                "If any file has a mistake, nothing is simulated or stored. Out of memory is a result, not an error.\n\n"
                "With --db a run may be stopped at any time, by Ctrl-C, kill -9 or a full disk: each finished point is "
@@ -582,7 +583,7 @@ int cmd_run(int argc, char **argv)
                "the most that PyTorch's allocator holds, without CUDA context and NCCL."};
     struct run run = {0};
     command_line_parse(&line, argc, argv, &run);
-    int status = load_all(&run);
+    int status = cli_run_load_all(&run);
     if (status == CLI_OK && run.samples > 0)
         status = load_uncertainty(&run);
     if (status == CLI_OK && !run.plan)
@@ -593,7 +594,7 @@ int cmd_run(int argc, char **argv)
         status = check_chakra(&run);
     if (status == CLI_OK) {
         vary_find_all(&run.swept, run.sets, run.files.n, &run.arena);
-        status = run_all(&run);
+        status = cli_run_all(&run);
     }
     ranks_end(run.ranks);
     vec_free(&run.swept.options);

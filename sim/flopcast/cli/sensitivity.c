@@ -43,17 +43,17 @@ static const struct command_option options[] = {
     {0},
 };
 
-static const char *name_of(const struct sensitivity_part *part)
+static const char *sensitivity_name_of(const struct sensitivity_part *part)
 {
     return part->parameter ? part->parameter->path : "host";
 }
 
-static const char *kind_of(const struct sensitivity_part *part)
+static const char *sensitivity_kind_of(const struct sensitivity_part *part)
 {
     return hw_kind_name(part->parameter ? part->parameter->number.kind : QUANTITY_ASSUMED);
 }
 
-static double error_of(const struct sensitivity_part *part)
+static double sensitivity_error_of(const struct sensitivity_part *part)
 {
     return part->parameter ? part->parameter->error : DRAW_ASSUMED;
 }
@@ -63,7 +63,7 @@ static const char *source_of(const struct sensitivity_part *part)
     return part->parameter ? part->parameter->number.source : "what the host costs (strategy/strategy.h), all together";
 }
 
-static const char *value_of(const struct sensitivity_part *part, struct arena *arena)
+static const char *sensitivity_value_of(const struct sensitivity_part *part, struct arena *arena)
 {
     char text[64];
     if (!part->parameter)
@@ -72,16 +72,16 @@ static const char *value_of(const struct sensitivity_part *part, struct arena *a
         arena, quantity_format(text, sizeof text, part->parameter->number.value, part->parameter->dimension));
 }
 
-static void fill(
+static void sensitivity_fill(
     struct rows *rows, const struct sensitivity *s, const struct sensitivity_part *part, struct arena *arena)
 {
     double variance = s->independent * s->independent;
     rows_next(rows);
-    rows_text(rows, COLUMN("parameter", "number"), name_of(part));
-    rows_number_as(rows, "value", "", value_of(part, arena));
-    rows_text(rows, COLUMN("kind"), kind_of(part));
-    rows_real(rows, COLUMN("spread", "standard", "error, %", PERCENT, 1), true, error_of(part));
-    rows_text(rows, COLUMN(NULL, "kind"), kind_of(part));
+    rows_text(rows, COLUMN("parameter", "number"), sensitivity_name_of(part));
+    rows_number_as(rows, "value", "", sensitivity_value_of(part, arena));
+    rows_text(rows, COLUMN("kind"), sensitivity_kind_of(part));
+    rows_real(rows, COLUMN("spread", "standard", "error, %", PERCENT, 1), true, sensitivity_error_of(part));
+    rows_text(rows, COLUMN(NULL, "kind"), sensitivity_kind_of(part));
     rows_real(rows, COLUMN("low_tflops_per_gpu", "lower", "TFLOPS/GPU", .digits = 2), true, part->low);
     rows_real(rows, COLUMN("high_tflops_per_gpu", "higher", "TFLOPS/GPU", .digits = 2), true, part->high);
     rows_real(rows, COLUMN(NULL, "effect", "%", PERCENT, 2, .sign = true), true, part->effect);
@@ -90,7 +90,7 @@ static void fill(
     rows_text(rows, COLUMN("source", "source", .spare = 1), source_of(part));
 }
 
-static void print(
+static void sensitivity_print(
     FILE *out, const struct rows *rows, const struct command *command, const struct sensitivity *s, const char *point)
 {
     if (command->format == RECORDS_TABLE)
@@ -107,7 +107,7 @@ static void print(
         PERCENT * s->independent, PERCENT * s->correlated, s->n_idle);
 }
 
-static void keep(const char *db, const struct rows *rows, const struct sensitivity *s, const char *scenario,
+static void sensitivity_keep(const char *db, const struct rows *rows, const struct sensitivity *s, const char *scenario,
     const char *point, struct diag *diag)
 {
     const struct record_cell head[] = {cell_text("scenario", scenario), cell_text("label", point),
@@ -116,7 +116,7 @@ static void keep(const char *db, const struct rows *rows, const struct sensitivi
     rows_keep(rows, db, "sensitivity", "sensitivity_part", head, sizeof head / sizeof *head, diag);
 }
 
-static void run(struct command *command, struct scenario_set *set, struct diag *diag)
+static void sensitivity_run(struct command *command, struct scenario_set *set, struct diag *diag)
 {
     const struct scenario_point *point = &set->points[0];
     struct scenario_uncertainty uncertainty;
@@ -132,10 +132,10 @@ static void run(struct command *command, struct scenario_set *set, struct diag *
     const char *name = words_point(point, arena);
     struct rows rows = {.most = command->top};
     for (int i = 0; i < s.n_parts; i++)
-        fill(&rows, &s, &s.parts[i], arena);
-    print(stdout, &rows, command, &s, name);
+        sensitivity_fill(&rows, &s, &s.parts[i], arena);
+    sensitivity_print(stdout, &rows, command, &s, name);
     if (command->db)
-        keep(command->db, &rows, &s, point->options.name, name, diag);
+        sensitivity_keep(command->db, &rows, &s, point->options.name, name, diag);
     rows_free(&rows);
 }
 
@@ -164,7 +164,7 @@ int cmd_sensitivity(int argc, char **argv)
         vary_refuse_several(&set, "`flopcast sensitivity` is of one", &command.arena, &diag);
     if (diag.worst == STATUS_OK) {
         scenario_warn_measured(&set, "flopcast sensitivity", &diag);
-        run(&command, &set, &diag);
+        sensitivity_run(&command, &set, &diag);
     }
     overrides_free(&command.overrides);
     arena_release(&command.arena);

@@ -64,7 +64,7 @@ static enum status find_kind(enum kind *kind, const char *path, int links, struc
     return status;
 }
 
-static enum status load(
+static enum status topology_load(
     struct hw *hw, struct hw_sources *sources, const char *path, struct arena *arena, struct diag *diag)
 {
     enum { MOST_LINKS = 16 }; /* the loader reports a circle */
@@ -100,7 +100,7 @@ static void print_channels(FILE *out, const struct hw *hw)
 }
 
 /* A row a number or choice of one file. part: "cluster", "node", "gpu". */
-static void add_records(struct records *records, const char *part, const char *name, const char *prefix,
+static void topology_add_records(struct records *records, const char *part, const char *name, const char *prefix,
     const struct config_table *table, const void *from, struct arena *arena)
 {
     for (int i = 0; i < table->n_fields; i++) {
@@ -109,7 +109,7 @@ static void add_records(struct records *records, const char *part, const char *n
         const char *key = arena_printf(arena, "%s%s", prefix, field->key);
         struct quantity q = {0};
         if (field->type == FIELD_SECTION)
-            add_records(records, part, name, arena_printf(arena, "%s.", key), field->section, at, arena);
+            topology_add_records(records, part, name, arena_printf(arena, "%s.", key), field->section, at, arena);
         if (field->type == FIELD_SOURCED)
             q = *(const struct quantity *)at;
         const char *choice = field->type == FIELD_ENUM ? field->names[*(const int *)at] : NULL;
@@ -124,21 +124,21 @@ static void add_records(struct records *records, const char *part, const char *n
 }
 
 /* Of a node's file there is no cluster, of a GPU's no node. */
-static void print_records(FILE *out, const struct hw *hw, enum records_format format)
+static void topology_print_records(FILE *out, const struct hw *hw, enum records_format format)
 {
     struct arena arena = ARENA_INIT;
     struct records records = records_begin(out, format);
     if (hw->cluster.name)
-        add_records(&records, "cluster", hw->cluster.name, "", &hw_cluster_table, &hw->cluster, &arena);
+        topology_add_records(&records, "cluster", hw->cluster.name, "", &hw_cluster_table, &hw->cluster, &arena);
     if (hw->node.name)
-        add_records(&records, "node", hw->node.name, "", &hw_node_table, &hw->node, &arena);
-    add_records(&records, "gpu", hw->gpu.name, "", &hw_gpu_table, &hw->gpu, &arena);
+        topology_add_records(&records, "node", hw->node.name, "", &hw_node_table, &hw->node, &arena);
+    topology_add_records(&records, "gpu", hw->gpu.name, "", &hw_gpu_table, &hw->gpu, &arena);
     records_end(&records);
     arena_release(&arena);
 }
 
 /* Each number's source ends where the terminal does. */
-static void print_table(FILE *out, const struct hw *hw, const struct hw_sources *sources)
+static void topology_print_table(FILE *out, const struct hw *hw, const struct hw_sources *sources)
 {
     char *text = NULL;
     size_t n = 0;
@@ -176,10 +176,11 @@ int cmd_topology(int argc, char **argv)
     struct hw hw;
     struct hw_sources sources;
     bool table = file.format == RECORDS_TABLE;
-    if (load(&hw, &sources, files_find(&arena, FILES_HARDWARE, file.path), &arena, &diag) == STATUS_OK && table)
-        print_table(stdout, &hw, &sources);
+    if (topology_load(&hw, &sources, files_find(&arena, FILES_HARDWARE, file.path), &arena, &diag) == STATUS_OK &&
+        table)
+        topology_print_table(stdout, &hw, &sources);
     else if (diag.worst == STATUS_OK)
-        print_records(stdout, &hw, file.format);
+        topology_print_records(stdout, &hw, file.format);
     if (diag.worst == STATUS_OK && table && hw.cluster.nodes.value > 1)
         print_channels(stdout, &hw);
     hw_sources_free(&sources);

@@ -60,7 +60,7 @@ static bool is_model(const struct scenario_set *set)
 
 /* A strategy, or a word for it, as zero3, which the variant is then searched with. A word for
  * one version of FSDP names its variant alone; other words (zero3) go by the kind of strategy. */
-static bool is_called(const struct variant *variant, const char *strategy)
+static bool tune_is_called(const struct variant *variant, const char *strategy)
 {
     const struct strategy_word *word = strategy_word(strategy);
     if (strcmp(strategy, variant->strategy) == 0 || (variant->word && strcmp(strategy, variant->word) == 0))
@@ -74,17 +74,17 @@ static bool is_all(const struct tune_command *command)
     return command->strategy && strcmp(command->strategy, "all") == 0;
 }
 
-static bool is_wanted(const struct tune_command *command, int v)
+static bool tune_is_wanted(const struct tune_command *command, int v)
 {
-    return !command->strategy || is_all(command) || is_called(&variants[v], command->strategy);
+    return !command->strategy || is_all(command) || tune_is_called(&variants[v], command->strategy);
 }
 
 /* What is not said twice: of one stack that is given, a strategy is tried once. */
 static bool is_tried(const struct tune_command *command, int v)
 {
-    bool again = v > 0 && strcmp(variants[v - 1].strategy, variants[v].strategy) == 0 && is_wanted(command, v - 1) &&
-                 given(command, "stack");
-    return is_wanted(command, v) && !again;
+    bool again = v > 0 && strcmp(variants[v - 1].strategy, variants[v].strategy) == 0 &&
+                 tune_is_wanted(command, v - 1) && given(command, "stack");
+    return tune_is_wanted(command, v) && !again;
 }
 
 /* What the command line gives of a degree; 0: nothing, or no whole number. */
@@ -140,7 +140,7 @@ static void load_variant(
 }
 
 /* All strategies that the job can be run with, one after the other; none: why the first cannot. */
-static void load_all(struct scenario_set *set, struct tune_command *command, struct diag *diag)
+static void tune_load_all(struct scenario_set *set, struct tune_command *command, struct diag *diag)
 {
     struct diag first = DIAG_INIT;
     VEC(struct scenario_point) points = {0};
@@ -203,7 +203,7 @@ static void tune_load(struct scenario_set *set, struct tune_command *command, st
         command->overrides.list.n -=
             command->overrides.list.n > 0 &&
             strcmp(command->overrides.list.at[command->overrides.list.n - 1].key, "strategy") == 0;
-    load_all(set, command, diag);
+    tune_load_all(set, command, diag);
 }
 
 static void print_list(FILE *out, const char *head, const char *const *list, int n)
@@ -282,7 +282,7 @@ struct tune_watch {
     double start_s, silent_s, said_s, best_s; /* silent_s: nothing is said before; best_s: of a step, as it was said */
 };
 
-static double now_s(void)
+static double tune_now_s(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -297,7 +297,7 @@ static void changing(void *self, bool begins)
 
 /* Those that ran as finalists without noise, for a table before the end. Then the table prints
  * them as if they were final; noisy values of those that have run with noise stay. */
-static int settle(struct tune *tune)
+static int tune_settle(struct tune *tune)
 {
     int n = 0;
     for (int i = 0; i < TUNE_STATE_COUNT; i++)
@@ -317,11 +317,11 @@ static int settle(struct tune *tune)
 }
 
 /* Runs on the thread that looks on, with the mutex held, so candidates do not change any more. */
-static _Noreturn void leave(struct tune_watch *watch)
+static _Noreturn void tune_leave(struct tune_watch *watch)
 {
     struct tune *tune = watch->tune;
     struct arena arena = ARENA_INIT;
-    if (settle(tune) == 0)
+    if (tune_settle(tune) == 0)
         fputs(STOP_NOTHING_RANKED, stderr);
     else if (watch->command->format == RECORDS_TABLE)
         tune_print_table(stdout, watch->command, watch->set, tune, &arena);
@@ -334,7 +334,7 @@ static _Noreturn void leave(struct tune_watch *watch)
 
 /* What is still to come, by what is left: candidates whose bounds are below the best step, or are not known as they are
  * of other jobs; others only for the places behind it. Time left is by the mean of what ran. */
-static void print_rest(FILE *out, const struct tune *tune, const struct tune_candidate *best, double s)
+static void tune_print_rest(FILE *out, const struct tune *tune, const struct tune_candidate *best, double s)
 {
     int ran = 0, left = 0, behind = 0;
     for (int i = 0; i < tune->candidates.n; i++) {
@@ -354,11 +354,11 @@ static void print_rest(FILE *out, const struct tune *tune, const struct tune_can
 }
 
 /* A better one than what was said last; how many may still be better, and about how long they take. */
-static void say(struct tune_watch *watch)
+static void tune_say(struct tune_watch *watch)
 {
     const struct tune *tune = watch->tune;
     const struct tune_candidate *best = NULL;
-    double s = now_s() - watch->start_s;
+    double s = tune_now_s() - watch->start_s;
     int ran = 0;
     for (int i = 0; i < tune->candidates.n; i++) {
         const struct tune_candidate *at = &tune->candidates.at[i];
@@ -377,7 +377,7 @@ static void say(struct tune_watch *watch)
     fprintf(out, "%.0f s: best of %d so far: ", s, ran);
     tune_name(out, best);
     fprintf(out, ", %.0f tokens/s", best->quiet.tokens_per_s);
-    print_rest(out, tune, best, s);
+    tune_print_rest(out, tune, best, s);
     fclose(out);
     flockfile(stderr);
     if (isatty(STDERR_FILENO)) { /* in the place of the line that counts */
@@ -390,7 +390,7 @@ static void say(struct tune_watch *watch)
     free(text);
 }
 
-static void *look_on(void *self)
+static void *tune_look_on(void *self)
 {
     struct tune_watch *watch = self;
     for (;;) {
@@ -400,10 +400,10 @@ static void *look_on(void *self)
         if (watch->ended)
             break;
         if (stop_asked())
-            leave(watch);
+            tune_leave(watch);
         if (closed)
             raise(SIGPIPE);
-        say(watch);
+        tune_say(watch);
         pthread_mutex_unlock(&watch->mutex);
         const struct timespec pause = {.tv_nsec = 100000000};
         nanosleep(&pause, NULL);
@@ -419,13 +419,13 @@ static struct tune_watch *tune_watch_begin(
     *watch = (struct tune_watch){.command = command,
         .set = set,
         .tune = tune,
-        .start_s = now_s(),
+        .start_s = tune_now_s(),
         .silent_s = isatty(STDERR_FILENO) ? SILENT_S : PIPE_SILENT_S,
         .said_s = -BETWEEN_S};
     pthread_mutex_init(&watch->mutex, NULL);
     tune->changing = changing;
     tune->self = watch;
-    if (pthread_create(&watch->thread, NULL, look_on, watch) == 0)
+    if (pthread_create(&watch->thread, NULL, tune_look_on, watch) == 0)
         return watch;
     tune->changing = NULL;
     free(watch);
@@ -490,7 +490,7 @@ static const struct command_option options[] = {
 };
 
 /* One line, which goes away when all are done. */
-static void show_progress(void *what, int done, int total)
+static void tune_show_progress(void *what, int done, int total)
 {
     if (done < total)
         fprintf(stderr, "\rtune: %d of %d %s\033[K", done, total, (const char *)what);
@@ -515,9 +515,9 @@ static void report_none(
 /* The candidates, without noise; then the finalists of the orders that are shown, with it.
  * Finalists of the order that was asked for are as many as its rows; of the others one, which is
  * compared with the best. */
-static enum status find(struct tune *tune, const struct tune_command *command, struct diag *diag)
+static enum status tune_find(struct tune *tune, const struct tune_command *command, struct diag *diag)
 {
-    scenario_progress progress = isatty(STDERR_FILENO) ? show_progress : NULL;
+    scenario_progress progress = isatty(STDERR_FILENO) ? tune_show_progress : NULL;
     static char candidates[] = "candidates", finalists[] = "finalists with noise";
     enum status status = tune_run(tune, &command->options, progress, candidates, diag);
     for (int by = 0; by < TUNE_ORDER_COUNT && status == STATUS_OK && tune->left == 0; by++) {
@@ -528,7 +528,7 @@ static enum status find(struct tune *tune, const struct tune_command *command, s
 }
 
 /* Not all was simulated here, so there is no answer yet. */
-static void report_left(const struct tune_command *command, const struct tune *tune)
+static void tune_report_left(const struct tune_command *command, const struct tune *tune)
 {
     if (stop_asked())
         fprintf(stderr, "flopcast: stopped; what is finished is in %s, and the same command goes on\n", command->db);
@@ -545,7 +545,7 @@ static enum status search(
     struct store_outcomes *outcomes = store ? store_outcomes_begin(store, stop_asked) : NULL;
     struct scenario_share share = {store_outcomes_kept(outcomes), part.shard, part.shards};
     tune->share = &share;
-    enum status status = find(tune, command, diag), stored = store_outcomes_end(outcomes, diag);
+    enum status status = tune_find(tune, command, diag), stored = store_outcomes_end(outcomes, diag);
     tune->share = NULL;
     return status == STATUS_OK ? stored : status;
 }
@@ -570,7 +570,7 @@ static void search_with_ranks(
     }
 }
 
-static void check(void *self, struct argp_state *state)
+static void tune_check(void *self, struct argp_state *state)
 {
     const struct tune_command *command = self;
     if (command->shard.shards > 0 && !command->db)
@@ -579,7 +579,7 @@ static void check(void *self, struct argp_state *state)
         argp_error(state, "--out is where --emit TRAINER writes; `flopcast tune ... >FILE` keeps the answer");
 }
 
-static void load(struct tune *tune, struct tune_command *command, struct scenario_set *set, struct diag *diag)
+static void cli_tune_load(struct tune *tune, struct tune_command *command, struct scenario_set *set, struct diag *diag)
 {
     command->file = files_find(&command->arena, FILES_SCENARIOS, command->file);
     tune_load(set, command, diag);
@@ -597,7 +597,7 @@ static struct tune_watch *load_and_watch(
     bool shows = !command->db && ranks_is_first(command->ranks);
     if (shows)
         stop_watch(STOP_WITHOUT_ANSWER);
-    load(tune, command, set, diag);
+    cli_tune_load(tune, command, set, diag);
     if (diag->worst == STATUS_OK && ranks_count(command->ranks) > 1)
         search_with_ranks(command, set, store, diag);
     command->own = (struct own_runs){.command = "tune"};
@@ -611,7 +611,7 @@ static struct tune_watch *load_and_watch(
 }
 
 /* On standard output, unless what --emit writes goes there. */
-static void answer(
+static void tune_answer(
     struct tune_command *command, const struct scenario_set *set, const struct tune *tune, struct diag *diag)
 {
     FILE *out = command->emit && !command->out ? stderr : stdout;
@@ -629,7 +629,7 @@ int cmd_tune(int argc, char **argv)
         .one = "scenario",
         AT(file),
         .missing = "a scenario file, or a model, is missing",
-        .check = check,
+        .check = tune_check,
         .doc =
             "Of a model (its name, config.json or folder): search all strategies, Megatron's layouts beside FSDP, ZeRO "
             "and DDP, at one global batch. Of a scenario (or with --strategy): search strategy, micro-batch, "
@@ -669,9 +669,9 @@ int cmd_tune(int argc, char **argv)
             stderr, "tune: %d of %d simulations were in %s already\n", tune.known, tune.known + tune.own, command.db);
     tune_watch_end(watch);
     if (diag.worst == STATUS_OK && tune.left > 0)
-        report_left(&command, &tune);
+        tune_report_left(&command, &tune);
     if (whole)
-        answer(&command, &set, &tune, &diag);
+        tune_answer(&command, &set, &tune, &diag);
     store_close(store);
     ranks_end(command.ranks);
     sure_end(&sure);

@@ -26,7 +26,7 @@ static const char *const part_names[PART_COUNT] = {
 };
 
 /* A step in seconds, as bound.h takes it apart. */
-static void parts_of(double part_s[PART_COUNT], const struct tune_candidate *candidate)
+static void tune_layout_parts_of(double part_s[PART_COUNT], const struct tune_candidate *candidate)
 {
     const struct bound *bound = &candidate->bound;
     part_s[PART_KERNELS] = bound->kernels_s;
@@ -47,7 +47,7 @@ static struct degrees degrees_of(const struct scenario_point *point)
         strategy_data_ranks(parallel, point->options.cluster.gpus)};
 }
 
-static void integer(struct table *table, const char *name, bool known, int64_t value)
+static void tune_layout_integer(struct table *table, const char *name, bool known, int64_t value)
 {
     table_number(table, name, "", 0, known ? (double)value : TABLE_UNKNOWN);
 }
@@ -56,19 +56,19 @@ void tune_layout_columns(struct table *table, const struct tune_candidate *candi
 {
     struct degrees at = degrees_of(&candidate->point);
     bool known = candidate->is_layout;
-    integer(table, "tp", known, at.tensor);
-    integer(table, "cp", known, at.context);
-    integer(table, "pp", known, at.pipeline);
-    integer(table, "vp", known, at.chunks);
-    integer(table, "ep", known, at.expert);
-    integer(table, "dp", known, at.data);
+    tune_layout_integer(table, "tp", known, at.tensor);
+    tune_layout_integer(table, "cp", known, at.context);
+    tune_layout_integer(table, "pp", known, at.pipeline);
+    tune_layout_integer(table, "vp", known, at.chunks);
+    tune_layout_integer(table, "ep", known, at.expert);
+    tune_layout_integer(table, "dp", known, at.data);
 }
 
 void tune_layout_shares(struct table *table, const struct tune_candidate *candidate)
 {
     static const char *const heads[PART_COUNT] = {"kernels", "tp cp ep", "fill, drain", "rest"};
     double part_s[PART_COUNT];
-    parts_of(part_s, candidate);
+    tune_layout_parts_of(part_s, candidate);
     for (int p = 0; p < PART_COUNT; p++)
         table_number(table, heads[p], "% of step", 1,
             candidate->is_layout ? 100 * part_s[p] / candidate->quiet.step_time_s : TABLE_UNKNOWN);
@@ -124,8 +124,8 @@ static void print_slower(FILE *out, const struct tune_candidate *best, const str
 {
     double of_best[PART_COUNT], of_other[PART_COUNT], step_s = best->quiet.step_time_s;
     int most = 0, least = 0;
-    parts_of(of_best, best);
-    parts_of(of_other, other);
+    tune_layout_parts_of(of_best, best);
+    tune_layout_parts_of(of_other, other);
     for (int p = 1; p < PART_COUNT; p++) {
         most = of_other[p] - of_best[p] > of_other[most] - of_best[most] ? p : most;
         least = of_other[p] - of_best[p] < of_other[least] - of_best[least] ? p : least;
@@ -169,7 +169,7 @@ void tune_why(FILE *out, const struct tune *tune, const int *order, int n)
     int others = 1, unfit = count_unfit(tune, best);
     if (!best->is_layout)
         return;
-    parts_of(part_s, best);
+    tune_layout_parts_of(part_s, best);
     const char *parts = "";
     struct arena arena = ARENA_INIT;
     for (int p = 0; p < PART_COUNT; p++)

@@ -32,7 +32,7 @@ struct tune_print {
 
 /* ---- what a table and records share ---- */
 
-static const char *prefetch(const struct scenario_point *point)
+static const char *tune_print_prefetch(const struct scenario_point *point)
 {
     const struct strategy_options *strategy = &point->options.strategy;
     if (strategy->kind != STRATEGY_FSDP)
@@ -83,10 +83,11 @@ static struct scenario_set one_variant(const struct scenario_set *set, const str
 /* Of the candidate and those that it represents. */
 static const char *prefetches(const struct tune_print *print, int index)
 {
-    const char *text = prefetch(&print->tune->candidates.at[index].point);
+    const char *text = tune_print_prefetch(&print->tune->candidates.at[index].point);
     for (int i = 0; i < print->tune->candidates.n; i++)
         if (i != index && print->tune->candidates.at[i].represents == index)
-            text = arena_printf(print->arena, "%s, %s", text, prefetch(&print->tune->candidates.at[i].point));
+            text =
+                arena_printf(print->arena, "%s, %s", text, tune_print_prefetch(&print->tune->candidates.at[i].point));
     return text;
 }
 
@@ -119,7 +120,8 @@ static bool all_layouts(const struct tune *tune)
     return true;
 }
 
-static void number(struct table *table, const char *name, const char *unit, int spare, int digits, double value)
+static void tune_print_number(
+    struct table *table, const char *name, const char *unit, int spare, int digits, double value)
 {
     table_number(table, name, unit, digits, value);
     table_spare(table, spare);
@@ -131,8 +133,8 @@ static const char *stack_of(const struct scenario_point *point, struct arena *ar
 }
 
 /* To as many digits as the speed's interval has. */
-static void sure_cell(const struct tune_print *print, struct table *table, const char *name, const char *unit,
-    int spare, const struct sure_range *range, double value, int digits)
+static void tune_print_sure_cell(const struct tune_print *print, struct table *table, const char *name,
+    const char *unit, int spare, const struct sure_range *range, double value, int digits)
 {
     table_number_as(table, name, unit, isnan(value) ? "-" : sure_number(print->arena, range, value, digits));
     table_spare(table, spare);
@@ -155,7 +157,7 @@ static void name_candidate(const struct tune_print *print, struct table *table, 
         table_text(table, option->path, "", vary_short(option, &point->options, print->arena));
     }
     if (!all_layouts(print->tune)) {
-        number(table, "group", "GPUs", SPARE_GROUP, 0,
+        tune_print_number(table, "group", "GPUs", SPARE_GROUP, 0,
             grouped ? (double)strategy->fsdp.sharding_group_size : TABLE_UNKNOWN);
         table_text(table, "prefetch", "", prefetches(print, index));
         table_spare(table, SPARE_PREFETCH);
@@ -164,11 +166,11 @@ static void name_candidate(const struct tune_print *print, struct table *table, 
         tune_layout_columns(table, &print->tune->candidates.at[index]);
     table_text(table, "checkpoint", "", checkpointing_names[strategy->train.activation_checkpointing]);
     table_number(table, "batch", "/GPU", 0, (double)strategy->train.micro_batch);
-    number(table, "accum", "", SPARE_ACCUM, 0, (double)strategy_batch(&strategy->train).micro_batches);
+    tune_print_number(table, "accum", "", SPARE_ACCUM, 0, (double)strategy_batch(&strategy->train).micro_batches);
 }
 
 /* A finalist's row shows its run with noise. */
-static void add_row(const struct tune_print *print, struct table *table, int index)
+static void tune_print_add_row(const struct tune_print *print, struct table *table, int index)
 {
     const struct tune_candidate *candidate = &print->tune->candidates.at[index];
     const struct tune_rates *rates = candidate->finalist ? &candidate->noisy : &candidate->quiet;
@@ -178,25 +180,29 @@ static void add_row(const struct tune_print *print, struct table *table, int ind
     struct arena *arena = print->arena;
     table_row(table);
     name_candidate(print, table, index);
-    sure_cell(print, table, arena_printf(arena, "%s/s", counted), "of the job", 0, range, rates->tokens_per_s, 0);
+    tune_print_sure_cell(
+        print, table, arena_printf(arena, "%s/s", counted), "of the job", 0, range, rates->tokens_per_s, 0);
     table_number_as(table, "TFLOPS", "/GPU (90 %)", sure_with_range(arena, range, rates->tflops_per_gpu, 1));
     if (print->noise)
-        sure_cell(print, table, "no noise", "TFLOPS", SPARE_QUIET, range, candidate->quiet.tflops_per_gpu, 1);
+        tune_print_sure_cell(
+            print, table, "no noise", "TFLOPS", SPARE_QUIET, range, candidate->quiet.tflops_per_gpu, 1);
     if (print->retries)
-        number(table, "retries", "/step", SPARE_RETRIES, 1, rates->retries);
+        tune_print_number(table, "retries", "/step", SPARE_RETRIES, 1, rates->retries);
     table_number(table, "HBM peak", "GiB", 1, rates->peak_bytes / 0x1p30);
     if (print->tune->quiet_only)
         tune_layout_shares(table, candidate);
     if (print->tokens) {
-        sure_cell(print, table, "time", "days", 0, range, days(print, rates), 1);
-        sure_cell(print, table, "GPU-h", "", SPARE_GPU_HOURS, range, of_all(print, rates->gpu_hours_per_gtokens), 0);
-        sure_cell(print, table, "cost", "$", 0, range, of_all(print, usd), 0);
-        sure_cell(print, table, "energy", "MWh", SPARE_ENERGY, range, of_all(print, rates->kwh_per_gtokens) / 1e3, 1);
+        tune_print_sure_cell(print, table, "time", "days", 0, range, days(print, rates), 1);
+        tune_print_sure_cell(
+            print, table, "GPU-h", "", SPARE_GPU_HOURS, range, of_all(print, rates->gpu_hours_per_gtokens), 0);
+        tune_print_sure_cell(print, table, "cost", "$", 0, range, of_all(print, usd), 0);
+        tune_print_sure_cell(
+            print, table, "energy", "MWh", SPARE_ENERGY, range, of_all(print, rates->kwh_per_gtokens) / 1e3, 1);
     } else {
-        sure_cell(print, table, "GPU-h", arena_printf(arena, "/10^9 %s", counted), SPARE_GPU_HOURS, range,
+        tune_print_sure_cell(print, table, "GPU-h", arena_printf(arena, "/10^9 %s", counted), SPARE_GPU_HOURS, range,
             rates->gpu_hours_per_gtokens, 1);
-        sure_cell(print, table, "cost", "$/10^9", 0, range, usd, 2);
-        sure_cell(print, table, "energy", "kWh/10^9", SPARE_ENERGY, range, rates->kwh_per_gtokens, 1);
+        tune_print_sure_cell(print, table, "cost", "$/10^9", 0, range, usd, 2);
+        tune_print_sure_cell(print, table, "energy", "kWh/10^9", SPARE_ENERGY, range, rates->kwh_per_gtokens, 1);
     }
 }
 
@@ -218,7 +224,7 @@ static int fold(const struct tune *tune, int *order, int n)
 }
 
 /* The first rows of an order. */
-static void print_best(struct tune_print *print, const int *order, int n, int rows)
+static void tune_print_best(struct tune_print *print, const int *order, int n, int rows)
 {
     struct table table = {0};
     print->noise = print->retries = false;
@@ -229,7 +235,7 @@ static void print_best(struct tune_print *print, const int *order, int n, int ro
         print->retries = print->retries || candidate->noisy.retries > 0;
     }
     for (int i = 0; i < n && i < rows; i++)
-        add_row(print, &table, order[i]);
+        tune_print_add_row(print, &table, order[i]);
     table_finish(print->out, &table);
 }
 
@@ -372,7 +378,7 @@ static void print_prices(const struct tune_print *print)
     vec_free(&known);
 }
 
-static void print_title(const struct tune_print *print, const char *what)
+static void tune_print_title(const struct tune_print *print, const char *what)
 {
     fprintf(print->out, "%s", what);
     if (print->tokens)
@@ -404,12 +410,12 @@ static void print_bests(struct tune_print *print, int *order)
             order[kept++] = order[i];
     }
     fputc('\n', print->out);
-    print_title(print, "the best of each strategy and stack");
-    print_best(print, order, kept, kept);
+    tune_print_title(print, "the best of each strategy and stack");
+    tune_print_best(print, order, kept, kept);
 }
 
 /* The best in a sentence. */
-static void print_said(const struct tune_print *print, int index)
+static void tune_print_said(const struct tune_print *print, int index)
 {
     const struct tune_candidate *best = &print->tune->candidates.at[index];
     const struct tune_rates *rates = best->finalist ? &best->noisy : &best->quiet;
@@ -461,12 +467,12 @@ static void print_orders(struct tune_print *print, int *order)
     int first = -1, ranked = n;
     if (n > 0) {
         first = order[0];
-        print_said(print, first);
+        tune_print_said(print, first);
         tune_why(print->out, tune, order, n);
         fputs(tune->candidates.at[first].is_layout ? "\n" : "", print->out);
         n = fold(tune, order, n);
-        print_title(print, best_title(print, by));
-        print_best(print, order, n, top);
+        tune_print_title(print, best_title(print, by));
+        tune_print_best(print, order, n, top);
         if (n < ranked)
             words_paragraph_of(
                 print->out, "\n%d more rows differ in vp alone (chunks of a stage); --format csv has them", ranked - n);
@@ -475,8 +481,8 @@ static void print_orders(struct tune_print *print, int *order)
     }
     if (!all && (n = tune_rank(order, tune, TUNE_UNPRICED)) > 0) {
         fputs(first >= 0 ? "\n" : "", print->out);
-        print_title(print, arena_printf(print->arena, "no price, so by GPU-hours: %s", unpriced));
-        print_best(print, order, n, top);
+        tune_print_title(print, arena_printf(print->arena, "no price, so by GPU-hours: %s", unpriced));
+        tune_print_best(print, order, n, top);
         if (none_priced) {
             first = order[0];
             print_noise(print);
@@ -486,10 +492,10 @@ static void print_orders(struct tune_print *print, int *order)
     int other = !all ? TUNE_BY_SPEED : *gpu_names(print, true) ? TUNE_BY_COST : TUNE_UNPRICED;
     if (tune_rank(order, tune, (enum tune_order)other) > 0 && order[0] != first) {
         fputc('\n', print->out);
-        print_title(print, other == TUNE_BY_SPEED  ? "best by speed"
-                           : other == TUNE_BY_COST ? "best by cost"
-                                                   : "fewest GPU-hours");
-        print_best(print, order, 1, 1);
+        tune_print_title(print, other == TUNE_BY_SPEED  ? "best by speed"
+                                : other == TUNE_BY_COST ? "best by cost"
+                                                        : "fewest GPU-hours");
+        tune_print_best(print, order, 1, 1);
     }
     if (print->command->options.variants > 1)
         print_bests(print, order);
@@ -548,7 +554,8 @@ static void add_rates(
             rows, COLUMN(arena_printf(print->arena, "%s%s", prefix, cells[i].name)), cells[i].known, cells[i].value);
 }
 
-static void add_candidate(const struct tune_print *print, struct rows *rows, const struct tune_candidate *candidate)
+static void tune_print_add_candidate(
+    const struct tune_print *print, struct rows *rows, const struct tune_candidate *candidate)
 {
     const struct scenario_point *point = &candidate->point;
     const struct strategy_options *strategy = &point->options.strategy;
@@ -615,7 +622,7 @@ void tune_print_records(FILE *out, const struct tune_command *command, const str
     struct rows rows = {0};
     int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order), n = order_of_records(order, command, tune);
     for (int i = 0; i < n; i++)
-        add_candidate(&print, &rows, &tune->candidates.at[order[i]]);
+        tune_print_add_candidate(&print, &rows, &tune->candidates.at[order[i]]);
     rows_finish(out, &rows, command->format);
     free(order);
     vec_free(&print.swept.options);

@@ -88,7 +88,7 @@ struct explained_row {
 
 /* People see collectives by comm_table(). One list of columns for all four tables: a heading
  * only where the table has the column. */
-static void add(const struct explained *e, const struct explained_row *row)
+static void waterfall_add(const struct explained *e, const struct explained_row *row)
 {
     static const char *const names[] = {"waterfall", "parallelism", "compute_stream", "collectives"};
     static const char *const heads[] = {"cause", "parallelism", "compute stream", NULL};
@@ -135,21 +135,21 @@ static void add_causes(const struct explained *e, const struct scenario_waterfal
     for (int i = 0; i <= CAUSE_COUNT; i++) {
         double change = -(i == CAUSE_REST ? w->rest : w->part[i]);
         if (scenario_waterfall_has(w, i))
-            add(e, &(struct explained_row){EXPLAINED_CAUSES, scenario_causes[i].name, scenario_causes[i].away,
-                       .change = change, .of_small = change / w->small[0]});
+            waterfall_add(e, &(struct explained_row){EXPLAINED_CAUSES, scenario_causes[i].name, scenario_causes[i].away,
+                                 .change = change, .of_small = change / w->small[0]});
     }
-    add(e, &(struct explained_row){EXPLAINED_CAUSES, "sum", "", .change = w->large[0] - w->small[0],
-               .of_small = w->large[0] / w->small[0] - 1});
+    waterfall_add(e, &(struct explained_row){EXPLAINED_CAUSES, "sum", "", .change = w->large[0] - w->small[0],
+                         .of_small = w->large[0] / w->small[0] - 1});
 }
 
 static void add_stream(const struct explained *e, const struct scenario_path *path, int top)
 {
     for (int i = 0; i < path->items.n && i < top; i++) {
         const struct scenario_path_item *item = &path->items.at[i];
-        add(e, &(struct explained_row){EXPLAINED_STREAM,
-                   .item = item->waiting ? arena_printf(e->arena, "waits for %s", item->name) : item->name,
-                   .times = item->times, .time_s = item->seconds, .step_s = path->step_s,
-                   .by_collectives_s = item->beside_s});
+        waterfall_add(e, &(struct explained_row){EXPLAINED_STREAM,
+                             .item = item->waiting ? arena_printf(e->arena, "waits for %s", item->name) : item->name,
+                             .times = item->times, .time_s = item->seconds, .step_s = path->step_s,
+                             .by_collectives_s = item->beside_s});
     }
 }
 
@@ -157,10 +157,10 @@ static void add_collectives(const struct explained *e, const struct scenario_com
 {
     for (int i = 0; i < comm->n_items && i < top; i++) {
         const struct scenario_comm_item *item = &comm->items[i];
-        add(e, &(struct explained_row){EXPLAINED_COLLECTIVES, .item = scenario_comm_name(e->arena, item),
-                   .times = item->times, .time_s = item->moving_s, .step_s = comm->step_s, .exposed_s = item->exposed_s,
-                   .busbw_Bps = item->bus_bytes / item->moving_s,
-                   .bound_by = coll_bound_names[scenario_comm_most(item->bound_s)]});
+        waterfall_add(e, &(struct explained_row){EXPLAINED_COLLECTIVES, .item = scenario_comm_name(e->arena, item),
+                             .times = item->times, .time_s = item->moving_s, .step_s = comm->step_s,
+                             .exposed_s = item->exposed_s, .busbw_Bps = item->bus_bytes / item->moving_s,
+                             .bound_by = coll_bound_names[scenario_comm_most(item->bound_s)]});
     }
 }
 
@@ -182,19 +182,20 @@ static void add_parallelism(const struct explained *e, const struct exec_result 
     const struct exec_breakdown *part = &result->breakdown;
     double step_s = result->step_time_s;
     if (exec_has_stages(result))
-        add(e, &(struct explained_row){EXPLAINED_PARALLELISM, .item = "bubble", .time_s = TABLE_UNKNOWN,
-                   .step_s = step_s, .exposed_s = part->bubble_s});
+        waterfall_add(e, &(struct explained_row){EXPLAINED_PARALLELISM, .item = "bubble", .time_s = TABLE_UNKNOWN,
+                             .step_s = step_s, .exposed_s = part->bubble_s});
     for (int i = 0; i < PARALLELISMS && is_parallel(result); i++) {
         const struct exec_comm_time *comm = &part->comm[parallelisms[i]];
         if (comm->moving_s > 0)
-            add(e, &(struct explained_row){EXPLAINED_PARALLELISM, .item = plan_parallelism_names[parallelisms[i]],
+            waterfall_add(
+                e, &(struct explained_row){EXPLAINED_PARALLELISM, .item = plan_parallelism_names[parallelisms[i]],
                        .time_s = comm->moving_s, .step_s = step_s, .exposed_s = comm->exposed_s});
     }
 }
 
 /* Which stage the others wait for. The stage with most compute is the one that the others wait
  * for. */
-static void print_stages(FILE *out, const struct exec_result *result, struct arena *arena)
+static void waterfall_print_stages(FILE *out, const struct exec_result *result, struct arena *arena)
 {
     int most = 0;
     for (int p = 1; p < result->n_programs; p++)
@@ -209,7 +210,7 @@ static void print_stages(FILE *out, const struct exec_result *result, struct are
                              1e3 * slowest->compute_s, 1e3 * result->step_time_s, 1e3 * slowest->bubble_s));
 }
 
-static void print_comm(
+static void waterfall_print_comm(
     const struct scenario_comm *comm, const struct hw *hw, const char *point, int top, struct arena *arena)
 {
     puts("\nits collectives, from when the last member has arrived:\n");
@@ -235,8 +236,9 @@ static void print_unexplained(FILE *out, const struct scenario *job, double smal
 }
 
 /* Why the curve falls, where the time of its large end goes, and there op by op. */
-static void answer(struct explain *explain, const struct scenario_point *small, const struct scenario_point *large,
-    const char *label, const struct scenario_waterfall *waterfall, const struct exec_result *result)
+static void waterfall_answer(struct explain *explain, const struct scenario_point *small,
+    const struct scenario_point *large, const char *label, const struct scenario_waterfall *waterfall,
+    const struct exec_result *result)
 {
     struct arena *arena = &explain->arena;
     int64_t gpus = large->options.cluster.gpus;
@@ -270,13 +272,13 @@ static void answer(struct explain *explain, const struct scenario_point *small, 
     add_parallelism(&e, result);
     end_table(explain);
     if (people && exec_has_stages(result))
-        print_stages(stdout, result, arena);
+        waterfall_print_stages(stdout, result, arena);
     if (people)
         printf("\nthe last step on %" PRId64 " GPUs, %.4f s:\n\n", gpus, path.step_s);
     add_stream(&e, &path, explain->top);
     end_table(explain);
     if (people && comm.n_items > 0)
-        print_comm(&comm, &large->hw, point, explain->top, arena);
+        waterfall_print_comm(&comm, &large->hw, point, explain->top, arena);
     else if (!people)
         add_collectives(&e, &comm, explain->top);
     explain->explained = true;
@@ -346,7 +348,7 @@ static enum status explain_curve(struct explain *explain, const struct scenario_
         status = scenario_simulate(&result, &traced, &arena, diag);
     waiting_end(waiting);
     if (status == STATUS_OK)
-        answer(explain, small, large, label, &waterfall, &result.exec);
+        waterfall_answer(explain, small, large, label, &waterfall, &result.exec);
     if (status == STATUS_OK && explain->store)
         status = put_explanation(explain->store, &waterfall, label, small, large, &explain->first, diag);
     arena_release(&arena);
@@ -394,7 +396,7 @@ static void explain_curves(struct explain *explain, const struct scenario_set *s
 /* The scenario with the two clusters that were asked for; where only one was, the other is the
  * scenario's own. --from and --to replace cluster.gpus by a sweep over two sizes; their origin
  * is named so in messages. */
-static void load(struct scenario_set *set, struct explain *explain, struct diag *diag)
+static void waterfall_load(struct scenario_set *set, struct explain *explain, struct diag *diag)
 {
     struct arena *arena = &explain->arena;
     explain->file = files_find(arena, FILES_SCENARIOS, explain->file);
@@ -431,7 +433,7 @@ int cmd_waterfall(int argc, char **argv)
     command_line_parse(&line, argc, argv, &explain);
     struct diag diag = DIAG_INIT;
     struct scenario_set set;
-    load(&set, &explain, &diag);
+    waterfall_load(&set, &explain, &diag);
     if (diag.worst == STATUS_OK && explain.db)
         store_open(&explain.store, explain.db, STORE_WRITE, &diag);
     bool asked = diag.worst == STATUS_OK;

@@ -81,7 +81,7 @@ static void take_or(void *self, const struct argument *argument)
     begin_variant(self, "");
 }
 
-static void check(void *self, struct argp_state *state)
+static void whatif_check(void *self, struct argp_state *state)
 {
     if (lacks_change(self))
         argp_error(state, "a change is missing, as in --set train.micro_batch=16");
@@ -127,7 +127,7 @@ static const char *swept_keys(const struct scenario_set *set, const struct scena
 }
 
 /* Points are compared in the order of the sweep, so every changed scenario has to have as many. */
-static void load(struct whatif *whatif, int v, struct diag *diag)
+static void whatif_load(struct whatif *whatif, int v, struct diag *diag)
 {
     struct variant *variant = &whatif->variants.at[v], *base = &whatif->variants.at[0];
     VEC(struct scenario_override) all = {0};
@@ -148,7 +148,7 @@ static void load(struct whatif *whatif, int v, struct diag *diag)
         base->set.n_points, plural(base->set.n_points), variant->set.n_points, variant->label, keys);
 }
 
-static void simulate(struct variant *variant, struct arena *arena, struct diag *diag)
+static void whatif_simulate(struct variant *variant, struct arena *arena, struct diag *diag)
 {
     static const int rank_0 = 0; /* whose collectives are looked at; that changes nothing */
     for (int i = 0; i < variant->set.n_points; i++) {
@@ -196,7 +196,7 @@ static bool is_all_the_same(const struct whatif *whatif)
     return same;
 }
 
-static void release(struct whatif *whatif)
+static void whatif_release(struct whatif *whatif)
 {
     for (int v = 0; v < whatif->variants.n; v++) {
         struct variant *variant = &whatif->variants.at[v];
@@ -287,7 +287,7 @@ static const struct record_cell *find_cell(const struct record *record, const ch
 }
 
 /* False where the point has no such value. */
-static bool value_of(double *value, const struct variant *variant, int point, const struct quantity_row *row)
+static bool whatif_value_of(double *value, const struct variant *variant, int point, const struct quantity_row *row)
 {
     if (row->given) {
         const struct scenario_result *result = &variant->results[point];
@@ -309,7 +309,7 @@ static bool value_of(double *value, const struct variant *variant, int point, co
 }
 
 /* "397", or given what was measured "397 (350-463)"; "OOM". */
-static const char *said(const struct variant *variant, int point, const struct quantity_row *row, bool has,
+static const char *whatif_said(const struct variant *variant, int point, const struct quantity_row *row, bool has,
     double value, struct arena *arena)
 {
     if (has && row->given)
@@ -322,24 +322,24 @@ static void print_cells(struct table *table, struct whatif *whatif, int point, c
     struct arena *arena = &whatif->arena;
     double before = 0, after = 0;
     const struct variant *base = &whatif->variants.at[0];
-    bool had = value_of(&before, base, point, row);
+    bool had = whatif_value_of(&before, base, point, row);
     const char *name = row->name;
     if (!name)
         name = arena_printf(arena, "%s/s/GPU", words_counted(&base->set.points[point].model.shape));
     table_row(table);
     table_text(table, "", "", *row->unit ? arena_printf(arena, "%s, %s", name, row->unit) : name);
-    table_number_as(table, "as it is", "", said(base, point, row, had, before, arena));
+    table_number_as(table, "as it is", "", whatif_said(base, point, row, had, before, arena));
     for (int v = 1; v < whatif->variants.n; v++) {
         const struct variant *changed = &whatif->variants.at[v];
-        bool has = value_of(&after, changed, point, row);
-        table_number_as(table, arena_printf(arena, "(%d)", v), "", said(changed, point, row, has, after, arena));
+        bool has = whatif_value_of(&after, changed, point, row);
+        table_number_as(table, arena_printf(arena, "(%d)", v), "", whatif_said(changed, point, row, has, after, arena));
         table_number_as(
             table, "difference", "", had && has ? words_number(arena, after - before, row->digits, true) : "-");
         table_number(table, "ratio", "", 3, had && has && before != 0 ? after / before : TABLE_UNKNOWN);
     }
 }
 
-static void print_ooms(FILE *out, const struct whatif *whatif, int point)
+static void whatif_print_ooms(FILE *out, const struct whatif *whatif, int point)
 {
     for (int v = 0; v < whatif->variants.n; v++) {
         const struct exec_result *exec = &whatif->variants.at[v].results[point].exec;
@@ -371,7 +371,7 @@ static bool fits(const struct variant *variant, int point)
 }
 
 /* What binds the collectives of each side, and what that has to do with the change. */
-static void print_comm(FILE *out, struct whatif *whatif, int point)
+static void whatif_print_comm(FILE *out, struct whatif *whatif, int point)
 {
     struct arena *arena = &whatif->arena;
     const struct variant *base = &whatif->variants.at[0];
@@ -462,7 +462,7 @@ static const char *verdict(struct whatif *whatif, int v)
         words_point(&base->set.points[most->point], arena), oom);
 }
 
-static void print_table(FILE *out, struct whatif *whatif)
+static void whatif_print_table(FILE *out, struct whatif *whatif)
 {
     const struct variant *base = &whatif->variants.at[0];
     for (int v = 1; v < whatif->variants.n; v++)
@@ -476,8 +476,8 @@ static void print_table(FILE *out, struct whatif *whatif)
             print_cells(&table, whatif, i, &rows.list.at[q]);
         table_finish(out, &table);
         vec_free(&rows.list);
-        print_comm(out, whatif, i);
-        print_ooms(out, whatif, i);
+        whatif_print_comm(out, whatif, i);
+        whatif_print_ooms(out, whatif, i);
     }
     if (whatif->own.list.n > 0)
         sure_print(out, &whatif->sure);
@@ -485,7 +485,7 @@ static void print_table(FILE *out, struct whatif *whatif)
 }
 
 /* In base SI, empty where a point is out of memory. */
-static void print_records(FILE *out, struct whatif *whatif)
+static void whatif_print_records(FILE *out, struct whatif *whatif)
 {
     const struct variant *base = &whatif->variants.at[0];
     int n = whatif->variants.n - 1;
@@ -498,7 +498,7 @@ static void print_records(FILE *out, struct whatif *whatif)
             struct quantity_row row = rows.list.at[q];
             row.scale = 1;
             double before = 0, after = 0;
-            bool had = value_of(&before, base, point, &row), has = value_of(&after, changed, point, &row);
+            bool had = whatif_value_of(&before, base, point, &row), has = whatif_value_of(&after, changed, point, &row);
             RECORDS_ROW(&records, cell_text("point", words_point(&base->set.points[point], &whatif->arena)),
                 cell_text("change", changed->label),
                 cell_text("status", exec_status_names[changed->results[point].exec.status]),
@@ -520,7 +520,7 @@ int cmd_whatif(int argc, char **argv)
         .one = "scenario",
         .member = offsetof(struct whatif, file),
         .missing = "a scenario file is missing",
-        .check = check,
+        .check = whatif_check,
         .doc = "Simulate a scenario as it is and changed, and print both side by side with difference and ratio.\v"
                "Below: the collectives of rank 0's last step on each side, by their bound (latency, protocol, "
                "channels, NVLink, PCIe, NIC, network, host memory, or shared links: other traffic on them). Points of "
@@ -532,7 +532,7 @@ int cmd_whatif(int argc, char **argv)
     struct diag diag = DIAG_INIT;
     whatif.file = files_find(&whatif.arena, FILES_SCENARIOS, whatif.file);
     for (int v = 0; v < whatif.variants.n; v++)
-        load(&whatif, v, &diag);
+        whatif_load(&whatif, v, &diag);
     bool nothing = diag.worst == STATUS_OK && whatif.format == RECORDS_TABLE && is_all_the_same(&whatif);
     if (nothing)
         puts("nothing changed: the scenario has that already");
@@ -540,16 +540,16 @@ int cmd_whatif(int argc, char **argv)
         own_runs_simulate(&whatif.own, &whatif.sure, &whatif.measured, &whatif.variants.at[0].set, &whatif.overrides,
             &whatif.arena, &diag);
     for (int v = 0; v < whatif.variants.n && diag.worst == STATUS_OK && !nothing; v++) {
-        simulate(&whatif.variants.at[v], &whatif.arena, &diag);
+        whatif_simulate(&whatif.variants.at[v], &whatif.arena, &diag);
         if (diag.worst == STATUS_OK && whatif.own.list.n > 0)
             take_given(&whatif, &whatif.variants.at[v]);
     }
     if (nothing)
         ;
     else if (diag.worst == STATUS_OK && whatif.format != RECORDS_TABLE)
-        print_records(stdout, &whatif);
+        whatif_print_records(stdout, &whatif);
     else if (diag.worst == STATUS_OK)
-        print_table(stdout, &whatif);
-    release(&whatif);
+        whatif_print_table(stdout, &whatif);
+    whatif_release(&whatif);
     return cli_report(&diag);
 }

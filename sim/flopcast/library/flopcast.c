@@ -131,7 +131,7 @@ static const struct scenario_point *point_at(struct flopcast *self, int point)
     return NULL;
 }
 
-static void take(struct flopcast *self, const struct record *record)
+static void flopcast_take(struct flopcast *self, const struct record *record)
 {
     for (int i = 0; i < record->n; i++) {
         const struct record_cell *cell = &record->cells[i];
@@ -161,9 +161,9 @@ enum flopcast_status flopcast_run(struct flopcast *self, int point)
         struct record record;
         sure_set(&self->sure, chosen, &result, 1);
         record_fill(&record, chosen, &result);
-        take(self, &record);
+        flopcast_take(self, &record);
         record_fill_deviation(&record, chosen, &result);
-        take(self, &record);
+        flopcast_take(self, &record);
     }
     arena_release(&arena);
     return status_of(self);
@@ -179,7 +179,7 @@ const char *flopcast_column(const struct flopcast *self, int column)
     return column >= 0 && column < self->columns.n ? self->columns.at[column].name : NULL;
 }
 
-static const struct column *find(const struct flopcast *self, const char *name)
+static const struct column *flopcast_find(const struct flopcast *self, const char *name)
 {
     for (int i = 0; i < self->columns.n; i++)
         if (strcmp(self->columns.at[i].name, name) == 0)
@@ -189,13 +189,13 @@ static const struct column *find(const struct flopcast *self, const char *name)
 
 const char *flopcast_text(const struct flopcast *self, const char *column)
 {
-    const struct column *found = find(self, column);
+    const struct column *found = flopcast_find(self, column);
     return found ? found->text : NULL;
 }
 
 double flopcast_number(const struct flopcast *self, const char *column)
 {
-    const struct column *found = find(self, column);
+    const struct column *found = flopcast_find(self, column);
     return found ? found->number : (double)NAN;
 }
 

@@ -7,7 +7,7 @@
  *
  * What is subtle: everything that is left out may only make a step longer, and a bound that is too
  * high would let the search lose the best layout. So collectives count only where their groups lie
- * alike in every layout (is_known()), exchanges of experts do not count where another micro-batch's
+ * alike in every layout (bound_is_known()), exchanges of experts do not count where another micro-batch's
  * kernels hide them, and a relative 1e-6 is taken off for the simulator's rounding to picoseconds.
  * Bytes are held to the same rule. */
 #include "study/bound.h"
@@ -34,7 +34,8 @@ bool bound_same_costs(const struct scenario_point *a, const struct scenario_poin
 
 /* The axes whose groups lie alike in every layout, as they come before those of data parallelism and stages. An order
  * of the user's may have them elsewhere: then their collectives take nothing. */
-static bool is_known(const struct plan *plan, const struct mesh_group *ranks, const struct parallelism_options *options)
+static bool bound_is_known(
+    const struct plan *plan, const struct mesh_group *ranks, const struct parallelism_options *options)
 {
     const struct mesh *mesh = &plan->mesh;
     int inner = mesh->size[AXIS_TP] * mesh->size[AXIS_EP] * mesh->size[AXIS_CP];
@@ -71,7 +72,7 @@ static double *isolated_times(const struct plan *plan, const struct job *job, bo
     for (int i = 0; i < plan->collectives.n; i++) {
         const struct plan_collective *at = &plan->collectives.at[i];
         const struct mesh_group *ranks = &plan->groups.at[at->group].ranks;
-        if (is_known(plan, ranks, &job->options->parallelism) && !(merges && at->serves == PARALLEL_EXPERT))
+        if (bound_is_known(plan, ranks, &job->options->parallelism) && !(merges && at->serves == PARALLEL_EXPERT))
             times[i] = all[i];
     }
     free(all);
@@ -165,7 +166,7 @@ static bool is_whole(const struct megatron_options *options, int category)
            !(category == HBM_GRADIENTS && sharding >= SHARD_OPTIM_GRADS);
 }
 
-static void count_states(
+static void bound_count_states(
     struct bound_block *block, const struct plan_program *program, const struct megatron_options *options)
 {
     for (int i = 0; i < program->setup.n; i++) {
@@ -285,7 +286,7 @@ static enum status add_passes(struct bound_block *blocks, const struct scenario_
         block->held_bytes =
             point->options.strategy.train.cpu_offloading_num_layers > 0 ? 0 : held_bytes(&plan, program);
         block->shared_bytes = shared_bytes(&plan, program, &job);
-        count_states(block, program, &point->options.strategy.megatron);
+        bound_count_states(block, program, &point->options.strategy.megatron);
     }
     free(coll_s);
     free(kernel_s);
@@ -326,7 +327,7 @@ struct stage {
 };
 
 /* What a block hands on as the next one's input is held once where both are in one chunk. */
-static struct bound_block chunk_of(
+static struct bound_block bound_chunk_of(
     const struct bound_costs *costs, const struct model_chunk *at, double optimizer_share)
 {
     struct bound_block sum = {0};
@@ -355,7 +356,7 @@ static struct stage *stages_of(const struct bound_costs *costs, const struct job
         *stage = (struct stage){.schedule = strategy_schedule(job, s)};
         stage->chunks = ARENA_ARRAY(scratch, struct bound_block, part.n_chunks);
         for (int c = 0; c < part.n_chunks; c++) {
-            stage->chunks[c] = chunk_of(costs, &part.chunks[c], share);
+            stage->chunks[c] = bound_chunk_of(costs, &part.chunks[c], share);
             stage->kernels_s += (double)stage->schedule.micro_batches * stage->chunks[c].kernels_s;
             stage->state_bytes += stage->chunks[c].state_bytes;
         }
@@ -382,7 +383,7 @@ static double *passed_at(const struct passed *passed, bool forward, int micro_ba
 }
 
 /* When a cell's input is there; negative: not known yet. */
-static double input_s(const struct passed *passed, const struct cell *cell, int place)
+static double bound_input_s(const struct passed *passed, const struct cell *cell, int place)
 {
     bool forward = cell->kind == CELL_FORWARD;
     int from = forward ? place - 1 : place + 1;
@@ -401,7 +402,7 @@ static bool advance(struct stage *stage, struct passed *passed)
         const struct cell *cell = &stage->cells[stage->next];
         const struct bound_block *chunk = &stage->chunks[cell->chunk];
         int place = schedule_place(&stage->schedule, cell->chunk);
-        double input = input_s(passed, cell, place);
+        double input = bound_input_s(passed, cell, place);
         bool forward = cell->kind == CELL_FORWARD;
         if (input < 0)
             break;

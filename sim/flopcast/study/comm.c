@@ -23,7 +23,7 @@
 
 typedef VEC(struct scenario_comm_item) item_list;
 
-static struct scenario_comm_item *find(item_list *items, const struct exec_span *span)
+static struct scenario_comm_item *comm_find(item_list *items, const struct exec_span *span)
 {
     for (int i = 0; i < items->n; i++) {
         struct scenario_comm_item *item = &items->at[i];
@@ -38,12 +38,12 @@ static struct scenario_comm_item *find(item_list *items, const struct exec_span 
     return &items->at[items->n - 1];
 }
 
-static ps_t later(ps_t a, ps_t b)
+static ps_t comm_later(ps_t a, ps_t b)
 {
     return a > b ? a : b;
 }
 
-static ps_t earlier(ps_t a, ps_t b)
+static ps_t comm_earlier(ps_t a, ps_t b)
 {
     return a < b ? a : b;
 }
@@ -113,13 +113,13 @@ static ps_t *find_earliest_starts(const struct exec_result *result)
     earliest[result->n_spans] = PS_NEVER;
     for (int i = result->n_spans - 1; i >= 0; i--) {
         const struct exec_span *span = &result->spans[i];
-        earliest[i] = span->is_collective ? earlier(span->start, earliest[i + 1]) : earliest[i + 1];
+        earliest[i] = span->is_collective ? comm_earlier(span->start, earliest[i + 1]) : earliest[i + 1];
     }
     return earliest;
 }
 
 /* The compute stream was idle from a time to another: which collectives were under way. */
-static void add_gap(struct scenario_comm *comm, item_list *items, const struct exec_result *result,
+static void comm_add_gap(struct scenario_comm *comm, item_list *items, const struct exec_result *result,
     const ps_t *earliest, ps_t from, ps_t to)
 {
     if (!scenario_comm_awaited(result, to)) {
@@ -130,10 +130,11 @@ static void add_gap(struct scenario_comm *comm, item_list *items, const struct e
         const struct exec_span *span = &result->spans[i];
         if (!span->is_collective || span->end <= from || span->start >= to)
             continue;
-        ps_t start = later(span->start, from), moving = later(span->moving, start), end = earlier(span->end, to);
+        ps_t start = comm_later(span->start, from), moving = comm_later(span->moving, start),
+             end = comm_earlier(span->end, to);
         double moved_s = moving < end ? s_from_ps(end - moving) : 0;
         double all_s = span->meets_stages ? moved_s : s_from_ps(end - start);
-        find(items, span)->exposed_s += all_s;
+        comm_find(items, span)->exposed_s += all_s;
         comm->exposed_s += all_s;
         comm->exposed_wait_s += all_s - moved_s;
         comm->exposed_bound_s[span->bound] += moved_s;
@@ -141,7 +142,7 @@ static void add_gap(struct scenario_comm *comm, item_list *items, const struct e
     }
 }
 
-static int longest_first(const void *a, const void *b)
+static int comm_longest_first(const void *a, const void *b)
 {
     const struct scenario_comm_item *x = a, *y = b;
     if (x->moving_s != y->moving_s)
@@ -160,7 +161,7 @@ void scenario_comm(struct scenario_comm *out, const struct exec_result *result, 
     for (int i = 0; i < result->n_spans; i++) {
         const struct exec_span *span = &result->spans[i];
         if (span->is_collective) {
-            struct scenario_comm_item *item = find(&found, span);
+            struct scenario_comm_item *item = comm_find(&found, span);
             double moving_s = s_from_ps(span->end - span->moving);
             item->times++;
             item->moving_s += moving_s;
@@ -171,8 +172,8 @@ void scenario_comm(struct scenario_comm *out, const struct exec_result *result, 
             out->bound_s[span->bound] += moving_s;
         } else if (span->stream == STREAM_COMPUTE) {
             if (span->start > idle_since)
-                add_gap(out, &found, result, earliest, idle_since, span->start);
-            idle_since = later(idle_since, span->end);
+                comm_add_gap(out, &found, result, earliest, idle_since, span->start);
+            idle_since = comm_later(idle_since, span->end);
         }
     }
     out->n_items = found.n;
@@ -180,7 +181,7 @@ void scenario_comm(struct scenario_comm *out, const struct exec_result *result, 
     for (int i = 0; i < found.n; i++)
         out->items[i] = found.at[i];
     if (found.n)
-        qsort(out->items, (size_t)found.n, sizeof *out->items, longest_first);
+        qsort(out->items, (size_t)found.n, sizeof *out->items, comm_longest_first);
     vec_free(&found);
     free(earliest);
 }
@@ -209,7 +210,7 @@ const char *scenario_comm_name(struct arena *arena, const struct scenario_comm_i
         arena, "%s of %.4g %s on %d", coll_kind_names[item->kind], bytes, units[unit], item->group_size);
 }
 
-static const char *rate(struct arena *arena, struct quantity q)
+static const char *comm_rate(struct arena *arena, struct quantity q)
 {
     char text[64];
     return arena_printf(
@@ -218,7 +219,7 @@ static const char *rate(struct arena *arena, struct quantity q)
 
 /* What binds an algorithm with the numbers of this hardware that say so, and what kind they are: "channels (16 x 20
  * GB/s, assumed)". */
-static const char *bound_words(
+static const char *comm_bound_words(
     struct arena *arena, enum coll_bound bound, enum coll_algorithm algorithm, const struct hw *hw)
 {
     const char *name = coll_bound_names[bound];
@@ -228,16 +229,16 @@ static const char *bound_words(
             return arena_printf(arena, "%s (of trees, as NCCL's tuner bounds them)", name);
         return coll_by_channels(algorithm) && quantity_is_set(hw->cluster.nccl_channel_bandwidth)
                    ? arena_printf(arena, "%s (%g x %s)", name, coll_channels(true, hw),
-                         rate(arena, hw->cluster.nccl_channel_bandwidth))
+                         comm_rate(arena, hw->cluster.nccl_channel_bandwidth))
                    : name;
     case COLL_BOUND_NVLINK:
-        return arena_printf(arena, "%s (%s)", name, rate(arena, hw->node.gpu_bandwidth));
+        return arena_printf(arena, "%s (%s)", name, comm_rate(arena, hw->node.gpu_bandwidth));
     case COLL_BOUND_PCIE:
-        return arena_printf(arena, "%s (%s)", name, rate(arena, hw->node.pcie_bandwidth));
+        return arena_printf(arena, "%s (%s)", name, comm_rate(arena, hw->node.pcie_bandwidth));
     case COLL_BOUND_NIC:
-        return arena_printf(arena, "%s (%g x %s)", name, hw->node.nics.value, rate(arena, hw->node.nic_bandwidth));
+        return arena_printf(arena, "%s (%g x %s)", name, hw->node.nics.value, comm_rate(arena, hw->node.nic_bandwidth));
     case COLL_BOUND_HOST_MEMORY:
-        return arena_printf(arena, "%s (%s)", name, rate(arena, hw->cluster.nccl_staging_bandwidth));
+        return arena_printf(arena, "%s (%s)", name, comm_rate(arena, hw->cluster.nccl_staging_bandwidth));
     case COLL_BOUND_NONE:
     case COLL_BOUND_LATENCY:
     case COLL_BOUND_PROTOCOL:
@@ -263,7 +264,7 @@ static enum coll_algorithm longest_bound(const struct scenario_comm *comm, enum 
  * all time, or of what is exposed, which may be waiting for other ranks too; there without the
  * numbers. Picks the largest of what is left, one after the other, until what is left is below
  * half a per cent. */
-static const char *shares(struct arena *arena, const struct scenario_comm *comm, bool exposed, const struct hw *hw)
+static const char *comm_shares(struct arena *arena, const struct scenario_comm *comm, bool exposed, const struct hw *hw)
 {
     enum { WAIT = COLL_BOUND_COUNT };
     double left[COLL_BOUND_COUNT + 1] = {[WAIT] = exposed ? comm->exposed_wait_s : 0}, all_s = left[WAIT];
@@ -279,7 +280,7 @@ static const char *shares(struct arena *arena, const struct scenario_comm *comm,
         enum coll_bound bound = (enum coll_bound)most;
         const char *name = most == WAIT ? "waiting for other ranks"
                            : exposed    ? coll_bound_names[bound]
-                                        : bound_words(arena, bound, longest_bound(comm, bound), hw);
+                                        : comm_bound_words(arena, bound, longest_bound(comm, bound), hw);
         text = arena_printf(arena, "%s%s%s %.0f %%", text, *text ? ", " : "", name, PERCENT * left[most] / all_s);
         left[most] = 0;
     }
@@ -300,10 +301,10 @@ const char *scenario_comm_sentence(
     const char *text = arena_printf(arena,
         "%s: collectives take %.1f ms of rank 0's last step of %.1f ms, and %.1f %% of that is hidden behind compute. "
         "They are bound by %s; hops and steps are %.0f %% of their time.",
-        label, MS * comm->moving_s, MS * comm->step_s, hidden(comm), shares(arena, comm, false, hw),
+        label, MS * comm->moving_s, MS * comm->step_s, hidden(comm), comm_shares(arena, comm, false, hw),
         PERCENT * comm->latency_s / comm->moving_s);
     return comm->exposed_s > 0 ? arena_printf(arena, "%s Of the %.1f ms that are exposed in that step: %s.", text,
-                                     MS * comm->exposed_s, shares(arena, comm, true, hw))
+                                     MS * comm->exposed_s, comm_shares(arena, comm, true, hw))
                                : text;
 }
 
@@ -321,7 +322,7 @@ const char *scenario_channels_sentence(struct arena *arena, const struct scenari
         return arena_printf(arena, "Across nodes NCCL lays %s.", laid);
     return arena_printf(arena,
         "Across nodes NCCL lays %s. Each carries at most %s: what is said of faster NICs rests on this one number.",
-        laid, rate(arena, each));
+        laid, comm_rate(arena, each));
 }
 
 /* "channels before and after", "NIC before, channels after" */

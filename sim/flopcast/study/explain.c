@@ -158,7 +158,7 @@ static const char *without_numbers(const char *name, struct arena *arena)
     return text;
 }
 
-static void add(struct scenario_path *path, const char *name, bool waiting, double seconds, double beside_s)
+static void explain_add(struct scenario_path *path, const char *name, bool waiting, double seconds, double beside_s)
 {
     for (int i = 0; i < path->items.n; i++) {
         struct scenario_path_item *item = &path->items.at[i];
@@ -172,20 +172,20 @@ static void add(struct scenario_path *path, const char *name, bool waiting, doub
     vec_push(&path->items, (struct scenario_path_item){name, waiting, seconds, beside_s, 1});
 }
 
-static void add_gap(
+static void explain_add_gap(
     struct scenario_path *path, const struct exec_result *result, ps_t from, ps_t to, struct arena *arena)
 {
     const struct exec_span *awaited = scenario_comm_awaited(result, to);
     const struct exec_span *message = awaited ? NULL : scenario_comm_blocked(result, from, to);
     if (message) {
-        add(path, without_numbers(message->name, arena), true, s_from_ps(message->end - from), 0);
+        explain_add(path, without_numbers(message->name, arena), true, s_from_ps(message->end - from), 0);
         from = message->end;
     }
     if (from < to)
-        add(path, awaited ? without_numbers(awaited->name, arena) : "the host", true, s_from_ps(to - from), 0);
+        explain_add(path, awaited ? without_numbers(awaited->name, arena) : "the host", true, s_from_ps(to - from), 0);
 }
 
-static int longest_first(const void *a, const void *b)
+static int explain_longest_first(const void *a, const void *b)
 {
     const struct scenario_path_item *x = a, *y = b;
     return x->seconds < y->seconds ? 1 : x->seconds > y->seconds ? -1 : strcmp(x->name, y->name);
@@ -200,11 +200,11 @@ void scenario_path(struct scenario_path *out, const struct exec_result *result, 
         if (span->stream != STREAM_COMPUTE)
             continue;
         if (span->start > free_at)
-            add_gap(out, result, free_at, span->start, arena);
+            explain_add_gap(out, result, free_at, span->start, arena);
         ps_t taken = span->end - span->start;
-        add(out, without_numbers(span->name, arena), false, s_from_ps(taken), s_from_ps(taken - span->alone));
+        explain_add(out, without_numbers(span->name, arena), false, s_from_ps(taken), s_from_ps(taken - span->alone));
         free_at = span->end;
     }
     if (out->items.n)
-        qsort(out->items.at, (size_t)out->items.n, sizeof *out->items.at, longest_first);
+        qsort(out->items.at, (size_t)out->items.n, sizeof *out->items.at, explain_longest_first);
 }

@@ -14,7 +14,7 @@
 
 #include <math.h>
 
-static enum fit_verdict simulate(const struct scenario_point *point)
+static enum fit_verdict study_fit_simulate(const struct scenario_point *point)
 {
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
@@ -36,14 +36,14 @@ static enum fit_verdict quiet_verdict(const struct scenario_point *point)
 {
     struct scenario_point quiet = *point;
     exec_be_quiet(&quiet.options.exec);
-    return simulate(&quiet);
+    return study_fit_simulate(&quiet);
 }
 
 /* Only retries make a second simulation worth while, as with noise they may end out of memory.
  * Where they do not, the verdict is that without noise. */
 enum fit_verdict fit_verdict(const struct scenario_point *point)
 {
-    enum fit_verdict quiet = quiet_verdict(point), noisy = quiet == FIT_RETRIES ? simulate(point) : quiet;
+    enum fit_verdict quiet = quiet_verdict(point), noisy = quiet == FIT_RETRIES ? study_fit_simulate(point) : quiet;
     return fit_fits(noisy) ? quiet : noisy;
 }
 
@@ -143,7 +143,7 @@ static enum fit_verdict try(struct fit_search *search, judgement *judge, int64_t
 
 /* From `most` down in growing steps until one fits, then by halves between it and the last that does not; then a little
  * beyond. */
-static void find(struct fit_search *search, judgement *judge, int64_t most)
+static void study_fit_find(struct fit_search *search, judgement *judge, int64_t most)
 {
     enum { LOOK_BEYOND = 4 };
     int64_t over = most + 1, step = 1; /* over does not fit, search->micro_batch does */
@@ -189,14 +189,14 @@ static bool costs_much(const struct scenario_point *point)
 /* The first search is without noise and bounds the others from above. */
 static void find_largest(struct fit_search *search)
 {
-    find(search, quiet_verdict, fit_largest_by_peak(&search->point, search->most));
+    study_fit_find(search, quiet_verdict, fit_largest_by_peak(&search->point, search->most));
     int64_t quiet = search->micro_batch; /* what is out of memory without noise is so with it */
     if (!search->retries)
         return;
     if (costs_much(&search->point))
-        find(search, strict_verdict, quiet);
+        study_fit_find(search, strict_verdict, quiet);
     if (search->micro_batch == 0 || search->retries)
-        find(search, fit_verdict, quiet);
+        study_fit_find(search, fit_verdict, quiet);
 }
 
 void fit_largest_batches(struct fit_search *searches, int n, scenario_progress progress, void *self)

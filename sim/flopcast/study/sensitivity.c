@@ -20,7 +20,7 @@ static int by_effect(const void *a, const void *b)
     return (first < second) - (first > second);
 }
 
-static double correlation(
+static double sensitivity_correlation(
     const struct hw_fits *fits, const struct sensitivity_part *a, const struct sensitivity_part *b)
 {
     if (!a->parameter || !b->parameter)
@@ -38,7 +38,7 @@ void sensitivity_sum(struct sensitivity *out, const struct hw_fits *fits)
         for (int j = 0; j < out->n_parts; j++) {
             double product = out->parts[i].effect * out->parts[j].effect;
             squares += i == j ? product : 0;
-            together += correlation(fits, &out->parts[i], &out->parts[j]) * product;
+            together += sensitivity_correlation(fits, &out->parts[i], &out->parts[j]) * product;
         }
     out->independent = sqrt(squares);
     out->correlated = sqrt(fmax(0, together)); /* parameters without an effect are left out: no rounding below 0 */
@@ -59,7 +59,7 @@ static struct scenario_set variants(
     return set;
 }
 
-static void collect(struct sensitivity *out, const struct scenario_result *results,
+static void sensitivity_collect(struct sensitivity *out, const struct scenario_result *results,
     const struct hw_parameter *parameters, int n, struct arena *arena)
 {
     *out = (struct sensitivity){
@@ -75,7 +75,7 @@ static void collect(struct sensitivity *out, const struct scenario_result *resul
     }
 }
 
-static enum status refuse(const struct scenario_point *point, struct diag *diag)
+static enum status sensitivity_refuse(const struct scenario_point *point, struct diag *diag)
 {
     return diag_input(diag, (struct source_pos){.file = point->file},
         "the point is out of memory, so that it has no speed that could depend on anything; `flopcast run` says what "
@@ -90,16 +90,16 @@ enum status scenario_sensitivity(struct sensitivity *out, const struct scenario_
     struct scenario_point quiet = *point;
     exec_be_quiet(&quiet.options.exec);
     if (!fit_fits(fit_verdict(&quiet))) /* a hundred simulations would find the same */
-        return refuse(point, diag);
+        return sensitivity_refuse(point, diag);
     int n = hw_parameters(&parameters, &point->hw, arena);
     struct scenario_set set = variants(point, parameters, n, arena);
     struct scenario_result *results = xcalloc((size_t)set.n_points, sizeof *results);
     struct arena *arenas = xcalloc((size_t)set.n_points, sizeof *arenas);
     enum status status = scenario_simulate_all(results, arenas, &set, progress, self, diag);
     if (status == STATUS_OK && results[0].exec.status != EXEC_OK)
-        status = refuse(point, diag);
+        status = sensitivity_refuse(point, diag);
     if (status == STATUS_OK) {
-        collect(out, results, parameters, n, arena);
+        sensitivity_collect(out, results, parameters, n, arena);
         sensitivity_sum(out, &uncertainty->fits);
     }
     for (int i = 0; i < set.n_points; i++)

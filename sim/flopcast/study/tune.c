@@ -77,7 +77,7 @@ static bool is_prefetch(const char *path)
 }
 
 /* They differ in prefetch alone, and it changes next to nothing. */
-static bool is_alike(const struct tune_candidate *a, const struct tune_candidate *b, struct arena *scratch)
+static bool tune_is_alike(const struct tune_candidate *a, const struct tune_candidate *b, struct arena *scratch)
 {
     if (a->base != b->base || !is_near(a->quiet.tokens_per_s, b->quiet.tokens_per_s) ||
         !is_near(a->quiet.peak_bytes, b->quiet.peak_bytes) || a->quiet.retries != b->quiet.retries)
@@ -91,7 +91,7 @@ static bool is_alike(const struct tune_candidate *a, const struct tune_candidate
 }
 
 /* Who represents whom: the fastest without noise. */
-static void find_alike(struct tune *tune)
+static void tune_find_alike(struct tune *tune)
 {
     int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
     int n = rank(order, tune, TUNE_BY_SPEED, false);
@@ -103,7 +103,7 @@ static void find_alike(struct tune *tune)
         first->represents = order[i];
         for (int j = i + 1; j < n; j++) {
             struct tune_candidate *other = &tune->candidates.at[order[j]];
-            if (other->represents < 0 && is_alike(first, other, &scratch))
+            if (other->represents < 0 && tune_is_alike(first, other, &scratch))
                 other->represents = order[i];
         }
         arena_release(&scratch);
@@ -112,7 +112,7 @@ static void find_alike(struct tune *tune)
 }
 
 /* Out of memory with noise: those that it represented stand for themselves. */
-static void leave(struct tune *tune, int gone)
+static void study_tune_leave(struct tune *tune, int gone)
 {
     tune->count[TUNE_RAN]--;
     tune->count[TUNE_OOM]++;
@@ -137,7 +137,7 @@ static enum status run_finals(
     enum status status = tune_simulate(tune, noisy.at, noisy.n, true, true, progress, self, diag);
     for (int i = 0; i < noisy.n; i++)
         if (tune->candidates.at[noisy.at[i]].state == TUNE_OOM)
-            leave(tune, noisy.at[i]);
+            study_tune_leave(tune, noisy.at[i]);
     tune->n_finalists += n;
     vec_free(&noisy);
     return status;
@@ -163,7 +163,7 @@ static bool could_win(const struct tune *tune, enum tune_order by, int rows, con
 /* The candidates in the order, one of those alike. */
 static int rank_first(int *order, struct tune *tune, enum tune_order by)
 {
-    find_alike(tune);
+    tune_find_alike(tune);
     int all = rank(order, tune, by, false), n = 0;
     for (int i = 0; i < all; i++)
         if (tune->candidates.at[order[i]].represents == order[i])
@@ -354,7 +354,7 @@ static bool set_steps(const struct search *search, struct train_options *train, 
 }
 
 /* Batch first, as checks need it; a refusal is counted, and only the first one is kept in words. */
-static void add(const struct search *search, struct scenario_point point)
+static void tune_add(const struct search *search, struct scenario_point point)
 {
     struct diag diag = DIAG_INIT;
     if (!set_steps(search, &point.options.strategy.train, point.options.cluster.gpus))
@@ -381,7 +381,7 @@ static void add_prefetches(const struct search *search, struct scenario_point po
                 continue;
             fsdp->backward_prefetch = one ? given : backwards[b];
             fsdp->forward_prefetch = forward != 0;
-            add(search, point);
+            tune_add(search, point);
         }
 }
 
@@ -427,7 +427,7 @@ static void add_stages(const struct search *search, struct scenario_point point)
     for (int64_t stage = 1; stage <= 3; stage++) {
         point.options.strategy.zero.stage = stage;
         if (!search->set[SEARCH_STAGE] || stage == given)
-            add(search, point);
+            tune_add(search, point);
     }
 }
 
@@ -448,7 +448,7 @@ static void add_strategies(const struct search *search, struct scenario_point po
         else if (kinds[i] == STRATEGY_DEEPSPEED)
             add_stages(search, point);
         else
-            add(search, point);
+            tune_add(search, point);
     }
 }
 

@@ -82,7 +82,7 @@ struct layouts {
 };
 
 /* The batch is shared out here, as it depends on how many ranks of data parallelism are left. */
-static void add(const struct layouts *layouts, struct scenario_point point)
+static void tune_layout_add(const struct layouts *layouts, struct scenario_point point)
 {
     struct strategy_options *strategy = &point.options.strategy;
     struct diag diag = DIAG_INIT;
@@ -115,7 +115,7 @@ static void add_batches(const struct layouts *layouts, struct scenario_point poi
             train->micro_batch = batch;
             train->activation_checkpointing = kind;
             if (layouts->checkpointing_set ? kind == given : tried)
-                add(layouts, point);
+                tune_layout_add(layouts, point);
         }
 }
 
@@ -163,7 +163,7 @@ static void add_virtual(const struct layouts *layouts, struct scenario_point poi
 }
 
 /* The next number that divides n, from `from` on; more than n: there is none. */
-static int64_t divisor(int64_t n, int64_t from)
+static int64_t tune_layout_divisor(int64_t n, int64_t from)
 {
     while (from <= n && n % from != 0)
         from++;
@@ -180,7 +180,7 @@ static void add_experts(const struct layouts *layouts, struct scenario_point poi
         add_virtual(layouts, point);
         return;
     }
-    for (int64_t ranks = 1; ranks <= experts && ranks <= data; ranks = divisor(experts, ranks + 1)) {
+    for (int64_t ranks = 1; ranks <= experts && ranks <= data; ranks = tune_layout_divisor(experts, ranks + 1)) {
         *expert = ranks;
         add_virtual(layouts, point);
     }
@@ -196,7 +196,7 @@ static void add_pipelines(const struct layouts *layouts, struct scenario_point p
         return;
     }
     for (int64_t stages = 1; gpus % ranks == 0 && stages <= gpus / ranks && stages <= blocks;
-         stages = divisor(gpus / ranks, stages + 1)) {
+         stages = tune_layout_divisor(gpus / ranks, stages + 1)) {
         parallel->pipeline = stages;
         add_experts(layouts, point);
     }
@@ -208,7 +208,7 @@ static void add_tensors(const struct layouts *layouts, struct scenario_point poi
     int64_t gpus = point.options.cluster.gpus, given = model->tensor;
     int64_t most = layouts->set[LAYOUT_TENSOR] ? given : point.model.shape.n_heads;
     for (int64_t ranks = layouts->set[LAYOUT_TENSOR] ? given : 1; ranks <= most && ranks <= gpus;
-         ranks = divisor(gpus, ranks + 1)) {
+         ranks = tune_layout_divisor(gpus, ranks + 1)) {
         model->tensor = ranks;
         if (!layouts->set[LAYOUT_SEQUENCE])
             model->sequence = ranks > 1;
@@ -252,7 +252,7 @@ void layout_candidates(struct tune *out, const struct scenario_point *base, int 
             gpus = base->options.cluster.gpus;
     bool flash = base->options.strategy.train.attention == ATTENTION_FLASH;
     for (int64_t ranks = 1; ranks == 1 || (flash && ranks <= longest && ranks <= gpus);
-         ranks = divisor(gpus, ranks + 1)) {
+         ranks = tune_layout_divisor(gpus, ranks + 1)) {
         *context = ranks;
         add_tensors(&layouts, point);
     }

@@ -40,7 +40,7 @@ struct simulated {
     void *self;
 };
 
-static bool keep(void *self, int i)
+static bool tune_simulate_keep(void *self, int i)
 {
     struct simulated *all = self;
     const struct scenario_kept *kept = all->share->kept;
@@ -65,7 +65,7 @@ static void find_known(struct simulated *all)
     }
 }
 
-static void leave_to_others(struct simulated *all)
+static void tune_simulate_leave_to_others(struct simulated *all)
 {
     double *cost = xcalloc((size_t)all->set.n_points + 1, sizeof *cost);
     for (int i = 0; i < all->set.n_points; i++)
@@ -117,9 +117,9 @@ enum status tune_simulate(struct tune *tune, const int *chosen, int n, bool nois
     }
     find_known(&all);
     if (divided && all.share->shards > 0)
-        leave_to_others(&all);
+        tune_simulate_leave_to_others(&all);
     const struct scenario_work work = {
-        .known = all.known, .others = all.others, .keep = keep, .progress = show, .self = &all};
+        .known = all.known, .others = all.others, .keep = tune_simulate_keep, .progress = show, .self = &all};
     enum status status = scenario_simulate_some(all.results, all.arenas, &all.set, &work, diag);
     if (tune->changing)
         tune->changing(tune->self, true);

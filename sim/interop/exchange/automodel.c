@@ -23,7 +23,7 @@ enum status automodel_read(struct configuration *config, const char *path, struc
     return rules_apply_file(config, path, &importer_of(config, CONFIGURATION_AUTOMODEL)->rules, diag);
 }
 
-static void finish_model(struct configuration *config, struct diag *diag)
+static void automodel_finish_model(struct configuration *config, struct diag *diag)
 {
     (void)diag;
     struct configuration_setting *name = setting_find(config, "model.config.pretrained_model_name_or_path");
@@ -34,7 +34,7 @@ static void finish_model(struct configuration *config, struct diag *diag)
 
 /* As many stages as blocks over layers_per_stage, rounded to a multiple of the ranks (functional.py of its pipelining).
  */
-static void finish_stages(struct configuration *config, int64_t ranks, struct diag *diag)
+static void automodel_finish_stages(struct configuration *config, int64_t ranks, struct diag *diag)
 {
     struct configuration_setting *layers = setting_find(config, PIPE "layers_per_stage");
     struct configuration_setting *rounding = setting_find(config, PIPE "round_virtual_stages_to_pp_multiple");
@@ -72,7 +72,7 @@ static void finish_passes(struct configuration *config, int64_t stages, struct d
                        "batch, one is simulated, with the optimizer's step behind it");
 }
 
-static void finish_batch(struct configuration *config, struct diag *diag)
+static void automodel_finish_batch(struct configuration *config, struct diag *diag)
 {
     struct configuration_setting *local = setting_find(config, STEP "local_batch_size");
     struct configuration_setting *piece = setting_find(config, PIPE "pp_microbatch_size");
@@ -88,14 +88,14 @@ static void finish_batch(struct configuration *config, struct diag *diag)
     else
         put_remove(config, "parallelism.schedule");
     setting_aside(piece, "of pipelines");
-    finish_stages(config, stages, diag);
+    automodel_finish_stages(config, stages, diag);
     finish_passes(config, stages, diag);
     if (!put_find(config, "train.seq_len"))
         put_assumed(config, "train.seq_len", "4096", "that of AutoModel's benchmarks");
 }
 
 /* --nproc-per-node is an argument of the launcher; a node of GB200 has four GPUs. */
-static void finish_gpus(struct configuration *config, struct diag *diag)
+static void automodel_finish_gpus(struct configuration *config, struct diag *diag)
 {
     enum { GPUS = 8, GPUS_OF_GB200 = 4 };
     struct configuration_setting *nodes = setting_find(config, "benchmark.num_nodes");
@@ -137,5 +137,5 @@ static void finish_adapters(struct configuration *config, struct diag *diag)
     put_setting(config, "train.lora_targets", list, targets);
 }
 
-const struct importer_call automodel_calls[] = {
-    {"model", finish_model}, {"gpus", finish_gpus}, {"batch", finish_batch}, {"adapters", finish_adapters}, {0}};
+const struct importer_call automodel_calls[] = {{"model", automodel_finish_model}, {"gpus", automodel_finish_gpus},
+    {"batch", automodel_finish_batch}, {"adapters", finish_adapters}, {0}};

@@ -51,7 +51,7 @@ struct maker {
     struct places groups_used, peers_used;
 };
 
-static enum status refuse(const struct maker *m, const struct chakra_node *node, const char *why)
+static enum status chakra_plan_refuse(const struct maker *m, const struct chakra_node *node, const char *why)
 {
     return diag_input(m->diag, (struct source_pos){.file = m->path}, "node %llu (%s): %s", (unsigned long long)node->id,
         node->name, why);
@@ -80,7 +80,7 @@ static enum status find_ids(struct maker *m)
     for (int i = 0; i < m->trace->nodes.n; i++) {
         const struct chakra_node *node = &m->trace->nodes.at[i];
         if (find_node(m, node->id) >= 0)
-            return refuse(m, node, "another node has this id");
+            return chakra_plan_refuse(m, node, "another node has this id");
         index_add(&m->ids, digest_word(DIGEST_INIT, node->id), i);
     }
     return STATUS_OK;
@@ -93,7 +93,7 @@ struct frame {
 
 /* Depth first in the order of the file, so that the order is the file's where that is one of
  * dependencies. Without recursion, as chains of millions of nodes occur. */
-static enum status visit(struct maker *m, int root, unsigned char *marks)
+static enum status chakra_plan_visit(struct maker *m, int root, unsigned char *marks)
 {
     VEC(struct frame) stack = {0};
     enum status status = STATUS_OK;
@@ -110,9 +110,9 @@ static enum status visit(struct maker *m, int root, unsigned char *marks)
         }
         int dep = find_node(m, m->trace->deps.at[node->first_dep + top->dep++]);
         if (dep < 0)
-            status = refuse(m, node, "it depends on a node that is not in the file");
+            status = chakra_plan_refuse(m, node, "it depends on a node that is not in the file");
         else if (marks[dep] == OPEN)
-            status = refuse(m, node, "it depends on itself, by way of others");
+            status = chakra_plan_refuse(m, node, "it depends on itself, by way of others");
         else if (marks[dep] == NEW) {
             marks[dep] = OPEN;
             vec_push(&stack, (struct frame){dep, 0});
@@ -128,7 +128,7 @@ static enum status find_order(struct maker *m)
     enum status status = find_ids(m);
     for (int i = 0; i < m->trace->nodes.n && status == STATUS_OK; i++)
         if (marks[i] == NEW)
-            status = visit(m, i, marks);
+            status = chakra_plan_visit(m, i, marks);
     free(marks);
     return status;
 }
@@ -143,7 +143,7 @@ static int by_number(const void *a, const void *b)
 
 /* The ops that a node's dependencies end with, each once, behind m->ends. Sorted, so that an op
  * that several dependencies end with is waited for once. */
-static int gather(struct maker *m, const struct chakra_node *node)
+static int chakra_plan_gather(struct maker *m, const struct chakra_node *node)
 {
     int first = m->ends.n, kept = 0;
     for (int d = 0; d < node->n_deps; d++) {
@@ -166,7 +166,7 @@ static int gather(struct maker *m, const struct chakra_node *node)
 /* ---- ops ---- */
 
 /* What comes first k-th is in queue k; beyond the most they begin again. */
-static int queue_of(struct maker *m, struct places *places, int key, const char *kind, int most)
+static int chakra_plan_queue_of(struct maker *m, struct places *places, int key, const char *kind, int most)
 {
     for (int k = 0; k < places->list.n; k++)
         if (places->list.at[k].key == key)
@@ -177,7 +177,7 @@ static int queue_of(struct maker *m, struct places *places, int key, const char 
     return queue;
 }
 
-static struct kernel_work recorded(double duration_s)
+static struct kernel_work chakra_plan_recorded(double duration_s)
 {
     return (struct kernel_work){.kind = KERNEL_RECORDED, .m = llround(duration_s * 1e9)};
 }
@@ -216,11 +216,11 @@ static int make_compute(struct maker *m, const struct chakra_node *node, int que
     bool states = node->duration_s > 0 && !(m->roofline && node->flop + node->bytes > 0);
     bool works = node->flop + node->bytes > 0;
     struct kernel_work work =
-        states || !works || node->on_cpu ? recorded(node->duration_s) : roofline(node, &m->hw->gpu);
+        states || !works || node->on_cpu ? chakra_plan_recorded(node->duration_s) : roofline(node, &m->hw->gpu);
     return plan_kernel(&m->builder, queue, node->name, work, 0);
 }
 
-static const struct mesh_group *ranks_of(const struct maker *m, const char *name, struct mesh_group *all)
+static const struct mesh_group *chakra_plan_ranks_of(const struct maker *m, const char *name, struct mesh_group *all)
 {
     *all = (struct mesh_group){.size = m->n, .stride = 1, .width = 1, .period = m->n};
     if (!name)
@@ -233,23 +233,24 @@ static const struct mesh_group *ranks_of(const struct maker *m, const char *name
 
 /* Whether the rank is in the group is checked here, as the trace and the file of groups are two
  * files. */
-static enum status make_collective(struct maker *m, const struct chakra_node *node, int *queue, int *group)
+static enum status chakra_plan_make_collective(struct maker *m, const struct chakra_node *node, int *queue, int *group)
 {
     struct mesh_group all;
-    const struct mesh_group *ranks = ranks_of(m, node->group, &all);
+    const struct mesh_group *ranks = chakra_plan_ranks_of(m, node->group, &all);
     if (!ranks)
-        return refuse(m, node,
+        return chakra_plan_refuse(m, node,
             arena_printf(m->arena, "there is no group '%s'; give a file of groups, or --groups FILE", node->group));
     if (mesh_group_instance(ranks, m->rank) < 0)
-        return refuse(m, node, arena_printf(m->arena, "rank %d is not in the group '%s'", m->rank, node->group));
+        return chakra_plan_refuse(
+            m, node, arena_printf(m->arena, "rank %d is not in the group '%s'", m->rank, node->group));
     if (node->collective >= 0 && node->comm_bytes < 1)
-        return refuse(m, node, "comm_size is 0");
+        return chakra_plan_refuse(m, node, "comm_size is 0");
     *group = plan_group_of(&m->builder, node->group ? node->group : "world", *ranks);
-    *queue = queue_of(m, &m->groups_used, *group, "group", MOST_GROUP_QUEUES);
+    *queue = chakra_plan_queue_of(m, &m->groups_used, *group, "group", MOST_GROUP_QUEUES);
     return STATUS_OK;
 }
 
-static int put_collective(struct maker *m, const struct chakra_node *node, int queue, int group)
+static int chakra_plan_put_collective(struct maker *m, const struct chakra_node *node, int queue, int group)
 {
     double ranks = m->builder.plan->groups.at[group].ranks.size;
     enum coll_kind kind = node->collective < 0 ? COLL_ALL_REDUCE : (enum coll_kind)node->collective;
@@ -259,22 +260,23 @@ static int put_collective(struct maker *m, const struct chakra_node *node, int q
     return plan_collective(&m->builder, queue, node->name, kind, bytes, group, 0);
 }
 
-static int put_message(struct maker *m, const struct chakra_node *node, int queue)
+static int chakra_plan_put_message(struct maker *m, const struct chakra_node *node, int queue)
 {
     struct plan_channel channel = {AXIS_PP, (int)(node->target - node->source), 0};
     return node->type == CHAKRA_SEND ? plan_send(&m->builder, queue, node->name, channel, node->comm_bytes, 0)
                                      : plan_recv(&m->builder, queue, node->name, channel, node->comm_bytes, 0);
 }
 
-static enum status make_message(struct maker *m, const struct chakra_node *node, int *queue)
+static enum status chakra_plan_make_message(struct maker *m, const struct chakra_node *node, int *queue)
 {
     bool sends = node->type == CHAKRA_SEND;
     int64_t self = sends ? node->source : node->target, other = sends ? node->target : node->source;
     if (self != m->rank || other >= m->n || other == self)
-        return refuse(m, node, "comm_src and comm_dst are not this rank and another one of the job");
+        return chakra_plan_refuse(m, node, "comm_src and comm_dst are not this rank and another one of the job");
     if (node->comm_bytes < 1)
-        return refuse(m, node, "comm_size is 0");
-    *queue = queue_of(m, &m->peers_used, 2 * (int)(node->target - node->source) + !sends, "peer", MOST_PEER_QUEUES);
+        return chakra_plan_refuse(m, node, "comm_size is 0");
+    *queue = chakra_plan_queue_of(
+        m, &m->peers_used, 2 * (int)(node->target - node->source) + !sends, "peer", MOST_PEER_QUEUES);
     return STATUS_OK;
 }
 
@@ -283,26 +285,26 @@ static enum status make_message(struct maker *m, const struct chakra_node *node,
 static enum status make_node(struct maker *m, int i)
 {
     const struct chakra_node *node = &m->trace->nodes.at[i];
-    int first = gather(m, node), queue = queue_of_kernel(m, node), group = 0, op = PLAN_NO_OP;
+    int first = chakra_plan_gather(m, node), queue = queue_of_kernel(m, node), group = 0, op = PLAN_NO_OP;
     enum status status = STATUS_OK;
     m->first_end[i] = first;
     m->n_ends[i] = m->ends.n - first;
     if (node->type == CHAKRA_COLL)
-        status = make_collective(m, node, &queue, &group);
+        status = chakra_plan_make_collective(m, node, &queue, &group);
     else if (node->type == CHAKRA_SEND || node->type == CHAKRA_RECV)
-        status = make_message(m, node, &queue);
+        status = chakra_plan_make_message(m, node, &queue);
     else if (node->type != CHAKRA_COMP)
         return STATUS_OK;
     if (status == STATUS_OK && m->n_ends[i] > UINT16_MAX)
-        status = refuse(m, node, "it depends on more than 65,535 nodes");
+        status = chakra_plan_refuse(m, node, "it depends on more than 65,535 nodes");
     if (status != STATUS_OK)
         return status;
     bool alone = node->type == CHAKRA_COLL && m->builder.plan->groups.at[group].ranks.size == 1;
     for (int e = 0; e < m->n_ends[i] && !alone; e++)
         plan_stream_wait(&m->builder, queue, m->ends.at[first + e]);
     op = node->type == CHAKRA_COMP   ? make_compute(m, node, queue)
-         : node->type == CHAKRA_COLL ? put_collective(m, node, queue, group)
-                                     : put_message(m, node, queue);
+         : node->type == CHAKRA_COLL ? chakra_plan_put_collective(m, node, queue, group)
+                                     : chakra_plan_put_message(m, node, queue);
     if (op == PLAN_NO_OP)
         return STATUS_OK;
     m->ends.n = first;
@@ -317,7 +319,7 @@ static void make_end(struct maker *m)
     for (int q = 0; q < m->builder.tails.n; q++)
         if (q != STREAM_COMPUTE)
             plan_stream_wait(&m->builder, STREAM_COMPUTE, plan_last_op(&m->builder, q));
-    plan_kernel(&m->builder, STREAM_COMPUTE, "end of the step", recorded(0), 0);
+    plan_kernel(&m->builder, STREAM_COMPUTE, "end of the step", chakra_plan_recorded(0), 0);
 }
 
 static void count_order(struct maker *m)

@@ -25,7 +25,7 @@ struct reader {
     struct diag *diag;
 };
 
-static enum status refuse(const struct reader *r, const char *why)
+static enum status chakra_read_refuse(const struct reader *r, const char *why)
 {
     return diag_input(
         r->diag, (struct source_pos){.file = r->path}, "at byte %lld, node %d: %s", r->at, r->out->nodes.n, why);
@@ -33,7 +33,7 @@ static enum status refuse(const struct reader *r, const char *why)
 
 /* The next message; *n 0 of an empty one, ended: the file has no more. More than five bytes of a
  * length are no length. */
-static enum status next(struct reader *r, bool *ended)
+static enum status chakra_read_next(struct reader *r, bool *ended)
 {
     static const char cut[] = "the file is cut, damaged, or no Chakra trace";
     enum { BITS = 7, MOST_SHIFT = 28 };
@@ -48,22 +48,22 @@ static enum status next(struct reader *r, bool *ended)
             return STATUS_OK;
         }
         if (byte < 0 || shift > MOST_SHIFT)
-            return refuse(r, cut);
+            return chakra_read_refuse(r, cut);
         length |= (uint64_t)(byte & 0x7f) << shift;
     }
     if (length > CHAKRA_MAX_MESSAGE)
-        return refuse(r, "a message of more than 16 MiB: this is no Chakra trace");
+        return chakra_read_refuse(r, "a message of more than 16 MiB: this is no Chakra trace");
     if (length > r->room) {
         r->room = length;
         r->bytes = xrealloc(r->bytes, r->room);
     }
     r->n = length;
-    return gzread(r->file, r->bytes, (unsigned)length) == (int)length ? STATUS_OK : refuse(r, cut);
+    return gzread(r->file, r->bytes, (unsigned)length) == (int)length ? STATUS_OK : chakra_read_refuse(r, cut);
 }
 
 /* ---- attributes: exporters differ in the member that holds a number ---- */
 
-static bool integer(const ChakraProtoMsg__AttributeProto *a, int64_t *out)
+static bool chakra_read_integer(const ChakraProtoMsg__AttributeProto *a, int64_t *out)
 {
     switch ((int)a->value_case) { /* a file may hold any of the many members */
     case CHAKRA_PROTO_MSG__ATTRIBUTE_PROTO__VALUE_INT32_VAL:
@@ -92,7 +92,7 @@ static bool integer(const ChakraProtoMsg__AttributeProto *a, int64_t *out)
     }
 }
 
-static const ChakraProtoMsg__AttributeProto *find(const ChakraProtoMsg__Node *node, const char *name)
+static const ChakraProtoMsg__AttributeProto *chakra_read_find(const ChakraProtoMsg__Node *node, const char *name)
 {
     for (size_t i = 0; i < node->n_attr; i++)
         if (strcmp(node->attr[i]->name, name) == 0)
@@ -100,37 +100,40 @@ static const ChakraProtoMsg__AttributeProto *find(const ChakraProtoMsg__Node *no
     return NULL;
 }
 
-static enum status take(struct reader *r, const ChakraProtoMsg__Node *node, const char *name, bool needed, int64_t *out)
+static enum status chakra_read_take(
+    struct reader *r, const ChakraProtoMsg__Node *node, const char *name, bool needed, int64_t *out)
 {
-    const ChakraProtoMsg__AttributeProto *attribute = find(node, name);
+    const ChakraProtoMsg__AttributeProto *attribute = chakra_read_find(node, name);
     *out = 0;
     if (!attribute && !needed)
         return STATUS_OK;
-    if (!attribute || !integer(attribute, out) || *out < 0)
-        return refuse(r, arena_printf(r->arena, "the attribute '%s' is not there, or is no number from 0 on", name));
+    if (!attribute || !chakra_read_integer(attribute, out) || *out < 0)
+        return chakra_read_refuse(
+            r, arena_printf(r->arena, "the attribute '%s' is not there, or is no number from 0 on", name));
     return STATUS_OK;
 }
 
-static enum status take_group(struct reader *r, const ChakraProtoMsg__Node *node, const char **out)
+static enum status chakra_read_take_group(struct reader *r, const ChakraProtoMsg__Node *node, const char **out)
 {
-    const ChakraProtoMsg__AttributeProto *attribute = find(node, "pg_name");
+    const ChakraProtoMsg__AttributeProto *attribute = chakra_read_find(node, "pg_name");
     int64_t number = 0;
     *out = NULL;
     if (!attribute)
         return STATUS_OK;
     if (attribute->value_case == CHAKRA_PROTO_MSG__ATTRIBUTE_PROTO__VALUE_STRING_VAL)
         *out = *attribute->string_val ? arena_strdup(r->arena, attribute->string_val) : NULL;
-    else if (integer(attribute, &number))
+    else if (chakra_read_integer(attribute, &number))
         *out = arena_printf(r->arena, "%lld", (long long)number);
     else
-        return refuse(r, "the attribute 'pg_name' is no text");
+        return chakra_read_refuse(r, "the attribute 'pg_name' is no text");
     return STATUS_OK;
 }
 
 /* ---- nodes ---- */
 
 /* A barrier has no size and becomes -1; gather and scatter are no collectives of NCCL. */
-static enum status fill_collective(struct reader *r, struct chakra_node *out, const ChakraProtoMsg__Node *node)
+static enum status chakra_read_fill_collective(
+    struct reader *r, struct chakra_node *out, const ChakraProtoMsg__Node *node)
 {
     static const int kinds[] = {[CHAKRA_PROTO_MSG__COLLECTIVE_COMM_TYPE__ALL_REDUCE] = COLL_ALL_REDUCE,
         [CHAKRA_PROTO_MSG__COLLECTIVE_COMM_TYPE__REDUCE] = COLL_REDUCE,
@@ -143,34 +146,34 @@ static enum status fill_collective(struct reader *r, struct chakra_node *out, co
         [CHAKRA_PROTO_MSG__COLLECTIVE_COMM_TYPE__REDUCE_SCATTER_BLOCK] = COLL_REDUCE_SCATTER,
         [CHAKRA_PROTO_MSG__COLLECTIVE_COMM_TYPE__BARRIER] = -1};
     int64_t type = 0, size = 0;
-    enum status status = take(r, node, "comm_type", true, &type);
+    enum status status = chakra_read_take(r, node, "comm_type", true, &type);
     bool known = status == STATUS_OK && type < (int64_t)(sizeof kinds / sizeof *kinds);
     if (status == STATUS_OK && (!known || kinds[type] == COLL_KIND_COUNT))
-        return refuse(r, "comm_type is a GATHER, a SCATTER or unknown; NCCL has no such collective");
+        return chakra_read_refuse(r, "comm_type is a GATHER, a SCATTER or unknown; NCCL has no such collective");
     if (status == STATUS_OK)
         out->collective = kinds[type];
     if (status == STATUS_OK && out->collective >= 0)
-        status = take(r, node, "comm_size", true, &size);
+        status = chakra_read_take(r, node, "comm_size", true, &size);
     out->comm_bytes = (double)size;
-    return status == STATUS_OK ? take_group(r, node, &out->group) : status;
+    return status == STATUS_OK ? chakra_read_take_group(r, node, &out->group) : status;
 }
 
-static enum status fill_message(struct reader *r, struct chakra_node *out, const ChakraProtoMsg__Node *node)
+static enum status chakra_read_fill_message(struct reader *r, struct chakra_node *out, const ChakraProtoMsg__Node *node)
 {
     int64_t size = 0;
-    enum status status = take(r, node, "comm_size", true, &size);
+    enum status status = chakra_read_take(r, node, "comm_size", true, &size);
     out->comm_bytes = (double)size;
-    status = status == STATUS_OK ? take(r, node, "comm_src", true, &out->source) : status;
-    status = status == STATUS_OK ? take(r, node, "comm_dst", true, &out->target) : status;
-    return status == STATUS_OK ? take(r, node, "comm_tag", false, &out->tag) : status;
+    status = status == STATUS_OK ? chakra_read_take(r, node, "comm_src", true, &out->source) : status;
+    status = status == STATUS_OK ? chakra_read_take(r, node, "comm_dst", true, &out->target) : status;
+    return status == STATUS_OK ? chakra_read_take(r, node, "comm_tag", false, &out->tag) : status;
 }
 
 static enum status fill_work(struct reader *r, struct chakra_node *out, const ChakraProtoMsg__Node *node)
 {
     int64_t flop = 0, bytes = 0;
-    enum status status = take(r, node, "num_ops", false, &flop);
-    status = status == STATUS_OK ? take(r, node, "tensor_size", false, &bytes) : status;
-    const ChakraProtoMsg__AttributeProto *queue = find(node, "queue");
+    enum status status = chakra_read_take(r, node, "num_ops", false, &flop);
+    status = status == STATUS_OK ? chakra_read_take(r, node, "tensor_size", false, &bytes) : status;
+    const ChakraProtoMsg__AttributeProto *queue = chakra_read_find(node, "queue");
     if (queue && queue->value_case == CHAKRA_PROTO_MSG__ATTRIBUTE_PROTO__VALUE_STRING_VAL)
         out->queue = arena_strdup(r->arena, queue->string_val);
     out->flop = (double)flop;
@@ -178,25 +181,25 @@ static enum status fill_work(struct reader *r, struct chakra_node *out, const Ch
     return status;
 }
 
-static enum status fill(struct reader *r, struct chakra_node *out, const ChakraProtoMsg__Node *node)
+static enum status chakra_read_fill(struct reader *r, struct chakra_node *out, const ChakraProtoMsg__Node *node)
 {
     static const uint64_t LONGEST_US = 1000000000000; /* eleven days */
     int64_t on_cpu = 0;
     if (node->duration_micros > LONGEST_US)
-        return refuse(r, "duration_micros is more than eleven days");
+        return chakra_read_refuse(r, "duration_micros is more than eleven days");
     if (node->type < 0 || node->type > CHAKRA_PROTO_MSG__NODE_TYPE__COMM_COLL_NODE)
-        return refuse(r, "a node of an unknown type");
+        return chakra_read_refuse(r, "a node of an unknown type");
     *out = (struct chakra_node){.id = node->id,
         .name = arena_strdup(r->arena, node->name),
         .type = (enum chakra_type)node->type,
         .duration_s = (double)node->duration_micros * 1e-6,
         .first_dep = r->out->deps.n};
-    enum status status = take(r, node, "is_cpu_op", false, &on_cpu);
+    enum status status = chakra_read_take(r, node, "is_cpu_op", false, &on_cpu);
     out->on_cpu = on_cpu != 0;
     if (status != STATUS_OK)
         return status;
-    return out->type == CHAKRA_COLL                               ? fill_collective(r, out, node)
-           : out->type == CHAKRA_SEND || out->type == CHAKRA_RECV ? fill_message(r, out, node)
+    return out->type == CHAKRA_COLL                               ? chakra_read_fill_collective(r, out, node)
+           : out->type == CHAKRA_SEND || out->type == CHAKRA_RECV ? chakra_read_fill_message(r, out, node)
                                                                   : fill_work(r, out, node);
 }
 
@@ -204,10 +207,10 @@ static enum status read_node(struct reader *r)
 {
     ChakraProtoMsg__Node *node = chakra_proto_msg__node__unpack(NULL, r->n, r->bytes);
     if (!node)
-        return refuse(r, "the message is no node of Chakra's schema");
+        return chakra_read_refuse(r, "the message is no node of Chakra's schema");
     struct chakra_node filled = {0};
-    enum status status =
-        r->out->nodes.n < CHAKRA_MAX_NODES ? fill(r, &filled, node) : refuse(r, "more than 4,000,000 nodes");
+    enum status status = r->out->nodes.n < CHAKRA_MAX_NODES ? chakra_read_fill(r, &filled, node)
+                                                            : chakra_read_refuse(r, "more than 4,000,000 nodes");
     for (size_t i = 0; i < node->n_ctrl_deps; i++)
         vec_push(&r->out->deps, node->ctrl_deps[i]);
     for (size_t i = 0; i < node->n_data_deps; i++)
@@ -219,11 +222,11 @@ static enum status read_node(struct reader *r)
     return status;
 }
 
-static enum status read_head(struct reader *r)
+static enum status chakra_read_head(struct reader *r)
 {
     ChakraProtoMsg__GlobalMetadata *head = chakra_proto_msg__global_metadata__unpack(NULL, r->n, r->bytes);
     if (!head)
-        return refuse(r, "it does not begin with Chakra's GlobalMetadata");
+        return chakra_read_refuse(r, "it does not begin with Chakra's GlobalMetadata");
     chakra_proto_msg__global_metadata__free_unpacked(head, NULL);
     return STATUS_OK;
 }
@@ -236,10 +239,10 @@ enum status chakra_read(struct chakra_trace *out, const char *path, struct arena
         return diag_input(diag, (struct source_pos){path, 1, 1},
             "cannot open: %s; name a file that exists and can be read", strerror(errno));
     bool ended = false;
-    enum status status = next(&r, &ended);
+    enum status status = chakra_read_next(&r, &ended);
     if (status == STATUS_OK)
-        status = ended ? refuse(&r, "the file is empty") : read_head(&r);
-    while (status == STATUS_OK && (status = next(&r, &ended)) == STATUS_OK && !ended)
+        status = ended ? chakra_read_refuse(&r, "the file is empty") : chakra_read_head(&r);
+    while (status == STATUS_OK && (status = chakra_read_next(&r, &ended)) == STATUS_OK && !ended)
         status = read_node(&r);
     gzclose_r(r.file);
     free(r.bytes);

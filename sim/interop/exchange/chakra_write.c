@@ -102,7 +102,7 @@ static void write_system(FILE *out, const struct plan *plan, const struct hw *hw
         hw->gpu.hbm_bandwidth.value * 1e-9, peak_flops(&hw->gpu) * 1e-12);
 }
 
-static bool finish(FILE *out)
+static bool chakra_write_finish(FILE *out)
 {
     bool ok = out && ferror(out) == 0;
     return out && fclose(out) == 0 && ok;
@@ -124,7 +124,7 @@ static bool astra_write(
             write_system(out, plan, hw);
         else if (out)
             fputs("{\n  \"memory-type\": \"NO_MEMORY_EXPANSION\"\n}\n", out);
-        if (!finish(out))
+        if (!chakra_write_finish(out))
             return false;
     }
     return true;
@@ -155,7 +155,7 @@ struct writer {
 
 /* ---- attributes ---- */
 
-static chakra_attribute *add(struct writer *w, const char *name)
+static chakra_attribute *chakra_write_add(struct writer *w, const char *name)
 {
     BUG_IF(w->n_attributes == MOST_ATTRIBUTES, "one attribute more than %d", MOST_ATTRIBUTES);
     chakra_attribute *attribute = &w->attributes[w->n_attributes];
@@ -167,33 +167,33 @@ static chakra_attribute *add(struct writer *w, const char *name)
 
 static void add_int64(struct writer *w, const char *name, double value)
 {
-    chakra_attribute *attribute = add(w, name);
+    chakra_attribute *attribute = chakra_write_add(w, name);
     attribute->value_case = CHAKRA_PROTO_MSG__ATTRIBUTE_PROTO__VALUE_INT64_VAL;
     attribute->int64_val = llround(value);
 }
 
 static void add_uint64(struct writer *w, const char *name, double value)
 {
-    chakra_attribute *attribute = add(w, name);
+    chakra_attribute *attribute = chakra_write_add(w, name);
     attribute->value_case = CHAKRA_PROTO_MSG__ATTRIBUTE_PROTO__VALUE_UINT64_VAL;
     attribute->uint64_val = (uint64_t)llround(value);
 }
 
 static void add_int32(struct writer *w, const char *name, int32_t value)
 {
-    chakra_attribute *attribute = add(w, name);
+    chakra_attribute *attribute = chakra_write_add(w, name);
     attribute->value_case = CHAKRA_PROTO_MSG__ATTRIBUTE_PROTO__VALUE_INT32_VAL;
     attribute->int32_val = value;
 }
 
 static void add_false(struct writer *w, const char *name)
 {
-    add(w, name)->value_case = CHAKRA_PROTO_MSG__ATTRIBUTE_PROTO__VALUE_BOOL_VAL;
+    chakra_write_add(w, name)->value_case = CHAKRA_PROTO_MSG__ATTRIBUTE_PROTO__VALUE_BOOL_VAL;
 }
 
-static void add_text(struct writer *w, const char *name, const char *text)
+static void chakra_write_add_text(struct writer *w, const char *name, const char *text)
 {
-    chakra_attribute *attribute = add(w, name);
+    chakra_attribute *attribute = chakra_write_add(w, name);
     attribute->value_case = CHAKRA_PROTO_MSG__ATTRIBUTE_PROTO__VALUE_STRING_VAL;
     attribute->string_val = (char *)(uintptr_t)text;
 }
@@ -201,7 +201,7 @@ static void add_text(struct writer *w, const char *name, const char *text)
 /* ---- messages ---- */
 
 /* The length as a varint, then the packed bytes. */
-static void put_message(struct writer *w, const ProtobufCMessage *message)
+static void chakra_write_put_message(struct writer *w, const ProtobufCMessage *message)
 {
     size_t n = protobuf_c_message_get_packed_size(message);
     for (size_t left = n;; left >>= 7) {
@@ -214,18 +214,18 @@ static void put_message(struct writer *w, const ProtobufCMessage *message)
     fwrite(w->bytes.at, 1, n, w->out);
 }
 
-static void put_head(struct writer *w, const char *name)
+static void chakra_write_put_head(struct writer *w, const char *name)
 {
     ChakraProtoMsg__GlobalMetadata head;
     char version[] = "1.0.0";
     chakra_proto_msg__global_metadata__init(&head);
     w->n_attributes = 0;
-    add_text(w, "generator", "flopcast " FLOPCAST_VERSION);
-    add_text(w, "scenario", name);
+    chakra_write_add_text(w, "generator", "flopcast " FLOPCAST_VERSION);
+    chakra_write_add_text(w, "scenario", name);
     head.version = version;
     head.attr = w->list;
     head.n_attr = (size_t)w->n_attributes;
-    put_message(w, &head.base);
+    chakra_write_put_message(w, &head.base);
 }
 
 /* ---- nodes ---- */
@@ -255,8 +255,8 @@ static void fill_kernel(struct writer *w, chakra_message *node, const struct pla
     node->duration_micros = (uint64_t)llround(duration_s * 1e6);
     add_int64(w, "num_ops", work->flop);
     add_uint64(w, "tensor_size", work->read_bytes + work->write_bytes);
-    add_text(w, "kind", kernel_kind_names[work->kind]);
-    add_text(w, "queue", w->plan->queues.at[op->stream].name);
+    chakra_write_add_text(w, "kind", kernel_kind_names[work->kind]);
+    chakra_write_add_text(w, "queue", w->plan->queues.at[op->stream].name);
 }
 
 static const int comm_types[COLL_KIND_COUNT] = {
@@ -270,7 +270,8 @@ static const int comm_types[COLL_KIND_COUNT] = {
     [COLL_PEER_COPY] = -1,
 };
 
-static void fill_collective(struct writer *w, chakra_message *node, const struct plan_op *op, char group[16])
+static void chakra_write_fill_collective(
+    struct writer *w, chakra_message *node, const struct plan_op *op, char group[16])
 {
     const struct plan_collective *collective = &w->plan->collectives.at[op->index];
     const struct mesh_group *ranks = &w->plan->groups.at[collective->group].ranks;
@@ -279,11 +280,11 @@ static void fill_collective(struct writer *w, chakra_message *node, const struct
     snprintf(group, 16, "%d", astra_group(w->plan, collective->group, mesh_group_instance(ranks, w->rank)));
     add_int64(w, "comm_type", comm_types[collective->kind]);
     add_int64(w, "comm_size", bytes);
-    add_text(w, "pg_name", group);
+    chakra_write_add_text(w, "pg_name", group);
 }
 
 /* The k-th send of a channel is the k-th receive of it at the other end; both have its tag. */
-static void fill_message(struct writer *w, chakra_message *node, const struct plan_op *op)
+static void chakra_write_fill_message(struct writer *w, chakra_message *node, const struct plan_op *op)
 {
     const struct plan_message *message = &w->plan->messages.at[op->index];
     const struct plan_channel *channel = &w->plan->channels.at[message->channel];
@@ -309,10 +310,10 @@ static void put_node(struct writer *w, const struct plan_program *program, int i
     if (op->kind == OP_KERNEL)
         fill_kernel(w, &node, op);
     else if (op->kind == OP_COLLECTIVE)
-        fill_collective(w, &node, op, group);
+        chakra_write_fill_collective(w, &node, op, group);
     else
-        fill_message(w, &node, op);
-    add_text(w, "phase", plan_phase_names[op->phase]);
+        chakra_write_fill_message(w, &node, op);
+    chakra_write_add_text(w, "phase", plan_phase_names[op->phase]);
     node.id = (uint64_t)i;
     node.name = (char *)(uintptr_t)op->name;
     node.n_ctrl_deps = (size_t)w->control.n;
@@ -321,12 +322,12 @@ static void put_node(struct writer *w, const struct plan_program *program, int i
     node.data_deps = w->data.at;
     node.n_attr = (size_t)w->n_attributes;
     node.attr = w->list;
-    put_message(w, &node.base);
+    chakra_write_put_message(w, &node.base);
     w->queues[op->stream].last = i;
 }
 
 /* What the host waits for, everything that it issues afterwards waits for. */
-static void hold(struct writer *w, const struct plan_program *program, const struct plan_op *op)
+static void chakra_write_hold(struct writer *w, const struct plan_program *program, const struct plan_op *op)
 {
     for (int i = op->first_wait; i < op->first_wait + op->n_waits; i++)
         for (int q = 0; q < w->plan->queues.n && !(program->waits.at[i] & PLAN_PREVIOUS_STEP); q++)
@@ -346,11 +347,11 @@ static bool put_rank(struct writer *w, const char *path, const char *name)
     }
     for (int c = 0; c < w->plan->channels.n; c++)
         w->sends[c] = w->receives[c] = 0;
-    put_head(w, name);
+    chakra_write_put_head(w, name);
     for (int i = 0; i < program->ops.n; i++) {
         const struct plan_op *op = &program->ops.at[i];
         if (op->kind == OP_HOST_WAIT)
-            hold(w, program, op);
+            chakra_write_hold(w, program, op);
         else if (op->kind == OP_KERNEL || plan_op_is_comm(op))
             put_node(w, program, i);
     }

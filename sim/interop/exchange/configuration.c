@@ -24,7 +24,7 @@
 const char *const configuration_format_names[] = {
     "deepspeed", "accelerate", "torchtitan", "megatron", "automodel", "primus", NULL};
 
-static bool ends_in(const char *path, const char *suffix)
+static bool configuration_ends_in(const char *path, const char *suffix)
 {
     size_t n = strlen(path), tail = strlen(suffix);
     return n >= tail && strcmp(path + n - tail, suffix) == 0;
@@ -32,10 +32,10 @@ static bool ends_in(const char *path, const char *suffix)
 
 enum configuration_format configuration_format_of(const char *path)
 {
-    return ends_in(path, ".json")                            ? CONFIGURATION_DEEPSPEED
-           : ends_in(path, ".yaml") || ends_in(path, ".yml") ? CONFIGURATION_ACCELERATE
-           : ends_in(path, ".toml")                          ? CONFIGURATION_TORCHTITAN
-                                                             : CONFIGURATION_MEGATRON;
+    return configuration_ends_in(path, ".json")                                          ? CONFIGURATION_DEEPSPEED
+           : configuration_ends_in(path, ".yaml") || configuration_ends_in(path, ".yml") ? CONFIGURATION_ACCELERATE
+           : configuration_ends_in(path, ".toml")                                        ? CONFIGURATION_TORCHTITAN
+                                                                                         : CONFIGURATION_MEGATRON;
 }
 
 static enum status (*const readers[])(struct configuration *, const char *, struct diag *) = {
@@ -123,7 +123,7 @@ enum status configuration_read(
 
 /* ---- settings ---- */
 
-static struct configuration_setting *last_of(struct configuration *config, const char *name)
+static struct configuration_setting *configuration_last_of(struct configuration *config, const char *name)
 {
     for (int i = config->settings.n - 1; i >= 0; i--)
         if (strcmp(config->settings.at[i].name, name) == 0)
@@ -133,13 +133,13 @@ static struct configuration_setting *last_of(struct configuration *config, const
 
 struct configuration_setting *setting_find(struct configuration *config, const char *name)
 {
-    struct configuration_setting *setting = last_of(config, name);
+    struct configuration_setting *setting = configuration_last_of(config, name);
     return setting && setting->fate != FATE_OPEN ? setting : NULL;
 }
 
 struct configuration_setting *setting_open(struct configuration *config, const char *name)
 {
-    struct configuration_setting *setting = last_of(config, name);
+    struct configuration_setting *setting = configuration_last_of(config, name);
     return setting && setting->fate == FATE_OPEN ? setting : NULL;
 }
 
@@ -191,7 +191,7 @@ static const struct configuration_put *found(const struct configuration_put *lis
     return NULL;
 }
 
-static void put(struct configuration *config, bool model, struct configuration_put put)
+static void exchange_configuration_put(struct configuration *config, bool model, struct configuration_put put)
 {
     put.path = arena_strdup(config->arena, put.path);
     put.text = arena_strdup(config->arena, put.text);
@@ -231,7 +231,8 @@ static void put_from(
     from->words =
         from->fate == FATE_TAKEN && from->words ? arena_printf(config->arena, "%s, %s", from->words, words) : words;
     from->fate = FATE_TAKEN;
-    put(config, model, (struct configuration_put){key, text, origin_of(config, from), PUT_FILES});
+    exchange_configuration_put(
+        config, model, (struct configuration_put){key, text, origin_of(config, from), PUT_FILES});
 }
 
 void put_setting(struct configuration *config, const char *key, const char *text, struct configuration_setting *from)
@@ -244,7 +245,7 @@ void put_model(struct configuration *config, const char *key, const char *text, 
     if (from)
         put_from(config, true, key, text, from);
     else
-        put(config, true, (struct configuration_put){key, text, NULL, PUT_FILES});
+        exchange_configuration_put(config, true, (struct configuration_put){key, text, NULL, PUT_FILES});
 }
 
 void put_assumed(struct configuration *config, const char *key, const char *text, const char *why)
@@ -252,7 +253,7 @@ void put_assumed(struct configuration *config, const char *key, const char *text
     const struct configuration_put *before = found(config->puts.at, config->puts.n, key);
     if (before && is_given(before))
         return;
-    put(config, false, (struct configuration_put){key, text, NULL, PUT_FILES});
+    exchange_configuration_put(config, false, (struct configuration_put){key, text, NULL, PUT_FILES});
     if (why)
         vec_push(&config->assumptions, arena_printf(config->arena, "%s: %s, %s", key, text, why));
 }
@@ -295,7 +296,7 @@ int64_t put_int(const struct configuration *config, const char *key, int64_t oth
 
 /* ---- what several settings say together ---- */
 
-static void missing(struct configuration *config, const char *key, const char *remedy)
+static void configuration_missing(struct configuration *config, const char *key, const char *remedy)
 {
     size_t n = strlen(key);
     bool listed = put_find(config, key) != NULL;
@@ -309,16 +310,17 @@ static void missing(struct configuration *config, const char *key, const char *r
 static void put_model_open(struct configuration *config, const struct configuration_setting *setting)
 {
     config->model.n = 0; /* half a model is none */
-    missing(config, "model", arena_printf(config->arena, "--model NAME; %s: %s", setting->name, setting->words));
+    configuration_missing(
+        config, "model", arena_printf(config->arena, "--model NAME; %s: %s", setting->name, setting->words));
 }
 
 static void put_given(struct configuration *config, const char *key, const char *text, const char *option)
 {
     if (text)
-        put(config, false, (struct configuration_put){key, text, option, PUT_GIVEN});
+        exchange_configuration_put(config, false, (struct configuration_put){key, text, option, PUT_GIVEN});
 }
 
-static void check_gpus(struct configuration *config, const struct configuration_given *given)
+static void configuration_check_gpus(struct configuration *config, const struct configuration_given *given)
 {
     int64_t ranks = model_ranks(config), gpus = put_int(config, "cluster.gpus", 0);
     if (given->gpus > 0 || ranks < 1 || gpus == 0 || gpus % ranks == 0)
@@ -335,7 +337,7 @@ static void put_all_given(struct configuration *config, const struct configurati
     char gpus[32];
     snprintf(gpus, sizeof gpus, "%d", given->gpus);
     for (int i = 0; i < config->said.n; i++)
-        put(config, false,
+        exchange_configuration_put(config, false,
             (struct configuration_put){
                 config->said.at[i].key, config->said.at[i].value, config->said.at[i].from, PUT_COMMENT});
     put_given(config, "name", given->name, NULL);
@@ -351,7 +353,7 @@ static void put_all_given(struct configuration *config, const struct configurati
 static void mark_repeated(struct configuration *config)
 {
     for (int i = 0; i < config->settings.n; i++)
-        if (last_of(config, config->settings.at[i].name) != &config->settings.at[i])
+        if (configuration_last_of(config, config->settings.at[i].name) != &config->settings.at[i])
             config->settings.at[i].fate = FATE_ASIDE, config->settings.at[i].words = "given again later";
 }
 
@@ -369,7 +371,7 @@ static void close_open(struct configuration *config, struct configuration_settin
     if (strcmp(key, "model") == 0)
         put_model_open(config, setting);
     else
-        missing(config, key, arena_printf(config->arena, "--set %s=VALUE; %s", key, setting->words));
+        configuration_missing(config, key, arena_printf(config->arena, "--set %s=VALUE; %s", key, setting->words));
 }
 
 /* Taken, and then the command line said another value of its key, or another model. */
@@ -418,12 +420,12 @@ enum status configuration_finish(
     if (stack && strcmp(stack, "none") == 0)
         put_remove(config, "stack");
     if (!configuration_has_model(config))
-        missing(config, "model", "--model NAME"); /* unless a name that is not known says more */
-    missing(config, "cluster.topology", "--topology NAME");
-    missing(config, "cluster.gpus", "--gpus N");
-    missing(config, "train.micro_batch", "--micro-batch B");
-    missing(config, "train.seq_len", "--seq-len T");
-    check_gpus(config, given);
+        configuration_missing(config, "model", "--model NAME"); /* unless a name that is not known says more */
+    configuration_missing(config, "cluster.topology", "--topology NAME");
+    configuration_missing(config, "cluster.gpus", "--gpus N");
+    configuration_missing(config, "train.micro_batch", "--micro-batch B");
+    configuration_missing(config, "train.seq_len", "--seq-len T");
+    configuration_check_gpus(config, given);
     return diag->worst;
 }
 
@@ -482,7 +484,8 @@ static void put_words(FILE *out, const char *text)
     }
 }
 
-static void put_line(FILE *out, int depth, const char *key, const struct configuration_put *put, bool quoted)
+static void configuration_put_line(
+    FILE *out, int depth, const char *key, const struct configuration_put *put, bool quoted)
 {
     fprintf(out, "%*s%s: ", 2 * depth, "", key);
     bool yaml = is_given(put) && *put->text == '"'; /* as --set takes it */
@@ -518,7 +521,8 @@ static void put_section(
                 put_section(out, config, field->section, prefix, depth);
                 begun = true;
             } else if (strcmp(put->path, path) == 0 && field->type != FIELD_SECTION) {
-                put_line(out, depth, field->key, put, field->type == FIELD_STRING || field->type == FIELD_PATH);
+                configuration_put_line(
+                    out, depth, field->key, put, field->type == FIELD_STRING || field->type == FIELD_PATH);
             }
         }
     }
@@ -565,7 +569,7 @@ void configuration_write_model(FILE *out, const struct configuration *config, co
             if (!begun)
                 fprintf(out, "%.*s:\n", (int)n - 1, sections[s]);
             begun = true;
-            put_line(out, s > 0, put->path + n, put, false);
+            configuration_put_line(out, s > 0, put->path + n, put, false);
         }
     }
 }

@@ -80,7 +80,7 @@ static void finish_auto(struct configuration *config, struct diag *diag)
 
 /* train_batch_size = micro-batch x gradient_accumulation_steps x ranks of data parallelism: of these three, DeepSpeed
  * works out what is not there (_set_batch_related_parameters), and so is the number of GPUs known where all are. */
-static void finish_batch(struct configuration *config, struct diag *diag)
+static void deepspeed_finish_batch(struct configuration *config, struct diag *diag)
 {
     struct configuration_setting *whole = setting_find(config, "train_batch_size");
     struct configuration_setting *steps = setting_find(config, "gradient_accumulation_steps");
@@ -119,5 +119,5 @@ static void finish_one_bit(struct configuration *config, struct diag *diag)
     type->words = "Adam until freeze_step; see assumptions";
 }
 
-const struct importer_call deepspeed_calls[] = {
-    {"precision", finish_precision}, {"batch", finish_batch}, {"auto", finish_auto}, {"one_bit", finish_one_bit}, {0}};
+const struct importer_call deepspeed_calls[] = {{"precision", finish_precision}, {"batch", deepspeed_finish_batch},
+    {"auto", finish_auto}, {"one_bit", finish_one_bit}, {0}};

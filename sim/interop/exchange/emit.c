@@ -53,7 +53,7 @@ struct leaves {
 };
 
 /* Leaves of the table of settings, by the texts of their values. */
-static void compare(struct leaves *leaves, const struct config_table *table, size_t offset, const char *prefix)
+static void emit_compare(struct leaves *leaves, const struct config_table *table, size_t offset, const char *prefix)
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
@@ -64,7 +64,7 @@ static void compare(struct leaves *leaves, const struct config_table *table, siz
         if (is_left_out(path))
             continue;
         if (field->type == FIELD_SECTION || (field->type == FIELD_OVERRIDES && config_is_given(field, mine))) {
-            compare(leaves, field->section, at, path);
+            emit_compare(leaves, field->section, at, path);
             continue;
         }
         if (field->type == FIELD_OVERRIDES || (field->type == FIELD_SOURCED && !config_is_given(field, mine)))
@@ -91,7 +91,7 @@ static void apply_options(struct configuration *config, const struct emitter *em
 }
 
 /* The draft, imported. */
-static void import(struct configuration *config, const struct emitter *emitter, struct diag *diag)
+static void emit_import(struct configuration *config, const struct emitter *emitter, struct diag *diag)
 {
     static const struct configuration_given given = {.name = "emitted"};
     config->given = &given;
@@ -106,7 +106,7 @@ static void import(struct configuration *config, const struct emitter *emitter, 
 }
 
 /* As `flopcast scenario import` writes it, and `flopcast run` reads it. */
-static enum status load(
+static enum status emit_load(
     struct scenario_set *set, const struct configuration *config, struct arena *arena, struct diag *diag)
 {
     char path[] = "/tmp/flopcast-emit-XXXXXX";
@@ -135,21 +135,21 @@ enum { WORST = 1 << 30, A_SETTING = 1 << 16, A_COMMENT = 1 << 8 };
  * NULL: not asked. same: whether it is the point, whatever the settings say. Each call imports
  * the whole draft and loads what it gives, by way of a file, which is what a search spends its
  * time on. */
-static int value_of(const struct emitter *emitter, struct leaves *differ, bool *same)
+static int emit_value_of(const struct emitter *emitter, struct leaves *differ, bool *same)
 {
     struct arena scratch = ARENA_INIT;
     struct configuration config = {.arena = &scratch};
     struct diag diag = DIAG_INIT;
     struct scenario_set set = {0};
     struct leaves own = {.target = &emitter->target.options, .arena = differ ? emitter->arena : &scratch};
-    import(&config, emitter, &diag);
+    emit_import(&config, emitter, &diag);
     bool whole = diag.worst == STATUS_OK && config.missing.n == 0 &&
-                 configuration_count(&config, FATE_NOT_UNDERSTOOD) == 0 && load(&set, &config, &scratch, &diag) == 0 &&
-                 set.points;
+                 configuration_count(&config, FATE_NOT_UNDERSTOOD) == 0 &&
+                 emit_load(&set, &config, &scratch, &diag) == 0 && set.points;
     int value = WORST;
     if (whole) {
         own.other = &set.points[0].options;
-        compare(&own, &scenario_table, 0, "");
+        emit_compare(&own, &scenario_table, 0, "");
         bool other = digest_hardware(&emitter->target.hw) != digest_hardware(&set.points[0].hw);
         value = (own.differ.n + other) * A_SETTING + emitter->draft.said.n * A_COMMENT + config.settings.n -
                 configuration_count(&config, FATE_TAKEN);
@@ -181,7 +181,7 @@ static const char *value_at(const struct emitter *emitter, const char *path)
 }
 
 /* The numbers by which trainers say some settings: of data parallelism the ranks, or copies; of chunks their blocks. */
-static int64_t number_of(const struct emitter *emitter, const char *path)
+static int64_t emit_number_of(const struct emitter *emitter, const char *path)
 {
     const struct scenario *options = &emitter->target.options;
     const struct parallelism_options *parallel = &options->strategy.parallelism;
@@ -203,7 +203,7 @@ struct candidates {
     VEC(struct emit_option) list;
 };
 
-static void add(struct candidates *out, const char *name, const char *value, bool bare)
+static void emit_add(struct candidates *out, const char *name, const char *value, bool bare)
 {
     if (bare || *value)
         vec_push(&out->list, ((struct emit_option){name, value, bare}));
@@ -214,20 +214,20 @@ static void add_facts(
     struct candidates *out, const struct emitter *emitter, const struct rule *rule, const char *name, const char *key)
 {
     const char *value = value_at(emitter, key), *words = rule->words ? rule->words : "";
-    int64_t number = number_of(emitter, key), gpus = emitter->target.options.cluster.gpus,
+    int64_t number = emit_number_of(emitter, key), gpus = emitter->target.options.cluster.gpus,
             each = hw_gpus_per_node(&emitter->target.hw);
     for (const char *word; (word = rules_word(&words, emitter->arena));)
-        add(out, name, word, false);
+        emit_add(out, name, word, false);
     if (rule->words)
         return;
     if (number > 0)
-        add(out, name, arena_printf(emitter->arena, "%lld", (long long)number), false);
+        emit_add(out, name, arena_printf(emitter->arena, "%lld", (long long)number), false);
     if (strcmp(key, "cluster.gpus") == 0 && gpus % each == 0)
-        add(out, name, arena_printf(emitter->arena, "%lld", (long long)(gpus / each)), false);
+        emit_add(out, name, arena_printf(emitter->arena, "%lld", (long long)(gpus / each)), false);
     if (strcmp(value, "true") == 0)
-        add(out, name, "", true);
+        emit_add(out, name, "", true);
     else if (*value && strspn(value, "0123456789") == strlen(value))
-        add(out, name, value, false);
+        emit_add(out, name, value, false);
 }
 
 /* The options that a rule may have for one of the settings that it makes. */
@@ -239,16 +239,16 @@ static void find_candidates(
     case RULE_INT:
     case RULE_NUMBER:
     case RULE_BOOL:
-        add(out, name, value, false);
+        emit_add(out, name, value, false);
         break;
     case RULE_WORDS: {
         const char *theirs = rules_theirs(rule->words, value, emitter->arena);
-        add(out, name, theirs ? theirs : "", false);
+        emit_add(out, name, theirs ? theirs : "", false);
         break;
     }
     case RULE_SET:
         if (strcmp(rule->words, value) == 0)
-            add(out, name, "", true);
+            emit_add(out, name, "", true);
         break;
     case RULE_FACT:
     case RULE_MADE:
@@ -294,10 +294,10 @@ static bool try_option(struct emitter *emitter, struct emit_option option, const
     for (const char *key; (key = rules_word(&keys, emitter->arena));)
         if (find_said(draft, key) >= 0)
             vec_push(&gone, unsay(draft, find_said(draft, key)));
-    int n = gone.n, value = value_of(emitter, NULL, NULL);
+    int n = gone.n, value = emit_value_of(emitter, NULL, NULL);
     for (int i = 0; n > 1 && i < n && value >= *best; i++) { /* all but one */
         vec_push(&draft->said, gone.at[i]);
-        value = value_of(emitter, NULL, NULL);
+        value = emit_value_of(emitter, NULL, NULL);
         if (value >= *best)
             draft->said.n--;
     }
@@ -305,7 +305,7 @@ static bool try_option(struct emitter *emitter, struct emit_option option, const
     if (!better) {
         for (int i = 0; i < n; i++)
             vec_push(&draft->said, gone.at[i]);
-        value = always && n > 0 ? value_of(emitter, NULL, NULL) : value;
+        value = always && n > 0 ? emit_value_of(emitter, NULL, NULL) : value;
         better = value <= *best && always;
     }
     draft->options.n -= !better;
@@ -315,7 +315,7 @@ static bool try_option(struct emitter *emitter, struct emit_option option, const
 }
 
 /* What a reader looks for stands in the file, the trainer's default or not. */
-static bool is_wanted(const char *key)
+static bool emit_is_wanted(const char *key)
 {
     static const char *const wanted[] = {
         "train.micro_batch", "train.seq_len", "train.activation_checkpointing", "train.optimizer"};
@@ -326,7 +326,7 @@ static bool is_wanted(const char *key)
 }
 
 /* The first of a rule's names that is one; "" where all are patterns. */
-static const char *first_name(const struct rule *rule, struct arena *arena)
+static const char *emit_first_name(const struct rule *rule, struct arena *arena)
 {
     const char *names = rule->names;
     for (const char *name; (name = rules_word(&names, arena));)
@@ -337,14 +337,14 @@ static const char *first_name(const struct rule *rule, struct arena *arena)
 
 static void climb_rule(struct emitter *emitter, const struct rule *rule, int *best)
 {
-    const char *name = first_name(rule, emitter->arena), *keys = rule->key ? rule->key : "";
+    const char *name = emit_first_name(rule, emitter->arena), *keys = rule->key ? rule->key : "";
     bool of_experts = strstr(name, "moe") || strstr(name, "expert");
     bool done = !*name || (of_experts && emitter->target.model.shape.moe.experts == 0);
     for (int i = 0; i < emitter->draft.options.n; i++)
         done = done || strcmp(emitter->draft.options.at[i].name, name) == 0;
     for (const char *key; !done && (key = rules_word(&keys, emitter->arena));) {
         struct candidates candidates = {0};
-        bool wanted = is_wanted(key);
+        bool wanted = emit_is_wanted(key);
         if (strcmp(key, "model") == 0 || (find_said(&emitter->draft, key) < 0 && !wanted))
             continue;
         find_candidates(&candidates, emitter, rule, name, key);
@@ -357,7 +357,7 @@ static void climb_rule(struct emitter *emitter, const struct rule *rule, int *be
 /* ---- the model, and how many GPUs ---- */
 
 /* Flopcast's own name of a file, else its path. */
-static const char *name_of(const struct emitter *emitter, enum files_kind kind, const char *path)
+static const char *emit_name_of(const struct emitter *emitter, enum files_kind kind, const char *path)
 {
     const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path, *dot = strrchr(file, '.');
     const char *stem = arena_printf(emitter->arena, "%.*s", (int)(dot ? dot - file : (long)strlen(file)), file);
@@ -365,7 +365,7 @@ static const char *name_of(const struct emitter *emitter, enum files_kind kind, 
     return strcmp(own, path) == 0 ? stem : files_name_from(emitter->arena, NULL, path);
 }
 
-static void say(struct emitter *emitter, const char *key, const char *value)
+static void emit_say(struct emitter *emitter, const char *key, const char *value)
 {
     vec_push(&emitter->draft.said, ((struct emit_said){key, value}));
 }
@@ -413,27 +413,27 @@ static void climb_torchrun(struct emitter *emitter, int *best)
 /* ---- the whole ---- */
 
 /* Comments for all that the trainer's defaults, and the stack, do not give. */
-static int begin(struct emitter *emitter)
+static int emit_begin(struct emitter *emitter)
 {
     const struct scenario *target = &emitter->target.options;
     struct leaves plain = {.target = target, .arena = emitter->arena};
     static const char *const needed[] = {"cluster.gpus", "train.micro_batch", "train.seq_len", "strategy"};
-    say(emitter, "model", name_of(emitter, FILES_MODELS, target->model_path));
-    say(emitter, "cluster.topology", name_of(emitter, FILES_CLUSTERS, target->cluster.topology));
-    say(emitter, "stack", target->stack_path ? name_of(emitter, FILES_STACKS, target->stack_path) : "none");
+    emit_say(emitter, "model", emit_name_of(emitter, FILES_MODELS, target->model_path));
+    emit_say(emitter, "cluster.topology", emit_name_of(emitter, FILES_CLUSTERS, target->cluster.topology));
+    emit_say(emitter, "stack", target->stack_path ? emit_name_of(emitter, FILES_STACKS, target->stack_path) : "none");
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-        say(emitter, needed[i], value_at(emitter, needed[i]));
-    int best = value_of(emitter, &plain, NULL);
+        emit_say(emitter, needed[i], value_at(emitter, needed[i]));
+    int best = emit_value_of(emitter, &plain, NULL);
     if (best == WORST) /* it does not go together without more */
-        compare(&plain, &scenario_table, 0, "");
+        emit_compare(&plain, &scenario_table, 0, "");
     for (bool more = true; more;) { /* of one comment other defaults may follow */
         more = false;
         for (int i = 0; i < plain.differ.n; i++)
             if (*plain.differ.at[i].value && find_said(&emitter->draft, plain.differ.at[i].key) < 0) {
-                say(emitter, plain.differ.at[i].key, plain.differ.at[i].value);
+                emit_say(emitter, plain.differ.at[i].key, plain.differ.at[i].value);
                 more = true;
             }
-        best = value_of(emitter, &plain, NULL);
+        best = emit_value_of(emitter, &plain, NULL);
     }
     vec_free(&plain.differ);
     return best;
@@ -445,7 +445,7 @@ static void drop_idle(struct emitter *emitter, int *best)
     struct emit_draft *draft = &emitter->draft;
     for (int i = draft->said.n - 1; i >= 0; i--) {
         struct emit_said said = unsay(draft, i);
-        int value = value_of(emitter, NULL, NULL);
+        int value = emit_value_of(emitter, NULL, NULL);
         if (value < *best) {
             *best = value;
             continue;
@@ -458,7 +458,7 @@ static void drop_idle(struct emitter *emitter, int *best)
 }
 
 /* What makes the layout is no comment. */
-static enum status check(const struct emitter *emitter, struct diag *diag)
+static enum status emit_check(const struct emitter *emitter, struct diag *diag)
 {
     static const char *const layout[] = {"strategy", "fsdp.version", "fsdp.sharding_strategy", "train.micro_batch",
         "train.device_batch", "train.activation_checkpointing", "parallelism.tensor", "parallelism.context",
@@ -466,7 +466,7 @@ static enum status check(const struct emitter *emitter, struct diag *diag)
     const struct source_pos at = {.file = configuration_format_names[emitter->format]};
     struct leaves differ = {0};
     bool same = false;
-    value_of(emitter, &differ, &same);
+    emit_value_of(emitter, &differ, &same);
     if (!same)
         diag_input(diag, at, "its options, and comments, do not give the same job%s%s%s%s", differ.differ.n ? ": " : "",
             differ.differ.n ? differ.differ.at[0].key : "", differ.differ.n ? "=" : "",
@@ -522,7 +522,7 @@ enum status emit_configuration(FILE *out, enum configuration_format format, cons
     for (int i = 0; i < importer->n_begins; i++)
         vec_push(
             &emitter.draft.options, ((struct emit_option){importer->begins[i].key, importer->begins[i].value, false}));
-    int best = begin(&emitter);
+    int best = emit_begin(&emitter);
     if (format == CONFIGURATION_MEGATRON)
         climb_torchrun(&emitter, &best);
     else
@@ -535,7 +535,7 @@ enum status emit_configuration(FILE *out, enum configuration_format format, cons
     drop_idle(&emitter, &best);
     if (format == CONFIGURATION_MEGATRON)
         emit_shape(&emitter.draft, importer, &emitter.target.model.shape, &arena);
-    enum status status = check(&emitter, diag);
+    enum status status = emit_check(&emitter, diag);
     if (status == STATUS_OK)
         emit_write(out, format, &emitter.draft, title);
     vec_free(&emitter.draft.options);

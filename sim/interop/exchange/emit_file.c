@@ -17,7 +17,7 @@ static bool is_plain(const char *value)
 }
 
 /* A list's items are words: [a,b]. */
-static void write_value(FILE *out, const char *value)
+static void emit_file_write_value(FILE *out, const char *value)
 {
     bool list = *value == '[';
     if (is_plain(value))
@@ -50,7 +50,7 @@ static void write_toml(FILE *out, const struct emit_draft *draft)
             if (k == i)
                 fprintf(out, "\n[%.*s]\n", (int)n, name);
             fprintf(out, "%s = ", option->name + n + 1);
-            write_value(out, option->value);
+            emit_file_write_value(out, option->value);
             fputc('\n', out);
         }
     }
@@ -75,7 +75,7 @@ static void write_yaml(FILE *out, const struct emit_draft *draft, const char *pr
             continue;
         }
         fputc(' ', out);
-        write_value(out, draft->options.at[i].value);
+        emit_file_write_value(out, draft->options.at[i].value);
         fputc('\n', out);
     }
 }

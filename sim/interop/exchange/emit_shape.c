@@ -3,7 +3,7 @@
  * assumption less. Tried are all arguments of the table that describe models, with every number
  * of the shape.
  *
- * begin() puts what every shape has. Then each round tries each remaining argument alone, with
+ * emit_shape_begin() puts what every shape has. Then each round tries each remaining argument alone, with
  * each word of its rule or each number, keeps the best value if it helps, and the rounds end
  * when one brings nothing. A differing key counts A_KEY times a sentence. What is subtle: every
  * trial is a whole import, so the importer is the only place that knows what arguments mean. If
@@ -26,14 +26,14 @@ struct shaper {
 };
 
 /* Not of the shape: what it is called, by whom. */
-static bool is_name(const char *path)
+static bool emit_shape_is_name(const char *path)
 {
     return strcmp(path, "name") == 0 || strcmp(path, "source") == 0 || strcmp(path, "assumed") == 0;
 }
 
 /* other NULL: gathers numbers. How many keys differ. */
-static int compare(struct shaper *shaper, const struct config_table *table, size_t offset, const char *prefix,
-    const struct model_shape *other, struct arena *arena)
+static int emit_shape_compare(struct shaper *shaper, const struct config_table *table, size_t offset,
+    const char *prefix, const struct model_shape *other, struct arena *arena)
 {
     int n = 0;
     for (int i = 0; i < table->n_fields; i++) {
@@ -41,7 +41,7 @@ static int compare(struct shaper *shaper, const struct config_table *table, size
         const char *path = arena_printf(arena, "%s%s%s", prefix, *prefix ? "." : "", field->key);
         size_t at = offset + field->offset;
         if (field->type == FIELD_SECTION) {
-            n += compare(shaper, field->section, at, path, other, arena);
+            n += emit_shape_compare(shaper, field->section, at, path, other, arena);
             continue;
         }
         const char *value = config_value_text(field, (const char *)shaper->shape + at, arena);
@@ -54,7 +54,8 @@ static int compare(struct shaper *shaper, const struct config_table *table, size
             if (strcmp(path, "sliding_window") == 0 && strcmp(value, "0") != 0) /* keys to the left, without its own */
                 vec_push(&shaper->numbers, arena_printf(arena, "%lld,0", strtoll(value, NULL, 10) - 1));
         }
-        if (!other || is_name(path) || strcmp(value, config_value_text(field, (const char *)other + at, arena)) == 0)
+        if (!other || emit_shape_is_name(path) ||
+            strcmp(value, config_value_text(field, (const char *)other + at, arena)) == 0)
             continue;
         n++;
         shaper->differ = shaper->differ ? arena_printf(arena, "%s, %s", shaper->differ, path) : path;
@@ -65,7 +66,7 @@ static int compare(struct shaper *shaper, const struct config_table *table, size
 enum { WORST = 1 << 30, A_KEY = 1 << 10 };
 
 /* As emit.c's: 0: the shape, without an assumption. differ: its keys go there. */
-static int value_of(struct shaper *shaper, const char **differ)
+static int emit_shape_value_of(struct shaper *shaper, const char **differ)
 {
     struct arena scratch = ARENA_INIT;
     struct configuration config = {.arena = &scratch};
@@ -95,7 +96,7 @@ static int value_of(struct shaper *shaper, const char **differ)
     shaper->differ = NULL;
     if (whole && configuration_has_model(&config) &&
         model_parse(&shape, "emitted", text, n, &scratch, &diag) == STATUS_OK)
-        value = A_KEY * compare(shaper, &model_shape_table, 0, "", &shape, &scratch) + config.assumptions.n;
+        value = A_KEY * emit_shape_compare(shaper, &model_shape_table, 0, "", &shape, &scratch) + config.assumptions.n;
     if (differ)
         *differ = shaper->differ ? arena_strdup(shaper->arena, shaper->differ) : NULL;
     free(text);
@@ -104,7 +105,7 @@ static int value_of(struct shaper *shaper, const char **differ)
     return value;
 }
 
-static void put(struct shaper *shaper, const char *name, const char *value)
+static void emit_shape_put(struct shaper *shaper, const char *name, const char *value)
 {
     vec_push(&shaper->draft->options, ((struct emit_option){name, value, !*value}));
 }
@@ -130,19 +131,19 @@ static void climb_name(struct shaper *shaper, const struct rule *rule, const cha
             vec_push(&values, shaper->numbers.at[i]);
     }
     for (int i = 0; i < values.n; i++) {
-        put(shaper, name, values.at[i]);
-        int value = value_of(shaper, NULL);
+        emit_shape_put(shaper, name, values.at[i]);
+        int value = emit_shape_value_of(shaper, NULL);
         shaper->draft->options.n--;
         found = value < *best ? values.at[i] : found;
         *best = value < *best ? value : *best;
     }
     if (found)
-        put(shaper, name, found);
+        emit_shape_put(shaper, name, found);
     vec_free(&values);
 }
 
 /* What every shape has, dropout, and the two that make its family (megatron_model.c). */
-static void begin(struct shaper *shaper)
+static void emit_shape_begin(struct shaper *shaper)
 {
     static const char *const by_family[MODEL_FAMILY_COUNT] = {
         [MODEL_LLAMA] = "rope", [MODEL_NEOX] = "rope", [MODEL_GPT] = "learned_absolute"};
@@ -156,17 +157,17 @@ static void begin(struct shaper *shaper)
         const struct config_field *field = config_field_at(&model_shape_table, rule->key, &at);
         const char *value = config_value_text(field, (const char *)shaper->shape + at, shaper->arena);
         if (strcmp(value, "0") != 0)
-            put(shaper, rules_word(&names, shaper->arena), value);
+            emit_shape_put(shaper, rules_word(&names, shaper->arena), value);
     }
     size_t at = 0;
     const struct config_field *field = config_field_at(&model_shape_table, "dropout", &at);
     const char *dropout = config_value_text(field, (const char *)shaper->shape + at, shaper->arena);
-    put(shaper, "--hidden-dropout", dropout);
-    put(shaper, "--attention-dropout", dropout);
+    emit_shape_put(shaper, "--hidden-dropout", dropout);
+    emit_shape_put(shaper, "--attention-dropout", dropout);
     if (positions)
-        put(shaper, "--position-embedding-type", positions);
+        emit_shape_put(shaper, "--position-embedding-type", positions);
     if (shaper->shape->family == MODEL_LLAMA)
-        put(shaper, "--swiglu", "");
+        emit_shape_put(shaper, "--swiglu", "");
 }
 
 void emit_shape(
@@ -174,8 +175,8 @@ void emit_shape(
 {
     struct shaper shaper = {.draft = draft, .importer = importer, .shape = shape, .arena = arena};
     int own = draft->options.n;
-    compare(&shaper, &model_shape_table, 0, "", NULL, arena);
-    begin(&shaper);
+    emit_shape_compare(&shaper, &model_shape_table, 0, "", NULL, arena);
+    emit_shape_begin(&shaper);
     int best = WORST;
     for (int before = WORST + 1; best > 0 && best < before;) {
         before = best;
@@ -187,7 +188,7 @@ void emit_shape(
                     climb_name(&shaper, rule, name, &best);
         }
     }
-    value_of(&shaper, &draft->unsaid);
+    emit_shape_value_of(&shaper, &draft->unsaid);
     if (best == WORST) { /* a family that arguments do not give */
         draft->options.n = own;
         draft->unsaid = "its shape";

@@ -7,7 +7,7 @@
 
 static struct expression_value read_sum(struct expression *e);
 
-static char next_of(struct expression *e)
+static char expression_next_of(struct expression *e)
 {
     while (isspace((unsigned char)*e->at))
         e->at++;
@@ -32,15 +32,15 @@ static void append_items(struct expression *e, struct expression_value *list, co
 }
 
 /* [0, 1,] */
-static struct expression_value read_list(struct expression *e)
+static struct expression_value expression_read_list(struct expression *e)
 {
     struct expression_value out = {0};
     append_items(e, &out, NULL, 0); /* of no item, too, it is a list */
     e->at++;
-    while (!e->bad && next_of(e) != ']') {
+    while (!e->bad && expression_next_of(e) != ']') {
         bool octal = e->at[0] == '0' && isdigit((unsigned char)e->at[1]);
         struct expression_value item = read_sum(e);
-        e->bad |= item.items || octal || (next_of(e) != ',' && *e->at != ']');
+        e->bad |= item.items || octal || (expression_next_of(e) != ',' && *e->at != ']');
         append_items(e, &out, &item.number, 1);
         e->at += !e->bad && *e->at == ',';
     }
@@ -51,14 +51,14 @@ static struct expression_value read_list(struct expression *e)
 static struct expression_value read_factor(struct expression *e)
 {
     struct expression_value out = {0};
-    char c = next_of(e);
+    char c = expression_next_of(e);
     if ((c == '(' || c == '[') && e->depth < EXPRESSION_MOST_DEPTH) {
         e->depth++;
         e->at += c == '(';
-        out = c == '(' ? read_sum(e) : read_list(e);
+        out = c == '(' ? read_sum(e) : expression_read_list(e);
         e->depth--;
         if (c == '(') {
-            e->bad |= next_of(e) != ')';
+            e->bad |= expression_next_of(e) != ')';
             e->at += *e->at == ')';
         }
     } else if (isdigit((unsigned char)c)) {
@@ -86,7 +86,7 @@ static struct expression_value repeat_list(struct expression *e, struct expressi
 static struct expression_value read_product(struct expression *e)
 {
     struct expression_value value = read_factor(e);
-    while (!e->bad && next_of(e) && strchr("*/%", *e->at)) {
+    while (!e->bad && expression_next_of(e) && strchr("*/%", *e->at)) {
         char operation = *e->at++;
         struct expression_value other = read_factor(e);
         if (value.items && !other.items && operation == '*')
@@ -106,7 +106,7 @@ static struct expression_value read_product(struct expression *e)
 static struct expression_value read_sum(struct expression *e)
 {
     struct expression_value value = read_product(e);
-    while (!e->bad && next_of(e) && strchr("+-", *e->at)) {
+    while (!e->bad && expression_next_of(e) && strchr("+-", *e->at)) {
         char operation = *e->at++;
         struct expression_value other = read_product(e);
         if (value.items && other.items && operation == '+')
@@ -123,5 +123,5 @@ static struct expression_value read_sum(struct expression *e)
 bool expression_read(struct expression_value *out, struct expression *expression)
 {
     *out = read_sum(expression);
-    return !expression->bad && next_of(expression) == '\0';
+    return !expression->bad && expression_next_of(expression) == '\0';
 }

@@ -108,7 +108,7 @@ static const struct config_field file_fields[] = {
 static const struct config_table file_table = CONFIG_TABLE("an importer", file_fields);
 
 /* of: "a rule of kind int" */
-static bool check_part(
+static bool importer_check_part(
     enum part wanted, const char *text, const char *part, const char *of, struct source_pos at, struct diag *diag)
 {
     if ((wanted == MUST && !text) || (wanted == NEVER && text))
@@ -116,7 +116,7 @@ static bool check_part(
     return wanted != NEVER && text;
 }
 
-static void check_key(const char *key, bool model, struct source_pos at, struct diag *diag)
+static void importer_check_key(const char *key, bool model, struct source_pos at, struct diag *diag)
 {
     size_t offset = 0;
     if (!config_field_find(model ? &model_shape_table : &scenario_table, key, &offset))
@@ -127,10 +127,10 @@ static void check_rule(const struct rule *rule, struct config_node node, struct 
 {
     const char *of = arena_printf(arena, "a rule of kind %s", kind_names[rule->kind]), *keys = rule->key;
     struct source_pos at = config_pos(node);
-    check_part(kind_parts[rule->kind].words, rule->words, "words", of, at, diag);
-    if (check_part(kind_parts[rule->kind].key, rule->key, "key", of, at, diag) && rule->kind != RULE_SLIGHT)
+    importer_check_part(kind_parts[rule->kind].words, rule->words, "words", of, at, diag);
+    if (importer_check_part(kind_parts[rule->kind].key, rule->key, "key", of, at, diag) && rule->kind != RULE_SLIGHT)
         for (const char *key; (key = rules_word(&keys, arena));)
-            check_key(key, rule->kind == RULE_MODEL, config_pos(config_find(node, "key")), diag);
+            importer_check_key(key, rule->kind == RULE_MODEL, config_pos(config_find(node, "key")), diag);
 }
 
 static struct rules read_rules(struct config_node node, struct arena *arena, struct diag *diag)
@@ -149,13 +149,13 @@ static void check_step(const struct step *step, struct config_node node, struct 
     const char *of = arena_printf(arena, "a step of kind %s", step_names[step->kind]), *words = step->words;
     struct source_pos at = config_pos(node);
     bool ours = step->key && strncmp(step->key, model, strlen(model)) == 0;
-    check_part(step_parts[step->kind].names, step->names, "names", of, at, diag);
-    check_part(step_parts[step->kind].words, step->words, "words", of, at, diag);
-    check_part(step_parts[step->kind].why, step->why, "why", of, at, diag);
-    if (check_part(step_parts[step->kind].key, step->key, "key", of, at, diag))
-        check_key(step->key + (ours ? strlen(model) : 0), ours, config_pos(config_find(node, "key")), diag);
+    importer_check_part(step_parts[step->kind].names, step->names, "names", of, at, diag);
+    importer_check_part(step_parts[step->kind].words, step->words, "words", of, at, diag);
+    importer_check_part(step_parts[step->kind].why, step->why, "why", of, at, diag);
+    if (importer_check_part(step_parts[step->kind].key, step->key, "key", of, at, diag))
+        importer_check_key(step->key + (ours ? strlen(model) : 0), ours, config_pos(config_find(node, "key")), diag);
     for (const char *word; step->kind == STEP_SET && !step->key && (word = rules_word(&words, arena));)
-        check_key(arena_printf(arena, "%.*s", (int)strcspn(word, "="), word), false,
+        importer_check_key(arena_printf(arena, "%.*s", (int)strcspn(word, "="), word), false,
             config_pos(config_find(node, "words")), diag);
 }
 

@@ -25,7 +25,7 @@ bool launch_is_program(const char *word)
     return n > 3 && strcmp(word + n - 3, ".py") == 0;
 }
 
-static bool listed(const char *words, const char *word, size_t n)
+static bool launch_listed(const char *words, const char *word, size_t n)
 {
     for (const char *at = words; *at; at += strcspn(at, " "), at += strspn(at, " "))
         if (strcspn(at, " ") == n && strncmp(at, word, n) == 0)
@@ -38,7 +38,7 @@ bool launch_is_python(const char *base)
     static const char python[] = "python";
     size_t n = strlen(python);
     bool version = strncmp(base, python, n) == 0 && strspn(base + n, "0123456789.") == strlen(base + n);
-    return version || listed("torchrun accelerate deepspeed", base, strlen(base));
+    return version || launch_listed("torchrun accelerate deepspeed", base, strlen(base));
 }
 
 bool launch_is_known(const char *base)
@@ -52,7 +52,7 @@ bool launch_is_known(const char *base)
         "nerdctl shifter conda mamba micromamba poetry uv pipenv ray kubectl module spack echo printf mkdir rm cp mv "
         "ls "
         "cat tee find grep sed awk pip pip3 git source set ulimit scontrol hostname curl wget";
-    return launch_is_python(base) || listed(names, base, strlen(base));
+    return launch_is_python(base) || launch_listed(names, base, strlen(base));
 }
 
 static const struct {
@@ -82,8 +82,8 @@ static const struct {
 enum launch_count launch_count_of(const char *launcher, const char *name)
 {
     for (size_t i = 0; i < sizeof count_options / sizeof *count_options; i++)
-        if (listed(count_options[i].launchers, launcher, strlen(launcher)) &&
-            listed(count_options[i].names, name, strlen(name)))
+        if (launch_listed(count_options[i].launchers, launcher, strlen(launcher)) &&
+            launch_listed(count_options[i].names, name, strlen(name)))
             return count_options[i].what;
     return LAUNCH_COUNTS;
 }
@@ -110,7 +110,7 @@ struct head {
     struct arena *arena;
 };
 
-static void add(struct head *head, const char *name, size_t name_n, const char *value, size_t value_n)
+static void exchange_launch_add(struct head *head, const char *name, size_t name_n, const char *value, size_t value_n)
 {
     struct launch_option option = {.launcher = head->launcher,
         .name = arena_printf(head->arena, "%.*s", (int)name_n, name),
@@ -130,7 +130,7 @@ static void add_parts(struct head *head, const char *text, size_t n)
             part++;
         const char *equals = memchr(at, '=', part);
         if (equals)
-            add(head, at, (size_t)(equals - at), equals + 1, part - (size_t)(equals - at) - 1);
+            exchange_launch_add(head, at, (size_t)(equals - at), equals + 1, part - (size_t)(equals - at) - 1);
         at += part + 1;
     }
 }
@@ -161,9 +161,9 @@ static const char *read_option(struct head *head, const char *at, const char *en
     size_t n = word_at(at, end);
     const char *equals = memchr(at, '=', n);
     if (*at == '-' && equals) {
-        add(head, at, (size_t)(equals - at), equals + 1, n - (size_t)(equals - at) - 1);
+        exchange_launch_add(head, at, (size_t)(equals - at), equals + 1, n - (size_t)(equals - at) - 1);
     } else if (*at == '-' && is_letter_number(at, n)) {
-        add(head, at, 2, at + 2, n - 2);
+        exchange_launch_add(head, at, 2, at + 2, n - 2);
     } else if (*at == '-') {
         const char *value = skip_blanks(at + n, end);
         size_t value_n = value < end && *value != '-' ? word_at(value, end) : 0;
@@ -171,7 +171,7 @@ static const char *read_option(struct head *head, const char *at, const char *en
         if (parts)
             add_parts(head, value, value_n);
         else
-            add(head, at, n, value, value_n);
+            exchange_launch_add(head, at, n, value, value_n);
         return value + value_n;
     }
     return at + n;
@@ -196,7 +196,7 @@ int launch_head(struct launch_option out[LAUNCH_MOST_OPTIONS], const char *line,
 
 /* ---- what a scheduler makes of it ---- */
 
-static int64_t product(int64_t a, int64_t b)
+static int64_t launch_product(int64_t a, int64_t b)
 {
     return a < INT64_C(1) << 31 && b < INT64_C(1) << 31 ? a * b : 0;
 }
@@ -220,11 +220,11 @@ bool launch_variable(int i, const char **name, int64_t *value, const int64_t cou
     int64_t nodes = counts[LAUNCH_NODES], tasks = counts[LAUNCH_TASKS], here = counts[LAUNCH_TASKS_PER_NODE];
     int64_t gpus = counts[LAUNCH_GPUS], gpus_here = counts[LAUNCH_GPUS_PER_NODE];
     int64_t values[LAUNCH_COUNTS] = {[LAUNCH_NODES] = nodes,
-        [LAUNCH_TASKS] = tasks > 0 ? tasks : product(nodes, here > 0 ? here : 1),
+        [LAUNCH_TASKS] = tasks > 0 ? tasks : launch_product(nodes, here > 0 ? here : 1),
         [LAUNCH_TASKS_PER_NODE] = here > 0                          ? here
                                   : nodes > 0 && tasks % nodes == 0 ? tasks / nodes
                                                                     : 0,
-        [LAUNCH_GPUS] = gpus > 0 ? gpus : product(nodes, gpus_here),
+        [LAUNCH_GPUS] = gpus > 0 ? gpus : launch_product(nodes, gpus_here),
         [LAUNCH_GPUS_PER_NODE] = gpus_here > 0                    ? gpus_here
                                  : nodes > 0 && gpus % nodes == 0 ? gpus / nodes
                                                                   : 0,

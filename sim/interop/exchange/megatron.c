@@ -36,7 +36,8 @@ bool megatron_sets(const struct configuration *config, const char *name)
     return rule && rule->kind != RULE_ASIDE;
 }
 
-static enum status take_argument(struct configuration *config, const struct shell_argument *argument, struct diag *diag)
+static enum status megatron_take_argument(
+    struct configuration *config, const struct shell_argument *argument, struct diag *diag)
 {
     struct configuration_setting setting = {.name = dashed(argument->name, config->arena),
         .value = argument->value ? argument->value : "",
@@ -107,7 +108,7 @@ enum status megatron_read(struct configuration *config, const char *path, struct
     if (status == STATUS_OK)
         status = check_programs(config, &arguments, diag);
     for (int i = 0; i < arguments.list.n; i++) {
-        enum status one = take_argument(config, &arguments.list.at[i], diag);
+        enum status one = megatron_take_argument(config, &arguments.list.at[i], diag);
         status = status == STATUS_OK ? one : status;
     }
     shell_free(&arguments);

@@ -267,7 +267,7 @@ static void find_layers(struct configuration *config, struct diag *diag)
 
 /* ---- the rest ---- */
 
-static void find_groups(struct configuration *config, struct diag *diag)
+static void megatron_model_find_groups(struct configuration *config, struct diag *diag)
 {
     struct configuration_setting *groups = setting_find(config, "--moe-router-num-groups");
     struct configuration_setting *kept = setting_find(config, "--moe-router-group-topk");
@@ -310,5 +310,5 @@ void megatron_experts(struct configuration *config, struct diag *diag)
         put_model(config, "moe.d_ff", put_model_find(config, "d_ff"), NULL);
     find_layers(config, diag);
     importer_follow(config, CONFIGURATION_MEGATRON, "router", diag);
-    find_groups(config, diag);
+    megatron_model_find_groups(config, diag);
 }

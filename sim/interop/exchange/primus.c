@@ -64,7 +64,7 @@ struct overrides {
     bool titan;
 };
 
-static enum status apply(
+static enum status primus_apply(
     struct configuration *config, struct configuration_setting *setting, void *self, struct diag *diag)
 {
     const struct overrides *of = self;
@@ -92,10 +92,10 @@ static enum status read_module(
         return diag_input(
             diag, at, "modules of the framework '%.40s' are not read; those of megatron and torchtitan are", name);
     }
-    enum status status = rules_visit(config, module, path, "overrides", apply, &of, diag);
+    enum status status = rules_visit(config, module, path, "overrides", primus_apply, &of, diag);
     if (status || config_kind(given) != CONFIG_MAPPING)
         return status;
-    return rules_visit(config, given, path, NULL, apply, &of, diag);
+    return rules_visit(config, given, path, NULL, primus_apply, &of, diag);
 }
 
 enum status primus_read(struct configuration *config, const char *path, struct diag *diag)
@@ -109,7 +109,7 @@ enum status primus_read(struct configuration *config, const char *path, struct d
         status = diag_input(diag, (struct source_pos){path, 1, 1},
             "Primus' configuration has 'modules', and of these pre_trainer, say");
     if (!status)
-        status = rules_visit(config, config_root(doc), path, "modules", apply, &names, diag);
+        status = rules_visit(config, config_root(doc), path, "modules", primus_apply, &names, diag);
     if (!status && config_count(modules) != 1)
         status = diag_input(diag, (struct source_pos){path, 1, 1}, "one module is read, as pre_trainer; here are %d",
             config_count(modules));
@@ -148,7 +148,7 @@ static void check_sizes(struct configuration *config, struct diag *diag)
     }
 }
 
-static void finish_model(struct configuration *config, struct diag *diag)
+static void primus_finish_model(struct configuration *config, struct diag *diag)
 {
     struct configuration_setting *model = setting_find(config, "model");
     const struct importer *importer = importer_of(config, CONFIGURATION_PRIMUS);
@@ -199,7 +199,7 @@ static void finish_layout(struct configuration *config)
 }
 
 /* Numbers of blocks that do not divide: Primus gives the rest to some of the stages. */
-static void finish_stages(struct configuration *config)
+static void primus_finish_stages(struct configuration *config)
 {
     int64_t blocks = model_blocks_named(config);
     int64_t chunks = times(put_int(config, "parallelism.pipeline", 1), put_int(config, "parallelism.virtual", 1));
@@ -234,7 +234,7 @@ static void finish_layers(struct configuration *config, struct diag *diag)
     setting_refuse(ids, "the first recompute_num_layers of a stage are recomputed");
     finish_layout(config);
     finish_recomputed(config, diag);
-    finish_stages(config);
+    primus_finish_stages(config);
 }
 
 /* PyTorch's fully_shard around Megatron's model, in place of Megatron's data parallelism. */
@@ -263,7 +263,7 @@ static void finish_fsdp2(struct configuration *config, struct diag *diag)
 }
 
 /* No file says how many: one node, or as many as hold a copy of the model. */
-static void finish_gpus(struct configuration *config, struct diag *diag)
+static void primus_finish_gpus(struct configuration *config, struct diag *diag)
 {
     (void)diag;
     enum { A_NODE = 8 };
@@ -304,7 +304,7 @@ static void finish_framework(struct configuration *config, struct diag *diag)
 }
 
 /* A model in FP8 is one by its file's name. */
-static void finish_float8(struct configuration *config, struct diag *diag)
+static void primus_finish_float8(struct configuration *config, struct diag *diag)
 {
     (void)diag;
     const struct configuration_setting *model = setting_find(config, "model");
@@ -312,6 +312,6 @@ static void finish_float8(struct configuration *config, struct diag *diag)
         put_assumed(config, "train.precision", "fp8_mixed", "as the model's file is called");
 }
 
-const struct importer_call primus_calls[] = {{"model", finish_model}, {"gpus", finish_gpus},
+const struct importer_call primus_calls[] = {{"model", primus_finish_model}, {"gpus", primus_finish_gpus},
     {"framework", finish_framework}, {"loss", finish_loss}, {"layers", finish_layers}, {"megatron", finish_megatron},
-    {"fsdp2", finish_fsdp2}, {"float8", finish_float8}, {"torchtitan", finish_torchtitan}, {0}};
+    {"fsdp2", finish_fsdp2}, {"float8", primus_finish_float8}, {"torchtitan", finish_torchtitan}, {0}};

@@ -80,7 +80,7 @@ static enum status find_files(struct folder *folder, struct arena *arena, struct
 
 /* ---- groups: {"0": [0, 1, 2, 3], ...} ---- */
 
-static enum status read_ranks(
+static enum status replay_read_ranks(
     struct mesh_group *out, struct config_node list, int ranks, const struct hw *hw, struct diag *diag)
 {
     int n = config_count(list), before = -1, stride = 0;
@@ -121,7 +121,7 @@ static enum status read_groups(
     for (int i = 0; i < config_count(root) && status == STATUS_OK && config_kind(root) == CONFIG_MAPPING; i++) {
         struct replay_group group = {.name = arena_strdup(arena, config_text(config_key(root, i)))};
         struct diag own = DIAG_INIT;
-        status = read_ranks(&group.ranks, config_item(root, i), folder->n, hw, &own);
+        status = replay_read_ranks(&group.ranks, config_item(root, i), folder->n, hw, &own);
         diag_merge(diag, &own);
         vec_push(&folder->groups.list, group);
     }
@@ -129,7 +129,7 @@ static enum status read_groups(
     return status;
 }
 
-static enum status find_groups(struct folder *folder, const struct replay_options *options, const struct hw *hw,
+static enum status replay_find_groups(struct folder *folder, const struct replay_options *options, const struct hw *hw,
     struct arena *arena, struct diag *diag)
 {
     glob_t found = {0};
@@ -163,14 +163,14 @@ static void count_nodes(struct replay *out, const struct chakra_trace *trace)
     }
 }
 
-static int longest_first(const void *a, const void *b)
+static int replay_longest_first(const void *a, const void *b)
 {
     const struct replay_comm *x = a, *y = b;
     double p = x->time_s * x->count, q = y->time_s * y->count;
     return (p < q) - (p > q);
 }
 
-static bool alike(const struct replay_comm *comm, const struct exec_span *span)
+static bool replay_alike(const struct replay_comm *comm, const struct exec_span *span)
 {
     return comm->kind == span->collective && comm->ranks == span->group_size && comm->bytes == span->bytes;
 }
@@ -184,7 +184,7 @@ static void count_comm(struct replay *out, bool all, struct arena *arena)
         int i = 0;
         if (!span->is_collective)
             continue;
-        while (i < list.n && !alike(&list.at[i], span))
+        while (i < list.n && !replay_alike(&list.at[i], span))
             i++;
         if (i == list.n)
             vec_push(
@@ -204,7 +204,7 @@ static void count_comm(struct replay *out, bool all, struct arena *arena)
     }
     vec_free(&list);
     if (out->n_comm > 1)
-        qsort(out->comm, (size_t)out->n_comm, sizeof *out->comm, longest_first);
+        qsort(out->comm, (size_t)out->n_comm, sizeof *out->comm, replay_longest_first);
 }
 
 void replay_execute(struct replay *out, const struct plan *plan, const struct hw *hw,
@@ -214,7 +214,8 @@ void replay_execute(struct replay *out, const struct plan *plan, const struct hw
     count_comm(out, options->n_trace_ranks == out->ranks, arena);
 }
 
-static void execute(struct replay *out, const struct plan *plan, const struct hw *hw, struct arena *arena)
+static void exchange_replay_execute(
+    struct replay *out, const struct plan *plan, const struct hw *hw, struct arena *arena)
 {
     struct exec_options options = exec_default_options();
     int *ranks = ARENA_ARRAY(arena, int, out->ranks);
@@ -229,7 +230,7 @@ static void execute(struct replay *out, const struct plan *plan, const struct hw
     replay_execute(out, plan, hw, &options, arena);
 }
 
-static enum status simulate(struct replay *out, const struct folder *folder, bool roofline, const struct hw *hw,
+static enum status replay_simulate(struct replay *out, const struct folder *folder, bool roofline, const struct hw *hw,
     struct arena *arena, struct diag *diag)
 {
     struct chakra_trace *traces = xcalloc((size_t)folder->n, sizeof *traces);
@@ -245,7 +246,7 @@ static enum status simulate(struct replay *out, const struct folder *folder, boo
         chakra_free(&traces[r]);
     free(traces);
     if (status == STATUS_OK)
-        execute(out, &plan, hw, arena);
+        exchange_replay_execute(out, &plan, hw, arena);
     if (status == STATUS_OK && out->exec.overlong)
         status = diag_input(diag, (struct source_pos){.file = folder->path}, "the step would take more than %.0f days",
             s_from_ps(PS_HORIZON) / 86400);
@@ -262,9 +263,9 @@ enum status replay_run(struct replay *out, const struct replay_options *options,
     if (status == STATUS_OK)
         status = replay_check_cluster(folder.n, hw, (struct source_pos){.file = folder.path}, diag);
     if (status == STATUS_OK)
-        status = find_groups(&folder, options, hw, arena, diag);
+        status = replay_find_groups(&folder, options, hw, arena, diag);
     if (status == STATUS_OK)
-        status = simulate(out, &folder, options->roofline, hw, arena, diag);
+        status = replay_simulate(out, &folder, options->roofline, hw, arena, diag);
     vec_free(&folder.groups.list);
     return status;
 }

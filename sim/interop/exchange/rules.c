@@ -74,7 +74,7 @@ static const char *theirs(const char *words, struct arena *arena)
     return text;
 }
 
-static bool listed(const char *words, const char *value)
+static bool rules_listed(const char *words, const char *value)
 {
     size_t n = strlen(value);
     for (const char *at = words; *at; at += strcspn(at, " "), at += strspn(at, " "))
@@ -84,7 +84,7 @@ static bool listed(const char *words, const char *value)
 }
 
 /* Whole numbers, also as JSON and Python write large ones: 5e8, 500_000_000. */
-static bool whole_number(const char *text, int64_t *out)
+static bool rules_whole_number(const char *text, int64_t *out)
 {
     char plain[64], *end = NULL;
     size_t n = 0;
@@ -100,7 +100,7 @@ static bool whole_number(const char *text, int64_t *out)
 }
 
 /* The first word: behind an argument's value stands whatever follows on its line. */
-static const char *first_word(const char *value, struct arena *arena)
+static const char *rules_first_word(const char *value, struct arena *arena)
 {
     return arena_printf(arena, "%.*s", (int)strcspn(value, " "), value);
 }
@@ -108,9 +108,9 @@ static const char *first_word(const char *value, struct arena *arena)
 static enum status take_int(
     struct configuration *config, const struct rule *rule, struct configuration_setting *setting, struct diag *diag)
 {
-    const char *word = first_word(setting->value, config->arena);
+    const char *word = rules_first_word(setting->value, config->arena);
     int64_t number = 0;
-    if (!whole_number(word, &number))
+    if (!rules_whole_number(word, &number))
         return diag_input(diag, setting->value_at, "%s is '%s'; a whole number is wanted", setting->name, word);
     if (rule->kind == RULE_MODEL) {
         put_model(config, rule->key, number_text(config, number), setting);
@@ -126,11 +126,11 @@ static enum status take_int(
     return STATUS_OK;
 }
 
-static enum status take_bool(
+static enum status rules_take_bool(
     struct configuration *config, const struct rule *rule, struct configuration_setting *setting, struct diag *diag)
 {
-    const char *value = setting->bare ? "true" : first_word(setting->value, config->arena);
-    if (!listed("true false", value))
+    const char *value = setting->bare ? "true" : rules_first_word(setting->value, config->arena);
+    if (!rules_listed("true false", value))
         return diag_input(diag, setting->value_at, "%s is '%s'; true or false is wanted", setting->name, value);
     put_setting(config, rule->key, value, setting);
     return STATUS_OK;
@@ -138,7 +138,7 @@ static enum status take_bool(
 
 static void take_words(struct configuration *config, const struct rule *rule, struct configuration_setting *setting)
 {
-    const char *value = first_word(setting->value, config->arena);
+    const char *value = rules_first_word(setting->value, config->arena);
     const char *ours = rules_ours(rule->words, value, config->arena);
     if (ours)
         put_setting(config, rule->key, ours, setting);
@@ -147,10 +147,10 @@ static void take_words(struct configuration *config, const struct rule *rule, st
                                     theirs(rule->words, config->arena)));
 }
 
-static enum status take_number(
+static enum status rules_take_number(
     struct configuration *config, const struct rule *rule, struct configuration_setting *setting, struct diag *diag)
 {
-    const char *word = first_word(setting->value, config->arena);
+    const char *word = rules_first_word(setting->value, config->arena);
     char *end = NULL;
     double number = strtod(word, &end);
     if (end == word || *end || !isfinite(number))
@@ -194,7 +194,7 @@ static void take_untouched(struct configuration *config, const struct rule *rule
 
 static void take_fact(struct configuration *config, const struct rule *rule, struct configuration_setting *setting)
 {
-    if (rule->words && *rule->words != '~' && !listed(rule->words, setting->value))
+    if (rule->words && *rule->words != '~' && !rules_listed(rule->words, setting->value))
         setting_refuse(setting, arena_printf(config->arena, "known are: %s", rule->words));
 }
 
@@ -234,9 +234,9 @@ enum status rules_apply(
     case RULE_MODEL:
         return take_int(config, rule, setting, diag);
     case RULE_NUMBER:
-        return take_number(config, rule, setting, diag);
+        return rules_take_number(config, rule, setting, diag);
     case RULE_BOOL:
-        return take_bool(config, rule, setting, diag);
+        return rules_take_bool(config, rule, setting, diag);
     case RULE_WORDS:
         take_words(config, rule, setting);
         break;
@@ -249,7 +249,7 @@ enum status rules_apply(
         take_fact(config, rule, setting);
         break;
     case RULE_HELD:
-        if (listed(rule->words, setting->value))
+        if (rules_listed(rule->words, setting->value))
             setting_aside(setting, "simulated so");
         else
             setting_refuse(setting, arena_printf(config->arena, "simulated as %s", rule->words));
@@ -311,7 +311,7 @@ static const char *value_text(struct configuration *config, struct config_node n
 
 /* ${NAME:-default} and ${NAME:default} are their defaults, which the environment may overrule; *unset: a variable
  * without one. */
-static const char *expand(struct configuration *config, const char *text, const char **unset)
+static const char *rules_expand(struct configuration *config, const char *text, const char **unset)
 {
     const char *out = "";
     for (const char *at = strstr(text, "${"); at; at = strstr(text, "${")) {
@@ -339,14 +339,14 @@ struct walk {
     struct diag *diag;
 };
 
-static struct source_pos place(const struct walk *walk, struct config_node node)
+static struct source_pos rules_place(const struct walk *walk, struct config_node node)
 {
     struct source_pos at = config_pos(node);
     at.file = walk->file; /* the document's own goes with it */
     return at;
 }
 
-static void visit(struct walk *walk, const char *prefix, struct config_node mapping)
+static void exchange_rules_visit(struct walk *walk, const char *prefix, struct config_node mapping)
 {
     struct configuration *config = walk->config;
     for (int i = 0; i < config_count(mapping); i++) {
@@ -355,12 +355,14 @@ static void visit(struct walk *walk, const char *prefix, struct config_node mapp
         if (!*prefix && walk->but && strcmp(name, walk->but) == 0)
             continue;
         if (config_kind(value) == CONFIG_MAPPING && config_count(value) > 0) {
-            visit(walk, name, value);
+            exchange_rules_visit(walk, name, value);
             continue;
         }
-        struct configuration_setting setting = {
-            .name = name, .value = value_text(config, value), .at = place(walk, key), .value_at = place(walk, value)};
-        setting.value = expand(config, setting.value, &setting.unset);
+        struct configuration_setting setting = {.name = name,
+            .value = value_text(config, value),
+            .at = rules_place(walk, key),
+            .value_at = rules_place(walk, value)};
+        setting.value = rules_expand(config, setting.value, &setting.unset);
         enum status status = walk->apply(config, &setting, walk->self, walk->diag);
         walk->worst = status == STATUS_OK ? walk->worst : status;
         vec_push(&config->settings, setting);
@@ -372,8 +374,8 @@ enum status rules_visit(struct configuration *config, struct config_node mapping
 {
     struct walk walk = {config, file, but, apply, self, STATUS_OK, diag};
     if (config_kind(mapping) != CONFIG_MAPPING)
-        return diag_input(diag, place(&walk, mapping), "a configuration is an object of names and values");
-    visit(&walk, "", mapping);
+        return diag_input(diag, rules_place(&walk, mapping), "a configuration is an object of names and values");
+    exchange_rules_visit(&walk, "", mapping);
     return walk.worst;
 }
 
@@ -409,8 +411,8 @@ int64_t setting_int(struct configuration *config, const char *name, int64_t othe
     if (!setting || strcmp(setting->value, "auto") == 0 || (setting->words && setting->fate == FATE_NOT_UNDERSTOOD))
         return otherwise;
     int64_t number = 0;
-    const char *word = first_word(setting->value, config->arena);
-    if (whole_number(word, &number))
+    const char *word = rules_first_word(setting->value, config->arena);
+    if (rules_whole_number(word, &number))
         return number;
     diag_input(diag, setting->value_at, "%s is '%s'; a whole number is wanted", setting->name, word);
     return otherwise;

@@ -58,7 +58,7 @@ static void end_launchers(struct shell *sh)
     sh->in_argument = false;
 }
 
-static void take_program(struct shell *sh, const char *text, struct source_pos at)
+static void shell_take_program(struct shell *sh, const char *text, struct source_pos at)
 {
     vec_push(&sh->out->programs, (struct shell_program){arena_strdup(sh->arena, launch_base(text)), at});
     end_launchers(sh);
@@ -96,7 +96,7 @@ static bool take_command(struct shell *sh, const char *text, struct source_pos a
     bool module = command->module && command->name;
     command->module = command->name && launch_is_python(command->name) && strcmp(text, "-m") == 0;
     if (launch_is_program(text)) {
-        take_program(sh, text, at);
+        shell_take_program(sh, text, at);
         return true;
     }
     if (command->module) {
@@ -290,7 +290,7 @@ static void set_number(struct shell *sh, const char *name, int64_t value)
 
 /* What a scheduler's head counts is an option like a launcher's, and in the variables that the scheduler sets. The
  * script's process is the first one. */
-static void read_head(struct shell *sh, const struct reader *r)
+static void shell_read_head(struct shell *sh, const struct reader *r)
 {
     struct launch_option options[LAUNCH_MOST_OPTIONS];
     const char *line_end = memchr(r->at, '\n', (size_t)(r->end - r->at));
@@ -315,9 +315,9 @@ static void read_head(struct shell *sh, const struct reader *r)
         set_number(sh, first[i], 0);
 }
 
-static void skip_comment(struct shell *sh, struct reader *r)
+static void shell_skip_comment(struct shell *sh, struct reader *r)
 {
-    read_head(sh, r);
+    shell_read_head(sh, r);
     while (r->at < r->end && *r->at != '\n')
         r->at++;
 }
@@ -340,7 +340,7 @@ static bool read_between(struct shell *sh, struct reader *r, char closing, bool 
     } else if (isspace((unsigned char)c)) {
         shell_take(r);
     } else if (c == '#' && closing != '"') {
-        skip_comment(sh, r);
+        shell_skip_comment(sh, r);
     } else if (!closing && c == '<' && shell_peek(r, 1) == '<' && shell_peek(r, 2) != '<') {
         note_heredoc(sh, r);
     } else if (closing != '"' && closing != '\'' && strchr(";|&()<>", c) && c != closing) {

@@ -41,7 +41,7 @@ void shell_take(struct reader *r)
     }
 }
 
-static void add(struct shell *sh, struct word *word, char c)
+static void shell_words_add(struct shell *sh, struct word *word, char c)
 {
     if (word->n == SHELL_MAX_WORD)
         shell_refuse(sh, word->at, "a word of more than 4096 characters: this is no list of arguments");
@@ -50,15 +50,15 @@ static void add(struct shell *sh, struct word *word, char c)
     word->text[word->n] = '\0';
 }
 
-static void add_text(struct shell *sh, struct word *word, const char *text)
+static void shell_words_add_text(struct shell *sh, struct word *word, const char *text)
 {
     for (; *text && !sh->failed; text++)
-        add(sh, word, *text);
+        shell_words_add(sh, word, *text);
 }
 
 /* ---- variables ---- */
 
-static const struct variable *find(const struct shell *sh, const char *name)
+static const struct variable *shell_words_find(const struct shell *sh, const char *name)
 {
     for (int i = sh->variables.n - 1; i >= 0; i--)
         if (strcmp(sh->variables.at[i].name, name) == 0)
@@ -90,15 +90,15 @@ static void claim(struct shell *sh, const char *variable)
 
 static void expand_name(struct shell *sh, struct word *word, const char *name, const char *otherwise)
 {
-    const struct variable *variable = find(sh, name);
+    const struct variable *variable = shell_words_find(sh, name);
     if (variable && variable->is_arguments) {
         claim(sh, name);
         return;
     }
     if (variable && !variable->unset)
-        add_text(sh, word, variable->value);
+        shell_words_add_text(sh, word, variable->value);
     else if (otherwise)
-        add_text(sh, word, otherwise);
+        shell_words_add_text(sh, word, otherwise);
     else
         word->unset = variable ? variable->unset : arena_printf(sh->arena, "$%s", name);
 }
@@ -122,7 +122,7 @@ static int64_t sum_name(struct expression *e, void *self)
     name[n] = '\0';
     if (*e->at == '}')
         e->at++;
-    const struct variable *variable = n ? find(sum->sh, name) : NULL;
+    const struct variable *variable = n ? shell_words_find(sum->sh, name) : NULL;
     bool known = variable && !variable->unset;
     if (!known)
         sum->unset = arena_printf(sum->sh->arena, "$%s", name);
@@ -146,7 +146,7 @@ static void expand_sum(struct shell *sh, struct word *word, const char *text)
     else if (!good)
         word->unset = arena_printf(sh->arena, "$((%s))", text);
     else
-        add_text(sh, word, digits);
+        shell_words_add_text(sh, word, digits);
 }
 
 /* ---- words ---- */
@@ -232,7 +232,7 @@ static void expand_dollar(struct shell *sh, struct reader *r, struct word *word)
         }
         name[n] = '\0';
         if (n == 0)
-            add(sh, word, '$');
+            shell_words_add(sh, word, '$');
         else
             expand_name(sh, word, name, NULL);
     }
@@ -248,7 +248,7 @@ static void read_double_quotes(struct shell *sh, struct reader *r, struct word *
             shell_take(r);
         } else if (*r->at == '\\' && shell_peek(r, 1) && strchr("\"\\$`", shell_peek(r, 1))) {
             shell_take(r);
-            add(sh, word, *r->at);
+            shell_words_add(sh, word, *r->at);
             shell_take(r);
         } else if (*r->at == '$') {
             expand_dollar(sh, r, word);
@@ -256,7 +256,7 @@ static void read_double_quotes(struct shell *sh, struct reader *r, struct word *
             shell_take(r);
             word->unset = arena_printf(sh->arena, "`%s`", up_to(sh, r, '`', '`', at));
         } else {
-            add(sh, word, *r->at);
+            shell_words_add(sh, word, *r->at);
             shell_take(r);
         }
     }
@@ -283,11 +283,11 @@ void shell_read_word(struct shell *sh, struct reader *r, struct word *word, bool
         if (c == '\\' && r->end - r->at > 1) {
             shell_take(r);
             if (*r->at != '\n')
-                add(sh, word, *r->at);
+                shell_words_add(sh, word, *r->at);
             shell_take(r);
         } else if (c == '\'') {
             shell_take(r);
-            add_text(sh, word, up_to(sh, r, '\'', '\'', word->at));
+            shell_words_add_text(sh, word, up_to(sh, r, '\'', '\'', word->at));
         } else if (c == '"') {
             read_double_quotes(sh, r, word);
         } else if (c == '$') {
@@ -296,7 +296,7 @@ void shell_read_word(struct shell *sh, struct reader *r, struct word *word, bool
             shell_take(r);
             word->unset = arena_printf(sh->arena, "`%s`", up_to(sh, r, '`', '`', word->at));
         } else {
-            add(sh, word, c);
+            shell_words_add(sh, word, c);
             shell_take(r);
         }
     }

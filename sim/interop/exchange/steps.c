@@ -57,7 +57,7 @@ static struct configuration_setting *find_first(struct configuration *config, co
 
 /* One condition, without '!' in front: NAME, NAME?, NAME=PATTERNS, NAME!=PATTERNS, NAME>NUMBER; without a name it is
  * the step's setting. */
-static bool holds(struct configuration *config, const char *condition, const struct configuration_setting *own)
+static bool steps_holds(struct configuration *config, const char *condition, const struct configuration_setting *own)
 {
     size_t n = strcspn(condition, "?=!>");
     const char *name = arena_printf(config->arena, "%.*s", (int)n, condition), *rest = condition + n, *value = NULL;
@@ -81,7 +81,7 @@ static bool meets(struct configuration *config, const char *when, const struct c
 {
     for (const char *condition; when && (condition = rules_word(&when, config->arena));) {
         bool negated = *condition == '!';
-        if (holds(config, condition + negated, own) == negated)
+        if (steps_holds(config, condition + negated, own) == negated)
             return false;
     }
     return true;
@@ -109,7 +109,7 @@ static void set_keys(struct configuration *config, const struct step *step, stru
 }
 
 /* A sentence of the step; {} is the setting's value. */
-static const char *step_sentence(
+static const char *steps_step_sentence(
     struct configuration *config, const char *words, const struct configuration_setting *setting)
 {
     const char *value = setting ? strstr(words, "{}") : NULL;
@@ -117,7 +117,7 @@ static const char *step_sentence(
                  : words;
 }
 
-static void take_setting(
+static void steps_take_setting(
     struct configuration *config, const struct step *step, struct configuration_setting *setting, struct diag *diag)
 {
     const char *text = NULL;
@@ -144,7 +144,7 @@ static void take_setting(
         setting_refuse(setting, step->words);
         break;
     case STEP_ASSUME:
-        assume(config, step_sentence(config, step->words, setting));
+        assume(config, steps_step_sentence(config, step->words, setting));
         break;
     case STEP_ASSUMED:
     case STEP_REMOVED:
@@ -192,11 +192,11 @@ static void take_step_of(struct configuration *config, const struct step *step, 
     size_t n = strlen(name);
     struct configuration_setting *one = name[n - 1] == '*' ? NULL : find_first(config, name);
     if (one && meets(config, step->when, one))
-        take_setting(config, step, one, diag);
+        steps_take_setting(config, step, one, diag);
     for (int i = 0; i < config->settings.n && name[n - 1] == '*'; i++) {
         one = &config->settings.at[i];
         if (strncmp(one->name, name, n - 1) == 0 && meets(config, step->when, one))
-            take_setting(config, step, one, diag);
+            steps_take_setting(config, step, one, diag);
     }
 }
 

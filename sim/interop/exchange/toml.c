@@ -18,7 +18,7 @@ struct toml {
     struct diag *diag;
 };
 
-static bool refuse(const struct toml *t, const char *at, const char *why)
+static bool toml_refuse(const struct toml *t, const char *at, const char *why)
 {
     diag_input(t->diag, (struct source_pos){t->name, t->line, (int)(at - t->line_start) + 1}, "%s", why);
     return false;
@@ -45,7 +45,7 @@ static void copy_blanks(struct toml *t)
         fputc(' ', t->out);
 }
 
-static void skip_comment(struct toml *t)
+static void toml_skip_comment(struct toml *t)
 {
     copy_blanks(t);
     if (here(t) == '#')
@@ -69,7 +69,7 @@ static bool copy_string(struct toml *t)
     const char *begin = t->at;
     char quote = *t->at;
     if (t->end - t->at >= 3 && t->at[1] == quote && t->at[2] == quote)
-        return refuse(t, begin, "strings of several lines are not read; write it on one line");
+        return toml_refuse(t, begin, "strings of several lines are not read; write it on one line");
     fputc(*t->at++, t->out);
     while (!ends_line(t) && *t->at != quote) {
         if (quote == '"' && *t->at == '\\' && t->at + 1 < t->end && t->at[1] != '\n')
@@ -77,7 +77,7 @@ static bool copy_string(struct toml *t)
         fputc(*t->at++, t->out);
     }
     if (ends_line(t))
-        return refuse(t, begin, "the string does not end; its quote is missing");
+        return toml_refuse(t, begin, "the string does not end; its quote is missing");
     fputc(*t->at++, t->out);
     return true;
 }
@@ -85,7 +85,7 @@ static bool copy_string(struct toml *t)
 static bool copy_bare(struct toml *t)
 {
     if (!is_bare(here(t)))
-        return refuse(t, t->at,
+        return toml_refuse(t, t->at,
             here(t) == '{' ? "inline tables are not read; write a table, [name]"
                            : "a value is wanted: \"text\", a number, true, false or [a, list]");
     for (; t->at < t->end && is_bare(*t->at); t->at++)
@@ -100,7 +100,7 @@ static bool copy_list(struct toml *t)
     const char *begin = t->at;
     int depth = 0, first_line = t->line;
     do {
-        skip_comment(t);
+        toml_skip_comment(t);
         if (t->at >= t->end) {
             diag_input(t->diag, (struct source_pos){t->name, first_line, 1}, "the list does not end; its ] is missing");
             return false;
@@ -115,7 +115,7 @@ static bool copy_list(struct toml *t)
             return false;
         }
     } while (depth > 0 && depth <= MOST);
-    return depth == 0 || refuse(t, begin, "a list of too many lists");
+    return depth == 0 || toml_refuse(t, begin, "a list of too many lists");
 }
 
 static bool copy_value(struct toml *t)
@@ -132,7 +132,7 @@ static bool copy_pair(struct toml *t)
         return false;
     copy_blanks(t);
     if (here(t) != '=')
-        return refuse(t, begin, "a line is 'name = value', or '[table]'; there is no '='");
+        return toml_refuse(t, begin, "a line is 'name = value', or '[table]'; there is no '='");
     t->at++;
     fputc(':', t->out);
     if (here(t) != ' ' && here(t) != '\t')
@@ -149,7 +149,7 @@ static bool open_table(struct toml *t)
 {
     const char *begin = t->at++;
     if (here(t) == '[')
-        return refuse(t, begin, "arrays of tables are not read");
+        return toml_refuse(t, begin, "arrays of tables are not read");
     while (here(t) == ' ' || here(t) == '\t')
         t->at++;
     const char *name = t->at;
@@ -159,7 +159,7 @@ static bool open_table(struct toml *t)
     while (here(t) == ' ' || here(t) == '\t')
         t->at++;
     if (length == 0 || here(t) != ']')
-        return refuse(t, begin, "a table is '[name]', letters, digits, '-', '_' and '.' between the brackets");
+        return toml_refuse(t, begin, "a table is '[name]', letters, digits, '-', '_' and '.' between the brackets");
     t->at++;
     fprintf(t->out, "%s\"%.*s\": {", t->in_table ? "}," : "", length, name);
     t->in_table = true;
@@ -168,13 +168,13 @@ static bool open_table(struct toml *t)
 
 static bool copy_line(struct toml *t)
 {
-    skip_comment(t);
+    toml_skip_comment(t);
     if (!ends_line(t)) {
         if (!(here(t) == '[' ? open_table(t) : copy_pair(t)))
             return false;
-        skip_comment(t);
+        toml_skip_comment(t);
         if (!ends_line(t))
-            return refuse(t, t->at, "something stands behind the value; one 'name = value' a line");
+            return toml_refuse(t, t->at, "something stands behind the value; one 'name = value' a line");
     }
     end_line(t);
     return true;

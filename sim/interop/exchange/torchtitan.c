@@ -61,7 +61,7 @@ static void refuse_model(const struct configuration_setting *name, const struct 
 }
 
 /* The flavor says the size. */
-static void finish_model(struct configuration *config, struct diag *diag)
+static void torchtitan_finish_model(struct configuration *config, struct diag *diag)
 {
     struct configuration_setting *name = setting_find(config, "model.name");
     struct configuration_setting *flavor = setting_find(config, "model.flavor");
@@ -90,7 +90,7 @@ static void finish_model(struct configuration *config, struct diag *diag)
 }
 
 /* A local batch is what a rank takes at once, but in a pipeline, which cuts it into micro-batches. */
-static void finish_batch(struct configuration *config, struct diag *diag)
+static void torchtitan_finish_batch(struct configuration *config, struct diag *diag)
 {
     enum { DEFAULT_BATCH = 8, DEFAULT_LENGTH = 2048 };
     struct configuration_setting *local = either(config, "training.local_batch_size", "training.batch_size");
@@ -243,11 +243,12 @@ static void leave_float8(struct configuration *config, bool on)
     }
 }
 
-static void finish_float8(struct configuration *config, struct diag *diag)
+static void torchtitan_finish_float8(struct configuration *config, struct diag *diag)
 {
     (void)diag;
     leave_float8(config, find_float8(config) != NULL);
 }
 
-const struct importer_call torchtitan_calls[] = {{"model", finish_model}, {"degrees", finish_degrees},
-    {"batch", finish_batch}, {"checkpointing", finish_checkpointing}, {"float8", finish_float8}, {0}};
+const struct importer_call torchtitan_calls[] = {{"model", torchtitan_finish_model}, {"degrees", finish_degrees},
+    {"batch", torchtitan_finish_batch}, {"checkpointing", finish_checkpointing}, {"float8", torchtitan_finish_float8},
+    {0}};

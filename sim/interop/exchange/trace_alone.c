@@ -56,7 +56,7 @@ static void take_ratios(
 }
 
 /* Only the first rank of each program is traced, as the others do as it does. */
-static enum status pass(struct trace *traces, const struct traced_rank *ranks, int n,
+static enum status trace_alone_pass(struct trace *traces, const struct traced_rank *ranks, int n,
     const struct trace_plan_options *options, bool *const *unsaid, double *step_s, struct diag *diag)
 {
     struct arena arena = ARENA_INIT;
@@ -99,7 +99,7 @@ enum status trace_find_alone(struct trace *traces, const struct traced_rank *ran
     bool wanted = find_unsaid(unsaid, traces, n) && !options->recorded;
     for (int p = 0; p < PASSES && wanted && status == STATUS_OK; p++) {
         double before_s = step_s;
-        status = pass(traces, ranks, n, &as_traced, unsaid, &step_s, diag);
+        status = trace_alone_pass(traces, ranks, n, &as_traced, unsaid, &step_s, diag);
         wanted = fabs(step_s - before_s) > settled * step_s;
     }
     for (int t = 0; t < n; t++)

@@ -25,17 +25,17 @@ static const int FULL = 1000, MANY = 400;
 static const ps_t LONG = PS_PER_S / 1000;
 static const ps_t USUAL = 5 * (PS_PER_S / 1000000); /* of a launch, where all may be blocked; assumed */
 
-static ps_t earlier(ps_t a, ps_t b)
+static ps_t trace_items_earlier(ps_t a, ps_t b)
 {
     return a < b ? a : b;
 }
 
-static ps_t later(ps_t a, ps_t b)
+static ps_t trace_items_later(ps_t a, ps_t b)
 {
     return a > b ? a : b;
 }
 
-static int by_time(const void *a, const void *b)
+static int trace_items_by_time(const void *a, const void *b)
 {
     ps_t x = *(const ps_t *)a, y = *(const ps_t *)b;
     return (x > y) - (x < y);
@@ -53,8 +53,8 @@ static struct queue_of_launches all_launches(const struct trace *trace)
             activity->launched == PS_NEVER ? INT64_MIN : activity->launched; /* before the trace */
         queue.ended[queue.n++] = activity->end;
     }
-    qsort(queue.launched, (size_t)queue.n, sizeof(ps_t), by_time);
-    qsort(queue.ended, (size_t)queue.n, sizeof(ps_t), by_time);
+    qsort(queue.launched, (size_t)queue.n, sizeof(ps_t), trace_items_by_time);
+    qsort(queue.ended, (size_t)queue.n, sizeof(ps_t), trace_items_by_time);
     return queue;
 }
 
@@ -85,7 +85,7 @@ static int by_launch(const void *a, const void *b)
     return (x->activity > y->activity) - (x->activity < y->activity);
 }
 
-static int stream_of(struct items *items, const struct trace_activity *activity)
+static int trace_items_stream_of(struct items *items, const struct trace_activity *activity)
 {
     int s = 0;
     while (s < items->streams.n && items->streams.at[s].number != activity->stream)
@@ -137,10 +137,10 @@ static struct item *launches_of(struct items *items, int *n)
         list[(*n)++] = (struct item){.kind = ITEM_LAUNCH,
             .activity = activity,
             .returned = returned,
-            .issued = earlier(returned, activity->start),
+            .issued = trace_items_earlier(returned, activity->start),
             .start = activity->start,
             .end = activity->end,
-            .stream = stream_of(items, activity)};
+            .stream = trace_items_stream_of(items, activity)};
     }
     if (*n > 1)
         qsort(list, (size_t)*n, sizeof *list, by_launch);
@@ -163,16 +163,16 @@ static void push_host(struct walk *walk, ps_t until)
     if (until > walk->at)
         vec_push(&walk->items->list,
             (struct item){.kind = ITEM_HOST, .host = until - walk->at, .issued = until, .stream = -1});
-    walk->at = later(walk->at, until);
+    walk->at = trace_items_later(walk->at, until);
 }
 
 /* The host goes on at the end of what it waited for; what it takes after that is its own. */
-static void push_wait(struct walk *walk, const struct trace_wait *wait, ps_t start, ps_t end)
+static void trace_items_push_wait(struct walk *walk, const struct trace_wait *wait, ps_t start, ps_t end)
 {
     push_host(walk, start);
     vec_push(&walk->items->list,
         (struct item){.kind = ITEM_WAIT, .wait = wait, .issued = end, .start = start, .end = end, .stream = -1});
-    walk->at = later(walk->at, end);
+    walk->at = trace_items_later(walk->at, end);
 }
 
 static void take_waits_of_stream(struct walk *walk, const struct item *launch)
@@ -194,7 +194,7 @@ static ps_t blocked(struct walk *walk, ps_t start, ps_t end)
 {
     ps_t above = end - start - walk->usual;
     int ahead = ahead_of_gpu(&walk->queue, start);
-    return ahead >= FULL || (ahead >= MANY && above > LONG) ? later(above, 0) : 0;
+    return ahead >= FULL || (ahead >= MANY && above > LONG) ? trace_items_later(above, 0) : 0;
 }
 
 /* host is the time that the host took for itself before and in the call. */
@@ -203,16 +203,16 @@ static void push_launch(struct walk *walk, struct item launch)
     ps_t called = launch.activity->launched, own;
     bool known = called != PS_NEVER, waits = returns_when_done(launch.activity);
     if (known && waits) /* for what its stream has before it */
-        launch.issued = earlier(launch.issued, later(called + walk->usual, walk->at));
+        launch.issued = trace_items_earlier(launch.issued, trace_items_later(called + walk->usual, walk->at));
     own = launch.issued - walk->at;
     if (known && !waits)
-        own -= blocked(walk, later(called, walk->at), launch.issued);
-    launch.host = later(own, 0);
+        own -= blocked(walk, trace_items_later(called, walk->at), launch.issued);
+    launch.host = trace_items_later(own, 0);
     take_waits_of_stream(walk, &launch);
     vec_push(&walk->items->list, launch);
-    walk->at = later(walk->at, launch.issued);
+    walk->at = trace_items_later(walk->at, launch.issued);
     if (waits)
-        push_wait(walk, NULL, walk->at, launch.returned);
+        trace_items_push_wait(walk, NULL, walk->at, launch.returned);
 }
 
 /* How long a launch takes where the queue has room: the median. */
@@ -227,7 +227,7 @@ static ps_t usual_launch(const struct trace *trace, const struct item *launches,
             took[free_ones++] = activity->returned - activity->launched;
     }
     if (free_ones > 1)
-        qsort(took, (size_t)free_ones, sizeof *took, by_time);
+        qsort(took, (size_t)free_ones, sizeof *took, trace_items_by_time);
     median = free_ones > 0 ? took[free_ones / 2] : USUAL;
     free_queue(&queue);
     free(took);
@@ -247,12 +247,12 @@ static void walk_host(struct items *items, const struct item *launches, int n)
             bool inside = wait->start >= items->host_start && wait->start < items->host_end;
             if (inside && wait->on == TRACE_LAUNCH_QUEUE) {
                 push_host(&walk, wait->start);
-                walk.at = later(walk.at, wait->end);
+                walk.at = trace_items_later(walk.at, wait->end);
             } else if (inside && wait->on == TRACE_SLOW_CALL) {
                 push_host(&walk, wait->end - blocked(&walk, wait->start, wait->end));
-                walk.at = later(walk.at, wait->end);
+                walk.at = trace_items_later(walk.at, wait->end);
             } else if (inside && wait->stream == TRACE_HOST)
-                push_wait(&walk, wait, wait->start, wait->end);
+                trace_items_push_wait(&walk, wait, wait->start, wait->end);
             else if (inside)
                 vec_push(&walk.of_stream, w);
             w++;
@@ -272,12 +272,12 @@ static void walk_gpu(struct items *items, const struct item *launches, int n)
     ps_t busy = step->start;
     for (int i = 0; i < n; i++) {
         struct item launch = launches[i];
-        launch.idle = later(launch.start - busy, 0);
+        launch.idle = trace_items_later(launch.start - busy, 0);
         vec_push(&items->list, launch);
-        busy = later(busy, launch.end);
+        busy = trace_items_later(busy, launch.end);
     }
     if (n > 0)
-        items->list.at[0].idle += later(step->end - busy, 0);
+        items->list.at[0].idle += trace_items_later(step->end - busy, 0);
 }
 
 /* The period is from mark to mark on the host; cycle is that of the loop, the GPU's where it is
@@ -295,11 +295,12 @@ void items_make(struct items *items, const struct trace *trace, int step)
     struct item *launches = launches_of(items, &n);
     if (trace->has_launches && n > 0) {
         bool marked = trace->found == TRACE_ANNOTATED;
-        items->host_start = marked ? at->host_start : earlier(launches[0].activity->launched, launches[0].returned);
+        items->host_start =
+            marked ? at->host_start : trace_items_earlier(launches[0].activity->launched, launches[0].returned);
         items->host_end =
             marked ? next ? trace->steps.at[step + 1].host_start : at->host_end : items->host_start + items->period;
         items->period = items->host_end - items->host_start;
-        items->cycle = next ? items->period : later(items->period, at->end - at->start);
+        items->cycle = next ? items->period : trace_items_later(items->period, at->end - at->start);
         walk_host(items, launches, n);
     } else {
         walk_gpu(items, launches, n);

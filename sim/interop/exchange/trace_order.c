@@ -75,7 +75,7 @@ struct rules {
     VEC(struct item_wait) found;
 };
 
-static void add(struct rules *rules, int item, int on)
+static void trace_order_add(struct rules *rules, int item, int on)
 {
     if (on != PLAN_NO_OP)
         vec_push(&rules->found, (struct item_wait){item, NULL, on});
@@ -89,12 +89,12 @@ static void behind_compute(struct rules *rules, int i)
     const struct items *items = rules->items;
     int on = rules->last[items->compute];
     if (on != PLAN_NO_OP && items->list.at[on].end <= items->list.at[i].start) {
-        add(rules, i, on);
+        trace_order_add(rules, i, on);
         rules->gone_on = true;
     } else if (on == PLAN_NO_OP || !rules->gone_on) {
         on = last_issued(items, items->streams.at[items->compute].number, PS_NEVER, items->list.n);
         if (on != PLAN_NO_OP && items->list.at[on].end - items->cycle <= items->list.at[i].start)
-            add(rules, i, PLAN_PREVIOUS_STEP + on);
+            trace_order_add(rules, i, PLAN_PREVIOUS_STEP + on);
     }
 }
 
@@ -108,7 +108,7 @@ static void behind_collectives(struct rules *rules, int i)
         while (comm && on != PLAN_NO_OP && items->list.at[on].end > items->list.at[i].start) /* it cannot have been */
             on = last_issued(items, items->streams.at[s].number, PS_NEVER, on);
         if (comm && on > rules->taken[s]) {
-            add(rules, i, on);
+            trace_order_add(rules, i, on);
             rules->taken[s] = on;
         }
     }
@@ -147,13 +147,13 @@ static void behind_what_ended(struct rules *rules, int i)
         if (near && (found == PLAN_NO_OP || items->list.at[on].end > items->list.at[found].end))
             found = on;
     }
-    add(rules, i, found);
+    trace_order_add(rules, i, found);
     if (found == PLAN_NO_OP)
         stand_idle(rules, i, ready);
 }
 
 /* Items are walked in the order of the host; last[] is what each stream had been given by then. */
-static void apply(struct rules *rules)
+static void trace_order_apply(struct rules *rules)
 {
     struct items *items = rules->items;
     for (int i = 0, w = 0; i < items->list.n; i++) {
@@ -212,7 +212,7 @@ void items_order(struct items *items)
     for (size_t s = 0; s < n; s++)
         rules.last[s] = rules.taken[s] = PLAN_NO_OP;
     if (!items->trace->says_waits && items->host_start != PS_NEVER)
-        apply(&rules);
+        trace_order_apply(&rules);
     for (int i = 0; i < items->waits.n; i++) {
         struct item_wait *wait = &items->waits.at[i];
         if (wait->said)
@@ -223,7 +223,7 @@ void items_order(struct items *items)
     for (int i = 0; i < items->list.n; i++) {
         const struct item *item = &items->list.at[i];
         if (item->kind == ITEM_WAIT)
-            add(&rules, i, item->wait ? resolve(items, item->wait, i) : i - 1);
+            trace_order_add(&rules, i, item->wait ? resolve(items, item->wait, i) : i - 1);
     }
     if (rules.found.n > 1)
         qsort(rules.found.at, (size_t)rules.found.n, sizeof *rules.found.at, by_item);

@@ -38,7 +38,7 @@ struct maker {
     const struct items *items;
 };
 
-static struct source_pos at_file(const struct traced *traced)
+static struct source_pos trace_plan_at_file(const struct traced *traced)
 {
     return (struct source_pos){.file = traced->file};
 }
@@ -59,7 +59,7 @@ static enum status find_step(const struct maker *m, struct traced *traced)
     int n = trace->steps.n, *step = &traced->step;
     int64_t wanted = m->options->step, first = trace->steps.at[0].number, last = trace->steps.at[n - 1].number;
     if (trace->found == TRACE_WHOLE)
-        return diag_input(m->diag, at_file(traced),
+        return diag_input(m->diag, trace_plan_at_file(traced),
             "no step in it: there is no annotation ProfilerStep#N, and the kernels do not repeat; call the profiler's "
             "step() after each step of the loop");
     if (trace->found == TRACE_REPEATED) { /* they have no numbers: from 0 on */
@@ -67,15 +67,15 @@ static enum status find_step(const struct maker *m, struct traced *traced)
         last = n - 1;
     }
     if (wanted < 0 && n > 1)
-        return diag_input(m->diag, at_file(traced),
+        return diag_input(m->diag, trace_plan_at_file(traced),
             "%d steps in it, numbers %lld to %lld; choose one with --step N (not the first, of which a part may be "
             "missing)",
             n, (long long)first, (long long)last);
     for (*step = 0; *step < n; ++*step)
         if (wanted < 0 || (trace->found == TRACE_REPEATED ? *step : trace->steps.at[*step].number) == wanted)
             return STATUS_OK;
-    return diag_input(m->diag, at_file(traced), "no step %lld in it; there are %lld to %lld", (long long)wanted,
-        (long long)first, (long long)last);
+    return diag_input(m->diag, trace_plan_at_file(traced), "no step %lld in it; there are %lld to %lld",
+        (long long)wanted, (long long)first, (long long)last);
 }
 
 /* ---- collectives ---- */
@@ -96,7 +96,7 @@ static enum status check_collective(const struct maker *m, const struct trace_ac
     return STATUS_OK;
 }
 
-static bool is_message(const struct trace_activity *activity)
+static bool trace_plan_is_message(const struct trace_activity *activity)
 {
     return activity->kind == COLL_SEND_RECV && activity->n_messages > 0;
 }
@@ -110,7 +110,7 @@ static enum status check_collectives(struct maker *m)
         if (!activity || activity->class != TRACE_COLLECTIVE)
             continue;
         m->out->collectives++;
-        if (m->options->recorded || is_message(activity))
+        if (m->options->recorded || trace_plan_is_message(activity))
             continue;
         status = check_collective(m, activity);
         if (status == STATUS_OK)
@@ -126,7 +126,7 @@ static enum status check_collectives(struct maker *m)
 
 /* ---- shards ---- */
 
-static bool is_named(const struct maker *m, const struct trace_activity *activity)
+static bool trace_plan_is_named(const struct maker *m, const struct trace_activity *activity)
 {
     for (int i = 0; i < m->options->n_sharded; i++)
         if (strstr(m->trace->names.at[activity->name], m->options->sharded[i]))
@@ -178,7 +178,7 @@ static void find_shards(const struct maker *m)
         if (!activity || activity->class == TRACE_COLLECTIVE)
             continue;
         bool optimizer = activity->phase == PHASE_OPTIMIZER || activity->class == KERNEL_OPTIMIZER;
-        m->traced->on_shard[i] = m->options->n_sharded > 0 ? is_named(m, activity) : m->shards && optimizer;
+        m->traced->on_shard[i] = m->options->n_sharded > 0 ? trace_plan_is_named(m, activity) : m->shards && optimizer;
     }
     if (!m->shards || m->options->n_sharded > 0)
         return;
@@ -195,7 +195,7 @@ static void find_shards(const struct maker *m)
 
 /* ---- ops ---- */
 
-static int kind_of(int class)
+static int trace_plan_kind_of(int class)
 {
     return class == TRACE_OTHER ? KERNEL_ELEMENTWISE : class;
 }
@@ -208,7 +208,7 @@ static double floor_of(int class, const struct hw_gpu *gpu)
 /* The kernel whose time is recorded, as far as it is known. */
 static struct kernel_work kernel_of(const struct maker *m, const struct trace_activity *activity, int64_t ns)
 {
-    int kind = kind_of(activity->class);
+    int kind = trace_plan_kind_of(activity->class);
     const struct kernel_work *known = activity->product >= 0 ? &m->trace->products.at[activity->product] : NULL;
     struct kernel_work work = {.kind = KERNEL_RECORDED, .m = ns};
     if (known && (int)known->kind == kind && kernel_supported(&m->options->hw->gpu, known->math))
@@ -227,7 +227,7 @@ static struct kernel_work work_of(const struct maker *m, int i)
 {
     const struct trace_activity *activity = m->items->list.at[i].activity;
     const struct hw_gpu *to = &m->options->hw->gpu, *from = m->options->traced ? m->options->traced : to;
-    int kind = kind_of(activity->class);
+    int kind = trace_plan_kind_of(activity->class);
     ps_t took = activity->alone > 0 ? activity->alone : activity->end - activity->start;
     double took_s = s_from_ps(took + m->items->list.at[i].dispatch);
     double error, floor_s = fmin(took_s, floor_of(kind, from)), above_s = took_s - floor_s;
@@ -240,12 +240,12 @@ static struct kernel_work work_of(const struct maker *m, int i)
     return kernel_of(m, activity, llround((above_s + floor_s) * 1e9));
 }
 
-static struct kernel_work lasting(ps_t time)
+static struct kernel_work trace_plan_lasting(ps_t time)
 {
     return (struct kernel_work){.kind = KERNEL_RECORDED, .m = llround(s_from_ps(time) * 1e9)};
 }
 
-static int make_message(
+static int trace_plan_make_message(
     struct maker *m, int queue, const char *name, const struct trace_message *message, double host_s)
 {
     struct plan_channel channel = ranks_channel(&m->job, m->traced, message);
@@ -258,7 +258,7 @@ static void go_on_after(struct maker *m, int queue, const char *name, const int 
 {
     for (int i = 0; i < n; i++)
         plan_stream_wait(&m->builder, queue, ops[i]);
-    plan_kernel(&m->builder, queue, name, lasting(0), 0);
+    plan_kernel(&m->builder, queue, name, trace_plan_lasting(0), 0);
 }
 
 static int queue_behind(struct maker *m, int queue, const char *name)
@@ -276,14 +276,14 @@ static void make_messages(struct maker *m, const struct item *item, int queue, c
     double host_s = s_from_ps(item->host);
     int n = items_beside(m->items, item), *ops = xcalloc((size_t)n + 1, sizeof *ops);
     if (n == 0)
-        make_message(m, queue, name, messages, host_s);
+        trace_plan_make_message(m, queue, name, messages, host_s);
     for (int i = 0; i < n; i++) {
         struct plan_channel channel = ranks_channel(&m->job, m->traced, &messages[i]);
         const char *way = messages[i].sends ? "sends" : "receives";
         const char *stream = m->builder.plan->queues.at[queue].name;
         int own =
             queue_behind(m, queue, arena_printf(m->arena, "%s %s %d.%d", stream, way, channel.delta, channel.tag));
-        ops[i] = make_message(m, own, name, &messages[i], i == 0 ? host_s : 0);
+        ops[i] = trace_plan_make_message(m, own, name, &messages[i], i == 0 ? host_s : 0);
     }
     if (n > 0)
         go_on_after(m, queue, name, ops, n);
@@ -299,7 +299,7 @@ static int group_number(struct maker *m, const struct trace_activity *activity)
     return plan_group_of(&m->builder, group ? group->name : "world", ranks);
 }
 
-static void make_collective(struct maker *m, const struct item *item, int queue, const char *name)
+static void trace_plan_make_collective(struct maker *m, const struct item *item, int queue, const char *name)
 {
     const struct trace_activity *activity = item->activity;
     int number = group_number(m, activity), own = queue;
@@ -318,7 +318,7 @@ static void make_recorded(struct maker *m, const struct item *item, int queue, c
     if (item->apart)
         own = queue_behind(m, queue, arena_printf(m->arena, "%s, collectives", m->builder.plan->queues.at[queue].name));
     ps_t took = item->activity->end - item->activity->start + item->dispatch;
-    int op = plan_kernel(&m->builder, own, name, lasting(took), s_from_ps(item->host));
+    int op = plan_kernel(&m->builder, own, name, trace_plan_lasting(took), s_from_ps(item->host));
     if (item->apart)
         go_on_after(m, queue, name, &op, 1);
 }
@@ -334,18 +334,18 @@ static void make_launch(struct maker *m, int i)
     m->out->sharded += m->traced->on_shard[i];
     m->out->kernels += activity->class != TRACE_COLLECTIVE;
     if (item->idle > 0)
-        plan_kernel(&m->builder, queue, "idle", lasting(item->idle), 0);
+        plan_kernel(&m->builder, queue, "idle", trace_plan_lasting(item->idle), 0);
     if (activity->class != TRACE_COLLECTIVE)
         plan_kernel(&m->builder, queue, name, work_of(m, i), host_s);
     else if (m->options->recorded)
         make_recorded(m, item, queue, name);
-    else if (is_message(activity))
+    else if (trace_plan_is_message(activity))
         make_messages(m, item, queue, name);
     else
-        make_collective(m, item, queue, name);
+        trace_plan_make_collective(m, item, queue, name);
 }
 
-static plan_wait op_of(const struct maker *m, plan_wait item)
+static plan_wait trace_plan_op_of(const struct maker *m, plan_wait item)
 {
     return m->items->list.at[item & ~PLAN_PREVIOUS_STEP].op | (item & PLAN_PREVIOUS_STEP);
 }
@@ -356,7 +356,7 @@ static void make_wait(struct maker *m, const struct item *item, plan_wait on)
     if (on == PLAN_NO_OP)
         plan_host(&m->builder, "wait", host_s);
     else
-        plan_host_wait(&m->builder, "synchronize", op_of(m, on), host_s);
+        plan_host_wait(&m->builder, "synchronize", trace_plan_op_of(m, on), host_s);
 }
 
 static void make_item(struct maker *m, int i, int *wait)
@@ -366,7 +366,7 @@ static void make_item(struct maker *m, int i, int *wait)
     for (; *wait < m->items->waits.n && m->items->waits.at[*wait].item == i; ++*wait) {
         on = m->items->waits.at[*wait].on;
         if (item->kind == ITEM_LAUNCH)
-            plan_stream_wait(&m->builder, m->items->streams.at[item->stream].queue, op_of(m, on));
+            plan_stream_wait(&m->builder, m->items->streams.at[item->stream].queue, trace_plan_op_of(m, on));
     }
     if (item->kind == ITEM_LAUNCH)
         make_launch(m, i);
@@ -381,7 +381,7 @@ static enum status make_queues(struct maker *m, struct traced *traced)
 {
     bool comm = false;
     if (m->items->streams.n > MOST_STREAMS)
-        return diag_input(m->diag, at_file(traced), "more than %d CUDA streams", MOST_STREAMS);
+        return diag_input(m->diag, trace_plan_at_file(traced), "more than %d CUDA streams", MOST_STREAMS);
     for (int s = 0; s < m->items->streams.n; s++) {
         struct item_stream *stream = &traced->items.streams.at[s];
         const char *name = arena_printf(m->arena, "stream %d", stream->number);
@@ -409,7 +409,7 @@ static void find_apart(struct maker *m, struct traced *traced)
             if (!item->activity || item->activity->class != TRACE_COLLECTIVE)
                 continue;
             item->apart = !items->streams.at[item->stream].nccl;
-            if (m->options->recorded || is_message(item->activity))
+            if (m->options->recorded || trace_plan_is_message(item->activity))
                 continue;
             int number = group_number(m, item->activity);
             while (m->stream_of_group.n <= number)
@@ -430,7 +430,8 @@ static enum status make_program(struct maker *m, struct traced *traced)
     for (int i = 0, wait = 0; i < m->items->list.n && status == STATUS_OK; i++)
         make_item(m, i, &wait);
     if (status == STATUS_OK && m->builder.plan->queues.n > MOST_QUEUES)
-        status = diag_input(m->diag, at_file(traced), "more than %d CUDA streams in all traces", MOST_QUEUES);
+        status =
+            diag_input(m->diag, trace_plan_at_file(traced), "more than %d CUDA streams in all traces", MOST_QUEUES);
     return status;
 }
 
@@ -458,7 +459,7 @@ static enum status check_plan(struct maker *m)
     if (plan_check(&m->out->plan, why, sizeof why))
         return STATUS_OK;
     const char *text = with_files(m, why, &at);
-    return diag_input(m->diag, at_file(at),
+    return diag_input(m->diag, trace_plan_at_file(at),
         m->job.n > 1 ? "the traces do not fit together: %s" : "its step does not hold together: %s", text);
 }
 
@@ -476,7 +477,7 @@ static enum status make(struct maker *m)
     return status == STATUS_OK ? check_plan(m) : status;
 }
 
-static void describe(struct maker *m)
+static void trace_plan_describe(struct maker *m)
 {
     struct trace_planned *out = m->out;
     out->ranks = m->job.ranks;
@@ -550,7 +551,7 @@ static enum status make_all(struct maker *m)
         turn_to(m, &m->job.list[t]);
         find_shards(m);
     }
-    describe(m);
+    trace_plan_describe(m);
     status = make(m);
     if (status == STATUS_OK)
         name_activities(m);
@@ -579,7 +580,7 @@ enum status trace_plan(struct trace_planned *out, const struct traced_rank *rank
 /* ---- another GPU ---- */
 
 /* Relative; where a file does not say, what draws assume (hw/draw.h). */
-static double error_of(struct quantity number)
+static double trace_plan_error_of(struct quantity number)
 {
     if (number.std_error > 0)
         return number.std_error / number.value;
@@ -591,7 +592,8 @@ static void divide(double *ratio, double *variance, struct quantity from, struct
     if (!quantity_is_set(from) || !quantity_is_set(to))
         return;
     *ratio *= from.value / to.value;
-    *variance += error_of(from) * error_of(from) + error_of(to) * error_of(to);
+    *variance +=
+        trace_plan_error_of(from) * trace_plan_error_of(from) + trace_plan_error_of(to) * trace_plan_error_of(to);
 }
 
 /* Matrix products by peak, efficiency and sustained clock; attention by its efficiency, too; all

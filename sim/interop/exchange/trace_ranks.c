@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct source_pos at_file(const struct traced *traced)
+static struct source_pos trace_ranks_at_file(const struct traced *traced)
 {
     return (struct source_pos){.file = traced->file};
 }
@@ -34,7 +34,7 @@ static int stage_of(const struct traced_job *job, int rank)
 }
 
 /* Among the ranks of its stage. */
-static int place_of(const struct traced_job *job, int rank)
+static int trace_ranks_place_of(const struct traced_job *job, int rank)
 {
     return rank / (job->apart * job->stages) * job->apart + rank % job->apart;
 }
@@ -46,7 +46,8 @@ static const struct trace_activity *meeting_of(const struct traced *traced, int 
     return activity && activity->class == TRACE_COLLECTIVE ? activity : NULL;
 }
 
-static const struct trace_group_of_ranks *group_of(const struct traced *traced, const struct trace_activity *activity)
+static const struct trace_group_of_ranks *trace_ranks_group_of(
+    const struct traced *traced, const struct trace_activity *activity)
 {
     return activity->group < 0 ? NULL : &traced->trace->groups.at[activity->group];
 }
@@ -64,8 +65,9 @@ static enum status find_world(struct traced_job *job)
         const struct traced *traced = &job->list[t];
         const struct trace *trace = traced->trace;
         if (said && trace->world_size > 0 && trace->world_size != said->trace->world_size)
-            return diag_input(job->diag, at_file(traced), "it is of a job of %lld ranks, %s is of one of %lld",
-                (long long)trace->world_size, said->file, (long long)said->trace->world_size);
+            return diag_input(job->diag, trace_ranks_at_file(traced),
+                "it is of a job of %lld ranks, %s is of one of %lld", (long long)trace->world_size, said->file,
+                (long long)said->trace->world_size);
         said = trace->world_size > 0 ? traced : said;
         ranks = trace->world_size > ranks ? trace->world_size : ranks;
         for (int i = 0; i < trace->activities.n; i++)
@@ -73,16 +75,16 @@ static enum status find_world(struct traced_job *job)
         ranks = traced->rank >= ranks && job->n > 1 ? traced->rank + 1 : ranks;
     }
     if (ranks > MOST_RANKS)
-        return diag_input(job->diag, at_file(job->list), "a job of %lld ranks; at most %d are simulated",
+        return diag_input(job->diag, trace_ranks_at_file(job->list), "a job of %lld ranks; at most %d are simulated",
             (long long)ranks, MOST_RANKS);
     int gpus = job->options->gpus > 0 ? job->options->gpus : (int)ranks;
     job->ranks = (int)ranks;
     job->growth = (int)(gpus / ranks);
     if (gpus % ranks != 0)
-        return diag_input(
-            job->diag, at_file(job->list), "it is of %lld GPUs, of which %d are no multiple", (long long)ranks, gpus);
+        return diag_input(job->diag, trace_ranks_at_file(job->list), "it is of %lld GPUs, of which %d are no multiple",
+            (long long)ranks, gpus);
     if (job->growth > 1 && job->options->recorded)
-        return diag_input(job->diag, at_file(job->list),
+        return diag_input(job->diag, trace_ranks_at_file(job->list),
             "collectives that take the time that they took are those of %lld GPUs, not of %d; leave --recorded out",
             (long long)ranks, gpus);
     return STATUS_OK;
@@ -104,7 +106,7 @@ static enum status compare_groups(const struct traced_job *job, const struct tra
             const struct trace_group_of_ranks *x = &a->trace->groups.at[i], *y = &b->trace->groups.at[k];
             bool said = x->stride > 0 && y->stride > 0;
             if (strcmp(x->name, y->name) == 0 && (x->ranks != y->ranks || (said && x->stride != y->stride)))
-                return diag_input(job->diag, at_file(b),
+                return diag_input(job->diag, trace_ranks_at_file(b),
                     "its process group '%s' is of %d ranks, %d apart, that of %s of %d, %d apart; they are no traces "
                     "of one job",
                     y->name, y->ranks, y->stride, a->file, x->ranks, x->stride);
@@ -112,13 +114,13 @@ static enum status compare_groups(const struct traced_job *job, const struct tra
     return STATUS_OK;
 }
 
-static enum status compare(const struct traced_job *job, const struct traced *a, const struct traced *b)
+static enum status trace_ranks_compare(const struct traced_job *job, const struct traced *a, const struct traced *b)
 {
     int64_t x = a->trace->steps.at[a->step].number, y = b->trace->steps.at[b->step].number;
     if (a->rank == b->rank)
-        return diag_input(job->diag, at_file(b), "it is of rank %d, as %s is", b->rank, a->file);
+        return diag_input(job->diag, trace_ranks_at_file(b), "it is of rank %d, as %s is", b->rank, a->file);
     if (a->trace->found == TRACE_ANNOTATED && b->trace->found == TRACE_ANNOTATED && x != y)
-        return diag_input(job->diag, at_file(b),
+        return diag_input(job->diag, trace_ranks_at_file(b),
             "its step is number %lld, that of %s number %lld; traces of one step "
             "are wanted",
             (long long)y, a->file, (long long)x);
@@ -129,9 +131,9 @@ static enum status check_members(const struct traced_job *job, const struct trac
 {
     for (int i = 0; i < traced->items.list.n && job->n > 1; i++) {
         const struct trace_activity *activity = meeting_of(traced, i);
-        const struct trace_group_of_ranks *group = activity ? group_of(traced, activity) : NULL;
+        const struct trace_group_of_ranks *group = activity ? trace_ranks_group_of(traced, activity) : NULL;
         if (group && !is_member(group, traced->rank))
-            return diag_input(job->diag, at_file(traced),
+            return diag_input(job->diag, trace_ranks_at_file(traced),
                 "it is taken to be rank %d, which is not in its process group '%s' of ranks %d, %d ...; give traces "
                 "that say their ranks, or in the order of ranks",
                 traced->rank, group->name, group->first, group->first + group->stride);
@@ -139,20 +141,20 @@ static enum status check_members(const struct traced_job *job, const struct trac
     return STATUS_OK;
 }
 
-static enum status check_ranks(const struct traced_job *job)
+static enum status trace_ranks_check_ranks(const struct traced_job *job)
 {
     enum status status = STATUS_OK;
     for (int t = 0; t < job->n && status == STATUS_OK; t++) {
         status = check_members(job, &job->list[t]);
         for (int other = 0; other < t && status == STATUS_OK; other++)
-            status = compare(job, &job->list[other], &job->list[t]);
+            status = trace_ranks_compare(job, &job->list[other], &job->list[t]);
     }
     return status;
 }
 
 /* ---- stages ---- */
 
-static int divisor(int a, int b)
+static int trace_ranks_divisor(int a, int b)
 {
     while (b != 0) {
         int rest = a % b;
@@ -176,7 +178,7 @@ static enum status check_message(const struct traced_job *job, const struct trac
 }
 
 /* A set of ranks by the lowest one. */
-static int root(const int *of, int rank)
+static int trace_ranks_root(const int *of, int rank)
 {
     while (of[rank] != rank)
         rank = of[rank];
@@ -200,13 +202,13 @@ static enum status find_messages(const struct traced_job *job, int *apart, int *
                 enum status status = check_message(job, traced, activity, message);
                 if (status != STATUS_OK)
                     return status;
-                *apart = divisor(*apart, abs(message->peer - traced->rank));
-                int a = root(of, traced->rank), b = root(of, message->peer);
+                *apart = trace_ranks_divisor(*apart, abs(message->peer - traced->rank));
+                int a = trace_ranks_root(of, traced->rank), b = trace_ranks_root(of, message->peer);
                 of[a > b ? a : b] = a > b ? b : a;
             }
         }
     for (int r = 0; r < job->ranks; r++)
-        *reach = r - root(of, r) + *apart > *reach ? r - root(of, r) + *apart : *reach;
+        *reach = r - trace_ranks_root(of, r) + *apart > *reach ? r - trace_ranks_root(of, r) + *apart : *reach;
     return STATUS_OK;
 }
 
@@ -233,7 +235,7 @@ static enum status find_stages(struct traced_job *job)
     if (status != STATUS_OK || apart < 1)
         return status;
     if (job->ranks % reach != 0 || job->ranks % apart != 0)
-        return diag_input(job->diag, at_file(job->list),
+        return diag_input(job->diag, trace_ranks_at_file(job->list),
             "messages are between ranks %d apart and join %d, of which %d ranks are no multiple", apart, reach / apart,
             job->ranks);
     job->outermost = reach == job->ranks || !some_group_steps(job, reach);
@@ -250,39 +252,39 @@ struct order {
     struct traced traced;
 };
 
-static int by_place(const void *a, const void *b)
+static int trace_ranks_by_place(const void *a, const void *b)
 {
     const struct order *x = a, *y = b;
     return x->stage != y->stage ? x->stage - y->stage : x->place - y->place;
 }
 
-static void sort(struct traced_job *job)
+static void trace_ranks_sort(struct traced_job *job)
 {
     struct order *order = xcalloc((size_t)job->n + 1, sizeof *order);
     for (int t = 0; t < job->n; t++) {
         int rank = job->list[t].rank;
-        order[t] = (struct order){stage_of(job, rank), place_of(job, rank), job->list[t]};
+        order[t] = (struct order){stage_of(job, rank), trace_ranks_place_of(job, rank), job->list[t]};
     }
-    qsort(order, (size_t)job->n, sizeof *order, by_place);
+    qsort(order, (size_t)job->n, sizeof *order, trace_ranks_by_place);
     for (int t = 0; t < job->n; t++)
         job->list[t] = order[t].traced;
     free(order);
 }
 
-static enum status check_stages(const struct traced_job *job)
+static enum status trace_ranks_check_stages(const struct traced_job *job)
 {
     int *of_stage = ARENA_ARRAY(job->arena, int, job->stages);
     for (int t = 0; t < job->n; t++)
         of_stage[stage_of(job, job->list[t].rank)]++;
     for (int stage = 0; stage < job->stages; stage++)
         if (of_stage[stage] == 0)
-            return diag_input(job->diag, at_file(job->list),
+            return diag_input(job->diag, trace_ranks_at_file(job->list),
                 "its messages are of a pipeline of %d stages, and no trace is of a rank of stage %d, as rank %d is; "
                 "give a trace of a rank of each stage",
                 job->stages, stage, stage * job->apart + job->list[0].rank % job->apart);
     for (int stage = 0, t = 0; stage < job->stages; t += of_stage[stage++])
         if (of_stage[stage] != of_stage[0])
-            return diag_input(job->diag, at_file(&job->list[t]),
+            return diag_input(job->diag, trace_ranks_at_file(&job->list[t]),
                 "%d rank%s of stage %d traced, and %d of stage 0; give as many of each", of_stage[stage],
                 of_stage[stage] == 1 ? " is" : "s are", stage, of_stage[0]);
     return STATUS_OK;
@@ -296,13 +298,13 @@ static enum status find_inner(struct traced_job *job)
     job->inner_apart = 1;
     if (job->inner == 1)
         return STATUS_OK;
-    job->inner_apart = place_of(job, job->list[1].rank) - place_of(job, job->list[0].rank);
+    job->inner_apart = trace_ranks_place_of(job, job->list[1].rank) - trace_ranks_place_of(job, job->list[0].rank);
     bool even = job->apart % (job->inner * job->inner_apart) == 0;
     for (int t = 0; t < job->n; t++)
-        even &= place_of(job, job->list[t].rank) / job->inner_apart == t % job->inner;
+        even &= trace_ranks_place_of(job, job->list[t].rank) / job->inner_apart == t % job->inner;
     return even
                ? STATUS_OK
-               : diag_input(job->diag, at_file(job->list),
+               : diag_input(job->diag, trace_ranks_at_file(job->list),
                      "the %d traced ranks%s are not the first ones at an even distance, %d and %d being the first two; "
                      "which of them the others do as is then not known: give all ranks, or one of each stage",
                      job->inner, job->stages > 1 ? " of each stage" : "", job->list[0].rank, job->list[1].rank);
@@ -312,13 +314,13 @@ enum status ranks_find(struct traced_job *job)
 {
     enum status status = find_world(job);
     if (status == STATUS_OK)
-        status = check_ranks(job);
+        status = trace_ranks_check_ranks(job);
     if (status == STATUS_OK)
         status = find_stages(job);
     if (status != STATUS_OK)
         return status;
-    sort(job);
-    status = check_stages(job);
+    trace_ranks_sort(job);
+    status = trace_ranks_check_stages(job);
     return status == STATUS_OK ? find_inner(job) : status;
 }
 
@@ -352,7 +354,7 @@ static bool is_over_stages(const struct traced_job *job, const struct trace_grou
 
 bool ranks_grow(const struct traced_job *job, const struct traced *traced, const struct trace_activity *activity)
 {
-    const struct trace_group_of_ranks *group = group_of(traced, activity);
+    const struct trace_group_of_ranks *group = trace_ranks_group_of(traced, activity);
     if (activity->kind == COLL_SEND_RECV && activity->n_messages > 0)
         return false;
     if (!group)
@@ -367,7 +369,7 @@ enum plan_parallelism ranks_serve(
 {
     if (ranks_grow(job, traced, activity))
         return PARALLEL_DATA;
-    return is_over_stages(job, group_of(traced, activity)) ? PARALLEL_PIPELINE : PARALLEL_TENSOR;
+    return is_over_stages(job, trace_ranks_group_of(traced, activity)) ? PARALLEL_PIPELINE : PARALLEL_TENSOR;
 }
 
 /* Programs are simulated by the first rank of each, so a group that has one of those has all whose programs it meets.
@@ -393,7 +395,7 @@ static bool is_across(const struct traced_job *job, const struct mesh_group *ran
 enum status ranks_of_group(struct mesh_group *out, const struct traced_job *job, const struct traced *traced,
     const struct trace_activity *activity)
 {
-    const struct trace_group_of_ranks *group = group_of(traced, activity);
+    const struct trace_group_of_ranks *group = trace_ranks_group_of(traced, activity);
     int all = job->ranks * job->growth, apart = job->apart * (job->outermost ? job->growth : 1);
     int stride = group ? group->stride : 1;
     int size = activity->ranks * (ranks_grow(job, traced, activity) ? job->growth : 1);

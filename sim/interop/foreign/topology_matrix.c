@@ -45,7 +45,7 @@ static void blank_escapes(char *text)
 }
 
 /* Words between blanks; marks of a quote or a table are blanks too. */
-static void split(struct words *out, char *text)
+static void topology_matrix_split(struct words *out, char *text)
 {
     char *rest = NULL;
     out->n = 0;
@@ -62,7 +62,7 @@ static int gpu_number(const char *word)
     return atoi(word + 3);
 }
 
-static int cell(const char *word)
+static int topology_matrix_cell(const char *word)
 {
     static const struct {
         const char *word;
@@ -77,7 +77,7 @@ static int cell(const char *word)
     return CELL_NONE;
 }
 
-static void refuse(struct matrix *m, int line, const char *sentence)
+static void topology_matrix_refuse(struct matrix *m, int line, const char *sentence)
 {
     m->status = diag_input(m->diag, (struct source_pos){input_name(m->input), line, 1}, "%s", sentence);
 }
@@ -86,13 +86,14 @@ static void refuse(struct matrix *m, int line, const char *sentence)
  * Affinity" and so on. Columns end where "CPU Affinity" or "NUMA" begins. */
 static void take_header(struct matrix *m, const struct words *words, int line)
 {
-    if (words->n == 0 || gpu_number(words->at[0]) != 0 || (words->n > 1 && cell(words->at[1]) != CELL_NONE))
+    if (words->n == 0 || gpu_number(words->at[0]) != 0 ||
+        (words->n > 1 && topology_matrix_cell(words->at[1]) != CELL_NONE))
         return;
     int n = 0;
     while (n < words->n && n < MAX_COLUMNS && strcmp(words->at[n], "CPU") != 0 && strcmp(words->at[n], "NUMA") != 0) {
         int gpu = gpu_number(words->at[n]);
         if (gpu >= 0 && (gpu != m->gpus || n != m->gpus || gpu == TOPOLOGY_MAX_GPUS)) {
-            refuse(m, line, "the columns must be GPU0, GPU1, ... in order, then NICs");
+            topology_matrix_refuse(m, line, "the columns must be GPU0, GPU1, ... in order, then NICs");
             return;
         }
         m->gpus += gpu >= 0;
@@ -109,19 +110,19 @@ static void take_header(struct matrix *m, const struct words *words, int line)
 static bool crosses_itself(const struct words *words, int gpu, int columns)
 {
     for (int c = 0; c < columns; c++)
-        if ((cell(words->at[c + 1]) == CELL_SELF) != (c == gpu))
+        if ((topology_matrix_cell(words->at[c + 1]) == CELL_SELF) != (c == gpu))
             return false;
     return true;
 }
 
-/* Both halves of the matrix are read and must agree (check()). */
-static void take_row(struct matrix *m, const struct words *words, int line)
+/* Both halves of the matrix are read and must agree (topology_matrix_check()). */
+static void topology_matrix_take_row(struct matrix *m, const struct words *words, int line)
 {
     int gpu = words->n > 1 ? gpu_number(words->at[0]) : -1;
-    if (gpu < 0 || cell(words->at[1]) == CELL_NONE)
+    if (gpu < 0 || topology_matrix_cell(words->at[1]) == CELL_NONE)
         return;
     int cells = 0;
-    while (cells + 1 < words->n && cells < m->n_columns && cell(words->at[cells + 1]) != CELL_NONE)
+    while (cells + 1 < words->n && cells < m->n_columns && topology_matrix_cell(words->at[cells + 1]) != CELL_NONE)
         cells++;
     char text[160];
     if (gpu >= m->gpus)
@@ -136,14 +137,14 @@ static void take_row(struct matrix *m, const struct words *words, int line)
     else
         *text = '\0';
     if (*text) {
-        refuse(m, line, text);
+        topology_matrix_refuse(m, line, text);
         return;
     }
     m->seen[gpu] = true;
     for (int c = 0; c < m->n_columns; c++) {
-        int kind = cell(words->at[c + 1]);
+        int kind = topology_matrix_cell(words->at[c + 1]);
         if (c < m->gpus && kind > TOPOLOGY_MAX_LINKS)
-            refuse(m, line, "a GPU has at most 18 NVLinks");
+            topology_matrix_refuse(m, line, "a GPU has at most 18 NVLinks");
         else if (c < m->gpus && kind > 0)
             m->links[gpu * m->gpus + c] = kind;
         else if (c >= m->gpus && kind == CELL_SWITCH)
@@ -160,21 +161,21 @@ static enum status read_lines(struct matrix *m)
     while ((status = input_line(m->input, &line, m->diag)) == STATUS_OK && line.text && m->status == STATUS_OK) {
         bytes += strlen(line.text);
         if (bytes > TOPOLOGY_MAX_BYTES) {
-            refuse(m, line.number, "this is no topology: it does not end");
+            topology_matrix_refuse(m, line.number, "this is no topology: it does not end");
             break;
         }
         blank_escapes(line.text);
-        split(words, line.text);
+        topology_matrix_split(words, line.text);
         if (m->header_line == 0)
             take_header(m, words, line.number);
         else
-            take_row(m, words, line.number);
+            topology_matrix_take_row(m, words, line.number);
     }
     free(words);
     return status != STATUS_OK ? status : m->status;
 }
 
-static enum status check(const struct matrix *m)
+static enum status topology_matrix_check(const struct matrix *m)
 {
     struct source_pos at = {input_name(m->input), m->header_line, 1};
     if (m->header_line == 0)
@@ -193,7 +194,7 @@ static enum status check(const struct matrix *m)
 }
 
 /* NVLinks of a GPU: of a switch what every cell says, of a mesh the sum of the cells. */
-static enum status judge_links(struct topology_dump *out, const struct matrix *m)
+static enum status topology_matrix_judge_links(struct topology_dump *out, const struct matrix *m)
 {
     int least = -1, most_cell = 0;
     for (int a = 0; a < m->gpus; a++) {
@@ -213,7 +214,7 @@ static enum status judge_links(struct topology_dump *out, const struct matrix *m
         out, m->links, (struct source_pos){input_name(m->input), m->header_line, 1}, m->arena, m->diag);
 }
 
-static void judge_nics(struct topology_dump *out, const struct matrix *m)
+static void topology_matrix_judge_nics(struct topology_dump *out, const struct matrix *m)
 {
     int nics = m->n_columns - m->gpus, close = 0;
     const char *far = NULL;
@@ -238,11 +239,11 @@ enum status topology_read_matrix(struct topology_dump *out, struct input *input,
     out->how = "nvidia-smi topo -m";
     enum status status = read_lines(m);
     if (status == STATUS_OK)
-        status = check(m);
+        status = topology_matrix_check(m);
     if (status == STATUS_OK) {
         out->gpus = m->gpus;
-        judge_nics(out, m);
-        status = judge_links(out, m);
+        topology_matrix_judge_nics(out, m);
+        status = topology_matrix_judge_links(out, m);
     }
     free(m);
     return status;

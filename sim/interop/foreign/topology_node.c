@@ -63,8 +63,8 @@ static int fabric_of(const struct topology_devices *d, int least_links, int *lin
     return n_switched == n ? HW_NVSWITCH : joined ? HW_NVLINK_MESH : HW_PCIE;
 }
 
-static enum status judge_links(struct topology_dump *out, const struct topology_devices *d, struct source_pos at,
-    struct arena *arena, struct diag *diag)
+static enum status topology_node_judge_links(struct topology_dump *out, const struct topology_devices *d,
+    struct source_pos at, struct arena *arena, struct diag *diag)
 {
     int *links = ARENA_ARRAY(arena, int, d->gpus.n * d->gpus.n);
     int least = d->gpus.at[0].links, most = least;
@@ -103,7 +103,7 @@ static void judge_gpus(struct topology_dump *out, const struct topology_devices 
             "GPUs are under several CPUs; the link between the CPUs, which rings cross, is not in gpu_bandwidth.");
 }
 
-static void judge_nics(struct topology_dump *out, const struct topology_devices *d, struct arena *arena)
+static void topology_node_judge_nics(struct topology_dump *out, const struct topology_devices *d, struct arena *arena)
 {
     const struct topology_nic *slower = NULL;
     int n_slower = 0;
@@ -127,13 +127,13 @@ static void judge_nics(struct topology_dump *out, const struct topology_devices 
         vec_push(&out->remarks, "NCCL counts on less of the PCI link of a NIC than the NIC's rate.");
 }
 
-static enum status judge(struct topology_dump *out, const struct topology_devices *devices, struct source_pos at,
-    struct arena *arena, struct diag *diag)
+static enum status topology_node_judge(struct topology_dump *out, const struct topology_devices *devices,
+    struct source_pos at, struct arena *arena, struct diag *diag)
 {
     out->gpus = devices->gpus.n;
-    enum status status = judge_links(out, devices, at, arena, diag);
+    enum status status = topology_node_judge_links(out, devices, at, arena, diag);
     judge_gpus(out, devices);
-    judge_nics(out, devices, arena);
+    topology_node_judge_nics(out, devices, arena);
     return status;
 }
 
@@ -181,7 +181,7 @@ enum status topology_read(struct topology_dump *out, struct input *input, struct
     out->how = "nccl topology XML";
     status = topology_read_xml(&found, input, arena, diag);
     if (status == STATUS_OK)
-        status = judge(out, &found, (struct source_pos){.file = input_name(input)}, arena, diag);
+        status = topology_node_judge(out, &found, (struct source_pos){.file = input_name(input)}, arena, diag);
     vec_free(&found.gpus);
     vec_free(&found.nvlinks);
     vec_free(&found.nics);

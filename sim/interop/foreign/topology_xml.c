@@ -36,8 +36,8 @@ struct reader {
     struct topology_devices *found;
 };
 
-static void refuse(struct reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void refuse(struct reader *r, const char *format, ...)
+static void topology_xml_refuse(struct reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void topology_xml_refuse(struct reader *r, const char *format, ...)
 {
     va_list args;
     char text[256];
@@ -51,7 +51,7 @@ static void refuse(struct reader *r, const char *format, ...)
         XML_StopParser(r->expat, XML_FALSE);
 }
 
-static const char *attribute(const char **attributes, const char *name)
+static const char *topology_xml_attribute(const char **attributes, const char *name)
 {
     for (; *attributes; attributes += 2)
         if (strcmp(attributes[0], name) == 0)
@@ -62,12 +62,13 @@ static const char *attribute(const char **attributes, const char *name)
 /* The attribute; NULL where it is not there, or empty, which names nothing. */
 static const char *filled(const char **attributes, const char *name)
 {
-    const char *text = attribute(attributes, name);
+    const char *text = topology_xml_attribute(attributes, name);
     return text && *text ? text : NULL;
 }
 
 /* A whole number from low to high; `missing` where the attribute is not there or empty. */
-static int number(struct reader *r, const char **attributes, const char *name, int low, int high, int missing)
+static int topology_xml_number(
+    struct reader *r, const char **attributes, const char *name, int low, int high, int missing)
 {
     const char *text = filled(attributes, name);
     if (!text)
@@ -76,7 +77,7 @@ static int number(struct reader *r, const char **attributes, const char *name, i
     long value = strtol(text, &end, 10);
     if (end != text && *end == '\0' && value >= low && value <= high)
         return (int)value;
-    refuse(r, "%s is '%.40s'; a whole number from %d to %d is wanted", name, text, low, high);
+    topology_xml_refuse(r, "%s is '%.40s'; a whole number from %d to %d is wanted", name, text, low, high);
     return missing;
 }
 
@@ -103,13 +104,13 @@ static double pci_Bps(const char *speed, int width, bool *unknown)
 static void open_pci(struct reader *r, const char **attributes)
 {
     const char *busid = filled(attributes, "busid"), *device = filled(attributes, "device");
-    int width = number(r, attributes, "link_width", 0, 64, 0);
+    int width = topology_xml_number(r, attributes, "link_width", 0, 64, 0);
     if (!busid)
-        refuse(r, "a pci element without busid");
+        topology_xml_refuse(r, "a pci element without busid");
     struct pci pci = {.busid = arena_strdup(r->arena, busid ? busid : ""), .depth = r->depth, .gpu = -1};
     if (device)
         pci.device = arena_strdup(r->arena, device);
-    pci.Bps = pci_Bps(attribute(attributes, "link_speed"), width, &pci.guessed);
+    pci.Bps = pci_Bps(topology_xml_attribute(attributes, "link_speed"), width, &pci.guessed);
     if (r->n_pci > 0 && r->pci[r->n_pci - 1].Bps < pci.Bps) {
         pci.Bps = r->pci[r->n_pci - 1].Bps;
         pci.guessed = r->pci[r->n_pci - 1].guessed;
@@ -120,16 +121,16 @@ static void open_pci(struct reader *r, const char **attributes)
 static void open_gpu(struct reader *r, const char **attributes)
 {
     if (r->n_pci == 0) {
-        refuse(r, "a gpu that is in no pci element");
+        topology_xml_refuse(r, "a gpu that is in no pci element");
         return;
     }
     if (r->found->gpus.n == TOPOLOGY_MAX_GPUS) {
-        refuse(r, "more than %d GPUs", TOPOLOGY_MAX_GPUS);
+        topology_xml_refuse(r, "more than %d GPUs", TOPOLOGY_MAX_GPUS);
         return;
     }
     struct pci *pci = &r->pci[r->n_pci - 1];
     if (filled(attributes, "gcn")) { /* what counts before the version, which is RCCL's own */
-        refuse(r,
+        topology_xml_refuse(r,
             "a GPU of AMD's (%.20s), as RCCL writes it; nodes of Volta to Blackwell are made of such files: copy "
             "topologies/nodes/8x-mi300x.yaml or 8x-mi355x.yaml and change what differs",
             filled(attributes, "gcn"));
@@ -137,16 +138,16 @@ static void open_gpu(struct reader *r, const char **attributes)
         return;
     }
     if (!filled(attributes, "sm"))
-        refuse(r, "a gpu without sm, its compute capability (90 for 9.0)");
+        topology_xml_refuse(r, "a gpu without sm, its compute capability (90 for 9.0)");
     for (int i = 0; i < r->found->gpus.n; i++) /* their NVLinks could not be distinguished */
         if (strcasecmp(r->found->gpus.at[i].busid, pci->busid) == 0) {
-            refuse(r, "a second gpu at busid '%.40s'; one machine a file", pci->busid);
+            topology_xml_refuse(r, "a second gpu at busid '%.40s'; one machine a file", pci->busid);
             break;
         }
     pci->gpu = r->found->gpus.n;
     vec_push(&r->found->gpus, (struct topology_gpu){.busid = pci->busid,
                                   .device = pci->device,
-                                  .sm = number(r, attributes, "sm", 10, 999, 0),
+                                  .sm = topology_xml_number(r, attributes, "sm", 10, 999, 0),
                                   .pcie_Bps = pci->Bps,
                                   .pcie_guessed = pci->guessed,
                                   .cpu = r->cpus});
@@ -159,16 +160,16 @@ static void open_nvlink(struct reader *r, const char **attributes)
     int gpu = r->n_pci > 0 ? r->pci[r->n_pci - 1].gpu : -1;
     const char *target = filled(attributes, "target"), *class = filled(attributes, "tclass");
     if (gpu < 0) {
-        refuse(r, "an nvlink that is in no gpu");
+        topology_xml_refuse(r, "an nvlink that is in no gpu");
         return;
     }
     if (!target || !filled(attributes, "count")) {
-        refuse(r, "an nvlink without target or count");
+        topology_xml_refuse(r, "an nvlink without target or count");
         return;
     }
     if (strcasecmp(target, r->pci[r->n_pci - 1].busid) == 0)
-        refuse(r, "an nvlink from a gpu to itself");
-    int count = number(r, attributes, "count", 1, TOPOLOGY_MAX_LINKS, 0);
+        topology_xml_refuse(r, "an nvlink from a gpu to itself");
+    int count = topology_xml_number(r, attributes, "count", 1, TOPOLOGY_MAX_LINKS, 0);
     bool to_switch = class && strcmp(class, "0x068000") == 0, to_gpu = class && strncmp(class, "0x03", 4) == 0;
     if (class && !to_switch && !to_gpu)
         return;
@@ -176,19 +177,19 @@ static void open_nvlink(struct reader *r, const char **attributes)
     vec_push(
         &r->found->nvlinks, (struct topology_nvlink){gpu, count, arena_strdup(r->arena, target), to_switch, to_gpu});
     if (r->found->gpus.at[gpu].links > TOPOLOGY_MAX_LINKS)
-        refuse(r, "more than %d NVLinks of one GPU", TOPOLOGY_MAX_LINKS);
+        topology_xml_refuse(r, "more than %d NVLinks of one GPU", TOPOLOGY_MAX_LINKS);
 }
 
 /* NCCL's rule for a NIC: GB/s = Mb/s / 8000, and 10 Gb/s for one of unknown speed (src/graph/topo.cc). */
 static void open_net(struct reader *r, const char **attributes)
 {
     static const int unknown_Mbps = 10000, least_Mbps = 1000; /* below it no node file would take it */
-    const char *name = attribute(attributes, "name");
-    int Mbps = number(r, attributes, "speed", -1, 100000000, 0);
+    const char *name = topology_xml_attribute(attributes, "name");
+    int Mbps = topology_xml_number(r, attributes, "speed", -1, 100000000, 0);
     if (Mbps <= 0)
         Mbps = unknown_Mbps;
     if (Mbps < least_Mbps)
-        refuse(r, "a NIC of %d Mb/s; collectives need at least %d", Mbps, least_Mbps);
+        topology_xml_refuse(r, "a NIC of %d Mb/s; collectives need at least %d", Mbps, least_Mbps);
     vec_push(&r->found->nics, (struct topology_nic){name ? arena_strdup(r->arena, name) : "?", Mbps / 8000.0 * 1e9,
                                   r->n_pci > 0 ? r->pci[r->n_pci - 1].Bps : HUGE_VAL});
 }
@@ -199,17 +200,17 @@ static void XMLCALL on_open(void *self, const char *name, const char **attribute
     r->depth++;
     for (int i = 0; attributes[i]; i++)
         if (strlen(attributes[i]) > TOPOLOGY_MAX_VALUE_BYTES) {
-            refuse(r, "an attribute of more than %d bytes", TOPOLOGY_MAX_VALUE_BYTES);
+            topology_xml_refuse(r, "an attribute of more than %d bytes", TOPOLOGY_MAX_VALUE_BYTES);
             XML_StopParser(r->expat, XML_FALSE);
             return;
         }
     if (r->depth > TOPOLOGY_MAX_DEPTH) {
-        refuse(r, "nested more than %d levels deep", TOPOLOGY_MAX_DEPTH);
+        topology_xml_refuse(r, "nested more than %d levels deep", TOPOLOGY_MAX_DEPTH);
         XML_StopParser(r->expat, XML_FALSE);
     } else if (r->depth == 1) {
-        r->version = number(r, attributes, "version", 0, 1000, 1);
+        r->version = topology_xml_number(r, attributes, "version", 0, 1000, 1);
         if (strcmp(name, "system") != 0) {
-            refuse(r, "the root is '%.40s'; NCCL writes 'system'", name);
+            topology_xml_refuse(r, "the root is '%.40s'; NCCL writes 'system'", name);
             XML_StopParser(r->expat, XML_FALSE);
         }
     } else if (strcmp(name, "cpu") == 0) {
@@ -239,11 +240,11 @@ static void XMLCALL on_doctype(void *self, const char *name, const char *system,
 {
     struct reader *r = self;
     (void)name, (void)system, (void)public, (void)has_subset;
-    refuse(r, "a document type declaration; NCCL writes none, and entities are not expanded");
+    topology_xml_refuse(r, "a document type declaration; NCCL writes none, and entities are not expanded");
     XML_StopParser(r->expat, XML_FALSE);
 }
 
-static enum status parse(struct reader *r)
+static enum status topology_xml_parse(struct reader *r)
 {
     for (;;) {
         const char *bytes = NULL;
@@ -257,7 +258,7 @@ static enum status parse(struct reader *r)
                 "more than %d MiB; this is no topology", TOPOLOGY_MAX_BYTES >> 20);
         if (XML_Parse(r->expat, bytes, (int)n, n == 0) == XML_STATUS_ERROR) {
             if (XML_GetErrorCode(r->expat) != XML_ERROR_ABORTED) /* else the reason has been reported */
-                refuse(r, "no XML: %s", XML_ErrorString(XML_GetErrorCode(r->expat)));
+                topology_xml_refuse(r, "no XML: %s", XML_ErrorString(XML_GetErrorCode(r->expat)));
             return r->status;
         }
         if (n == 0)
@@ -278,7 +279,7 @@ enum status topology_read_xml(
     XML_SetUserData(r->expat, r);
     XML_SetElementHandler(r->expat, on_open, on_close);
     XML_SetStartDoctypeDeclHandler(r->expat, on_doctype);
-    enum status status = parse(r);
+    enum status status = topology_xml_parse(r);
     if (status == STATUS_OK && r->version != 1)
         status =
             diag_input(diag, (struct source_pos){input_name(input), 1, 1}, "version %d; only 1 is known", r->version);

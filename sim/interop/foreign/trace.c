@@ -40,7 +40,7 @@ struct wanted {
     const char *name;
 };
 
-static bool same_name(const void *self, int32_t item)
+static bool foreign_trace_same_name(const void *self, int32_t item)
 {
     const struct wanted *wanted = self;
     return strcmp(wanted->trace->names.at[item], wanted->name) == 0;
@@ -52,7 +52,7 @@ int trace_name(struct trace *trace, const char *name, struct arena *arena)
     for (const char *c = name; *c; c++)
         hash = digest_word(hash, (unsigned char)*c);
     const struct wanted wanted = {trace, name};
-    int32_t found = index_find(&trace->name_index, hash, same_name, &wanted);
+    int32_t found = index_find(&trace->name_index, hash, foreign_trace_same_name, &wanted);
     if (found >= 0)
         return found;
     index_add(&trace->name_index, hash, trace->names.n);
@@ -247,7 +247,7 @@ static bool is_sane(int64_t size)
     return size > 0 && size <= MOST;
 }
 
-static struct kernel_work attention(const struct kineto_event *event, enum dtype math)
+static struct kernel_work foreign_trace_attention(const struct kineto_event *event, enum dtype math)
 {
     enum { PRODUCTS = 2, FLOP_OF_PAIR = 2 };
     bool causal = event->m == event->n;
@@ -270,16 +270,16 @@ struct sought {
     const struct kernel_work *work;
 };
 
-static bool same_product(const void *self, int32_t item)
+static bool foreign_trace_same_product(const void *self, int32_t item)
 {
     const struct sought *sought = self;
     return kernel_same(&sought->trace->products.at[item], sought->work);
 }
 
-static int32_t number_of(struct trace_shapes *shapes, struct trace *trace, const struct kernel_work *work)
+static int32_t foreign_trace_number_of(struct trace_shapes *shapes, struct trace *trace, const struct kernel_work *work)
 {
     const struct sought sought = {trace, work};
-    int32_t found = index_find(&shapes->products, kernel_digest(work), same_product, &sought);
+    int32_t found = index_find(&shapes->products, kernel_digest(work), foreign_trace_same_product, &sought);
     if (found >= 0)
         return found;
     index_add(&shapes->products, kernel_digest(work), trace->products.n);
@@ -298,9 +298,9 @@ void trace_shapes_take(struct trace_shapes *shapes, struct trace *trace, const s
         if (strcmp(event->dtype, types[i].name) != 0)
             continue;
         struct kernel_work work = event->attends
-                                      ? attention(event, math)
+                                      ? foreign_trace_attention(event, math)
                                       : kernel_gemm(event->m, event->n, event->k, event->batch, math, bytes, bytes);
-        vec_push(&shapes->list, (struct trace_shape){event->external, number_of(shapes, trace, &work)});
+        vec_push(&shapes->list, (struct trace_shape){event->external, foreign_trace_number_of(shapes, trace, &work)});
     }
 }
 
@@ -342,7 +342,7 @@ void trace_shapes_free(struct trace_shapes *shapes)
 
 enum { MOST_RANKS = 1 << 24 };
 
-static int32_t number_at(const char *text, const char **end)
+static int32_t foreign_trace_number_at(const char *text, const char **end)
 {
     char *rest = NULL;
     long number = strtol(text, &rest, 10);
@@ -351,13 +351,13 @@ static int32_t number_at(const char *text, const char **end)
 }
 
 /* "[0, 8, 16]", of many ranks "[0, 1, 2, ..., 62, 63]": evenly apart as far as they are said. */
-static void read_ranks(struct trace_group_of_ranks *group, const char *text)
+static void foreign_trace_read_ranks(struct trace_group_of_ranks *group, const char *text)
 {
     int32_t before = -1, stride = 0, said = 0, last = -1;
     bool even = true;
     for (const char *at = text + strcspn(text, "0123456789"); *at; at += strcspn(at, "0123456789")) {
         bool gap = before >= 0 && strstr(text, "...") && strstr(text, "...") < at && last < 0;
-        int32_t rank = number_at(at, &at);
+        int32_t rank = foreign_trace_number_at(at, &at);
         if (said == 0)
             group->first = rank;
         else if (said == 1)
@@ -380,7 +380,7 @@ int trace_group_named(struct trace *trace, const struct kineto_event *event, str
     if (!*event->group || event->ranks < 2 || event->ranks > MOST_RANKS)
         return -1;
     struct trace_group_of_ranks group = {.ranks = (int32_t)event->ranks};
-    read_ranks(&group, event->group_ranks);
+    foreign_trace_read_ranks(&group, event->group_ranks);
     for (int g = 0; g < trace->groups.n; g++) {
         const struct trace_group_of_ranks *known = &trace->groups.at[g];
         if (strcmp(known->name, event->group) == 0 && known->ranks == group.ranks && known->first == group.first &&
@@ -395,7 +395,8 @@ int trace_group_named(struct trace *trace, const struct kineto_event *event, str
 
 /* ---- waits ---- */
 
-static void push_wait(struct trace_waits *waits, const struct kineto_event *event, int32_t stream, int32_t on)
+static void foreign_trace_push_wait(
+    struct trace_waits *waits, const struct kineto_event *event, int32_t stream, int32_t on)
 {
     vec_push(&waits->list, (struct trace_wait){.start = event->start_ns,
                                .end = event->start_ns + event->duration_ns,
@@ -414,26 +415,26 @@ void trace_waits_take(struct trace_waits *waits, const struct kineto_event *even
     switch (event->call) {
     case CALL_LAUNCH: /* flopcast's own: before the launch */
         if (event->correlation == 0 && strcmp(event->name, "cudaLaunchKernel") == 0)
-            push_wait(waits, event, TRACE_HOST, TRACE_LAUNCH_QUEUE);
+            foreign_trace_push_wait(waits, event, TRACE_HOST, TRACE_LAUNCH_QUEUE);
         break;
     case CALL_EVENT_RECORD:
         vec_push(&waits->records, (struct trace_record){event->correlation, event->start_ns});
         if (event->duration_ns > long_ns)
-            push_wait(waits, event, TRACE_HOST, TRACE_SLOW_CALL);
+            foreign_trace_push_wait(waits, event, TRACE_HOST, TRACE_SLOW_CALL);
         break;
     case CALL_STREAM_WAIT:
-        push_wait(waits, event, calls ? TRACE_ANY_STREAM : (int32_t)event->stream, on);
+        foreign_trace_push_wait(waits, event, calls ? TRACE_ANY_STREAM : (int32_t)event->stream, on);
         if (calls && event->duration_ns > long_ns)
-            push_wait(waits, event, TRACE_HOST, TRACE_SLOW_CALL);
+            foreign_trace_push_wait(waits, event, TRACE_HOST, TRACE_SLOW_CALL);
         break;
     case CALL_EVENT_SYNC:
-        push_wait(waits, event, TRACE_HOST, on);
+        foreign_trace_push_wait(waits, event, TRACE_HOST, on);
         break;
     case CALL_STREAM_SYNC:
-        push_wait(waits, event, TRACE_HOST, calls ? TRACE_ANY_STREAM : (int32_t)event->stream);
+        foreign_trace_push_wait(waits, event, TRACE_HOST, calls ? TRACE_ANY_STREAM : (int32_t)event->stream);
         break;
     case CALL_DEVICE_SYNC:
-        push_wait(waits, event, TRACE_HOST, TRACE_ALL_STREAMS);
+        foreign_trace_push_wait(waits, event, TRACE_HOST, TRACE_ALL_STREAMS);
         break;
     case CALL_MALLOC:
     case CALL_OTHER:
@@ -441,13 +442,13 @@ void trace_waits_take(struct trace_waits *waits, const struct kineto_event *even
     }
 }
 
-static int by_correlation(const void *a, const void *b)
+static int foreign_trace_by_correlation(const void *a, const void *b)
 {
     const struct trace_record *x = a, *y = b;
     return (x->correlation > y->correlation) - (x->correlation < y->correlation);
 }
 
-static int by_start(const void *a, const void *b)
+static int foreign_trace_by_start(const void *a, const void *b)
 {
     const struct trace_wait *x = a, *y = b;
     if (x->start != y->start)
@@ -458,15 +459,15 @@ static int by_start(const void *a, const void *b)
 static ps_t recorded_at(const struct trace_waits *waits, int64_t correlation, int64_t origin_ns)
 {
     const struct trace_record wanted = {.correlation = correlation};
-    const struct trace_record *found =
-        correlation == 0 || waits->records.n == 0
-            ? NULL
-            : bsearch(&wanted, waits->records.at, (size_t)waits->records.n, sizeof wanted, by_correlation);
+    const struct trace_record *found = correlation == 0 || waits->records.n == 0
+                                           ? NULL
+                                           : bsearch(&wanted, waits->records.at, (size_t)waits->records.n,
+                                                 sizeof wanted, foreign_trace_by_correlation);
     return found ? trace_ps(found->start_ns, origin_ns) : PS_NEVER;
 }
 
 /* A call that a cuda_sync event stands for is left out: whoever of them says for what is waited. */
-static bool counts(const struct trace_waits *waits, const struct trace_wait *wait)
+static bool foreign_trace_counts(const struct trace_waits *waits, const struct trace_wait *wait)
 {
     return !waits->says || wait->on != TRACE_ANY_STREAM;
 }
@@ -478,11 +479,11 @@ void trace_waits_finish(struct trace_waits *waits, struct trace *trace, int64_t 
         own[waits->waiters.at[i].sync] |= waits->waiters.at[i].process == process;
     trace->says_waits = waits->says;
     if (waits->records.n > 1)
-        qsort(waits->records.at, (size_t)waits->records.n, sizeof *waits->records.at, by_correlation);
+        qsort(waits->records.at, (size_t)waits->records.n, sizeof *waits->records.at, foreign_trace_by_correlation);
     for (int i = 0; i < waits->list.n; i++) {
         struct trace_wait wait = waits->list.at[i];
         const struct trace_waiter *waiter = &waits->waiters.at[i];
-        if (!counts(waits, &wait) || (own[waiter->sync] && waiter->process != process))
+        if (!foreign_trace_counts(waits, &wait) || (own[waiter->sync] && waiter->process != process))
             continue;
         bool all_so_far = wait.on != TRACE_ANY_STREAM && wait.recorded == 0;
         wait.recorded = all_so_far ? trace_ps(wait.start, origin_ns) : recorded_at(waits, wait.recorded, origin_ns);
@@ -491,7 +492,7 @@ void trace_waits_finish(struct trace_waits *waits, struct trace *trace, int64_t 
         vec_push(&trace->waits, wait);
     }
     if (trace->waits.n > 1)
-        qsort(trace->waits.at, (size_t)trace->waits.n, sizeof *trace->waits.at, by_start);
+        qsort(trace->waits.at, (size_t)trace->waits.n, sizeof *trace->waits.at, foreign_trace_by_start);
 }
 
 void trace_waits_free(struct trace_waits *waits)

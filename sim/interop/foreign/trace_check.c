@@ -36,7 +36,7 @@ void trace_check_free(struct trace_check *check)
 
 /* How far apart two messages of one collective are; below 0: they are not of one collective. Flat parameters are padded
  * to the number of ranks, which a few bytes more or less come from. */
-static double apart(const struct trace_group *measured, const struct trace_group *simulated)
+static double trace_check_apart(const struct trace_group *measured, const struct trace_group *simulated)
 {
     static const double padding = 0.02;
     if (measured->kind != simulated->kind || measured->kind == TRACE_UNKNOWN_KIND || measured->bytes <= 0 ||
@@ -56,7 +56,7 @@ static void pair_collectives(struct trace_check *check)
         int best = -1;
         double nearest = HUGE_VAL;
         for (int s = 0; s < simulated->groups.n; s++) {
-            double distance = apart(&measured->groups.at[m], &simulated->groups.at[s]);
+            double distance = trace_check_apart(&measured->groups.at[m], &simulated->groups.at[s]);
             if (taken[s] || distance < 0 || distance >= nearest)
                 continue;
             nearest = distance;
@@ -102,7 +102,7 @@ static const char *in_count(struct arena *arena, double n)
 
 /* what: "gemm kernels take". Texts carry both values, so a reader can judge a percentage of
  * little. */
-static void differ(
+static void trace_check_differ(
     struct trace_check *check, bool part, const char *what, double measured_s, double simulated_s, const char *why)
 {
     struct arena *arena = &check->arena;
@@ -129,8 +129,8 @@ static void differ_by_class(struct trace_check *check)
                                                                 in_count(arena, simulated->class_count[c]));
         if (c == TRACE_OTHER)
             why = "; no class is known for these kernels, so they are missing elsewhere";
-        differ(check, false, arena_printf(arena, "%s kernels take", trace_class_name(c)), measured->class_s[c],
-            simulated->class_s[c], why);
+        trace_check_differ(check, false, arena_printf(arena, "%s kernels take", trace_class_name(c)),
+            measured->class_s[c], simulated->class_s[c], why);
     }
 }
 
@@ -149,7 +149,7 @@ static void differ_by_collective(struct trace_check *check)
         if (count[0] + count[1] == 0)
             continue;
         const char *name = kind == TRACE_UNKNOWN_KIND ? "collectives of no known kind" : coll_kind_names[kind];
-        differ(check, false, arena_printf(arena, "%s, hidden or not, takes", name), time_s[0], time_s[1],
+        trace_check_differ(check, false, arena_printf(arena, "%s, hidden or not, takes", name), time_s[0], time_s[1],
             arena_printf(arena, "; %s of them, simulated %s, waiting for other ranks included",
                 in_count(arena, count[0]), in_count(arena, count[1])));
     }
@@ -205,13 +205,13 @@ static void find_differences(struct trace_check *check)
         beside_s > least_share * measured->step_s && measured->compute_s > simulated->compute_s
             ? arena_printf(arena, "; beside collectives, which slow them, for %s longer", in_ms(arena, beside_s, false))
             : "";
-    differ(check, true, "kernels run for", measured->compute_s, simulated->compute_s, beside);
-    differ(check, true, "exposed communication takes", measured->exposed_s, simulated->exposed_s,
+    trace_check_differ(check, true, "kernels run for", measured->compute_s, simulated->compute_s, beside);
+    trace_check_differ(check, true, "exposed communication takes", measured->exposed_s, simulated->exposed_s,
         why_exposed(check, arena));
-    differ(check, true, "the GPU waits for the host for", measured->host_s, simulated->host_s, "");
-    differ(
+    trace_check_differ(check, true, "the GPU waits for the host for", measured->host_s, simulated->host_s, "");
+    trace_check_differ(
         check, true, "copies from or to the host that nothing hides take", measured->copies_s, simulated->copies_s, "");
-    differ(check, true, "the GPU is idle for other reasons for", measured->idle_s, simulated->idle_s, "");
+    trace_check_differ(check, true, "the GPU is idle for other reasons for", measured->idle_s, simulated->idle_s, "");
     differ_by_class(check);
     differ_by_collective(check);
     if (check->differences.n > 0)
@@ -225,7 +225,7 @@ struct loss {
     const char *words;
 };
 
-static int longest_first(const void *a, const void *b)
+static int trace_check_longest_first(const void *a, const void *b)
 {
     const struct loss *x = a, *y = b;
     return (x->s < y->s) - (x->s > y->s);
@@ -244,7 +244,7 @@ const char *trace_check_loss(const struct trace_sum *sum, struct arena *arena)
         {sum->idle_s, "is idle for what the trace does not show, or between small kernels"}};
     enum { LOSSES = sizeof losses / sizeof *losses };
     const char *text = arena_printf(arena, "kernels run for %.1f %% of the step", 100 * sum->compute_s / sum->step_s);
-    qsort(losses, LOSSES, sizeof *losses, longest_first);
+    qsort(losses, LOSSES, sizeof *losses, trace_check_longest_first);
     for (int i = 0; i < LOSSES && losses[i].s > worth * sum->step_s; i++)
         text =
             arena_printf(arena, "%s; for %.1f %% the GPU %s", text, 100 * losses[i].s / sum->step_s, losses[i].words);
@@ -400,7 +400,7 @@ static int median_step(const struct trace *trace)
 }
 
 /* Of the step with the median length, as a figure shows one step. */
-static enum status put_spans(struct store_fit *into, const struct trace *trace, struct diag *diag)
+static enum status trace_check_put_spans(struct store_fit *into, const struct trace *trace, struct diag *diag)
 {
     int step = median_step(trace), span = 0;
     ps_t origin = trace->steps.at[step].start;
@@ -433,7 +433,8 @@ static void take_id(void *self, int n, const struct store_value *values)
     *id = values[0].kind == STORE_NUMBER ? strtoll(values[0].text, NULL, 10) : 0;
 }
 
-static enum status put_run(const struct trace_check *check, struct store *store, int64_t *point_id, struct diag *diag)
+static enum status trace_check_put_run(
+    const struct trace_check *check, struct store *store, int64_t *point_id, struct diag *diag)
 {
     const struct source_pos at = {.file = "calibrate check trace"};
     const struct store_run_options options = {.set = &check->set, .again = true};
@@ -456,7 +457,7 @@ enum status trace_check_store(const struct trace_check *check, const char *file,
     struct store_fit *into = NULL;
     int64_t point_id = 0;
     BUG_IF(!check->compared, "a trace without a simulation");
-    enum status status = put_run(check, store, &point_id, diag);
+    enum status status = trace_check_put_run(check, store, &point_id, diag);
     if (status == STATUS_OK)
         status = store_fit_begin(&into, store, "trace_check", file, diag);
     if (status != STATUS_OK)
@@ -467,6 +468,6 @@ enum status trace_check_store(const struct trace_check *check, const char *file,
     if (status == STATUS_OK)
         status = put_collectives(into, check, diag);
     if (status == STATUS_OK)
-        status = put_spans(into, &check->trace, diag);
+        status = trace_check_put_spans(into, &check->trace, diag);
     return store_fit_end(into, status, diag);
 }

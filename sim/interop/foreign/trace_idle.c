@@ -45,7 +45,7 @@ static enum layer layer_of(const struct trace_activity *activity)
     return activity->class == KERNEL_HOST_COPY ? LAYER_COPY : LAYER_KERNEL;
 }
 
-static void add(struct sweep *sweep, enum layer layer, ps_t start, ps_t end)
+static void trace_idle_add(struct sweep *sweep, enum layer layer, ps_t start, ps_t end)
 {
     start = start > sweep->from ? start : sweep->from;
     end = end < sweep->to ? end : sweep->to;
@@ -55,7 +55,7 @@ static void add(struct sweep *sweep, enum layer layer, ps_t start, ps_t end)
     vec_push(&sweep->edges, (struct edge){end, (int8_t)layer, -1});
 }
 
-static int by_time(const void *a, const void *b)
+static int trace_idle_by_time(const void *a, const void *b)
 {
     const struct edge *x = a, *y = b;
     return x->at < y->at ? -1 : x->at > y->at;
@@ -136,9 +136,9 @@ static void add_unissued(struct sweep *sweep)
                                                      : next->start;
         if (issued > done) {
             ps_t from = done > sweep->from ? done : sweep->from;
-            add(sweep, LAYER_UNISSUED, from, issued);
+            trace_idle_add(sweep, LAYER_UNISSUED, from, issued);
             if (blocked_until(&blocking, from) >= from - soon)
-                add(sweep, LAYER_SYNC, from, issued);
+                trace_idle_add(sweep, LAYER_SYNC, from, issued);
         }
         done = next && next->end > done ? next->end : done;
     }
@@ -150,17 +150,17 @@ static struct sweep edges_of(const struct trace *trace)
         .trace = trace, .from = trace->steps.at[0].start, .to = trace->steps.at[trace->steps.n - 1].end};
     for (int i = 0; i < trace->activities.n; i++) {
         const struct trace_activity *activity = &trace->activities.at[i];
-        add(&sweep, layer_of(activity), activity->start, activity->end);
+        trace_idle_add(&sweep, layer_of(activity), activity->start, activity->end);
     }
     for (int i = 0; i < trace->loading.n; i++)
-        add(&sweep, LAYER_LOADER, trace->loading.at[i].start, trace->loading.at[i].end);
+        trace_idle_add(&sweep, LAYER_LOADER, trace->loading.at[i].start, trace->loading.at[i].end);
     for (int i = 0; i < trace->waits.n; i++)
         if (blocks(&trace->waits.at[i]))
-            add(&sweep, LAYER_BLOCKED, trace->waits.at[i].start, trace->waits.at[i].end);
+            trace_idle_add(&sweep, LAYER_BLOCKED, trace->waits.at[i].start, trace->waits.at[i].end);
     if (trace->has_launches)
         add_unissued(&sweep);
     if (sweep.edges.n > 1)
-        qsort(sweep.edges.at, (size_t)sweep.edges.n, sizeof *sweep.edges.at, by_time);
+        qsort(sweep.edges.at, (size_t)sweep.edges.n, sizeof *sweep.edges.at, trace_idle_by_time);
     return sweep;
 }
 

@@ -2,7 +2,7 @@
  *
  * All events are read once (take_event) into lists: activities of GPUs, CUDA calls, intents (what
  * the host says of a collective that it launches meanwhile), steps, optimizer ranges, waits. Then
- * finish() keeps one device, turns times into picoseconds since its first kernel, finds for each
+ * trace_kineto_finish() keeps one device, turns times into picoseconds since its first kernel, finds for each
  * activity the call that launched it by correlation, describes collectives by the intents around
  * that call, assigns phases and steps.
  *
@@ -130,7 +130,7 @@ static ps_t ps_of_us(double us)
 }
 
 /* False: it is neither a send nor a receive. */
-static bool message_of(struct reader *r, const struct kineto_event *event, struct trace_message *out)
+static bool trace_kineto_message_of(struct reader *r, const struct kineto_event *event, struct trace_message *out)
 {
     bool sends = strcmp(event->collective, "send") == 0;
     *out = (struct trace_message){.sends = sends,
@@ -140,7 +140,7 @@ static bool message_of(struct reader *r, const struct kineto_event *event, struc
     return sends || strcmp(event->collective, "recv") == 0;
 }
 
-static int8_t kind_of(const char *name)
+static int8_t trace_kineto_kind_of(const char *name)
 {
     for (int kind = 0; name && kind < COLL_KIND_COUNT; kind++)
         if (strcmp(name, coll_kind_names[kind]) == 0)
@@ -151,15 +151,15 @@ static int8_t kind_of(const char *name)
 static int8_t torch_kind(const char *name)
 {
     const struct kineto_collective *found = kineto_find_collective(name);
-    return kind_of(found ? found->name : NULL);
+    return trace_kineto_kind_of(found ? found->name : NULL);
 }
 
-static int32_t ranks_of(const struct kineto_event *event)
+static int32_t trace_kineto_ranks_of(const struct kineto_event *event)
 {
     return event->ranks >= 2 && event->ranks <= INT32_MAX ? (int32_t)event->ranks : 0;
 }
 
-static int class_of(const struct trace *trace, const struct kineto_event *event, int8_t *kind)
+static int trace_kineto_class_of(const struct trace *trace, const struct kineto_event *event, int8_t *kind)
 {
     int class = trace_classify(trace, event->name, kind);
     for (int k = 0; *event->kind && k < KERNEL_KIND_COUNT; k++)
@@ -189,7 +189,7 @@ static void add_message(struct trace *trace, struct trace_activity *activity, st
 static void take_message(struct reader *r, const struct kineto_event *event, struct trace_activity *activity)
 {
     struct trace_message message;
-    if (!message_of(r, event, &message))
+    if (!trace_kineto_message_of(r, event, &message))
         return;
     add_message(r->trace, activity, message);
 }
@@ -210,11 +210,11 @@ static enum status take_activity(struct reader *r, const struct kineto_event *ev
         .product = -1,
         .line = event->line,
         .alone = ps_of_us(event->alone_us)};
-    activity.class = (uint8_t)class_of(r->trace, event, &activity.kind);
+    activity.class = (uint8_t)trace_kineto_class_of(r->trace, event, &activity.kind);
     if (activity.class == TRACE_COLLECTIVE && *event->collective) {
         int8_t said = torch_kind(event->collective);
         activity.kind = said != TRACE_UNKNOWN_KIND ? said : activity.kind;
-        activity.ranks = ranks_of(event);
+        activity.ranks = trace_kineto_ranks_of(event);
         activity.group = trace_group_named(r->trace, event, r->arena);
         activity.bytes = (double)kineto_message_bytes(event);
         take_message(r, event, &activity);
@@ -260,10 +260,10 @@ static void take_op(struct reader *r, const struct kineto_event *event)
         .start_ns = event->start_ns,
         .end_ns = event->start_ns + event->duration_ns,
         .kind = torch_kind(event->collective),
-        .ranks = ranks_of(event),
+        .ranks = trace_kineto_ranks_of(event),
         .group = trace_group_named(r->trace, event, r->arena),
         .bytes = (double)kineto_message_bytes(event)};
-    intent.is_message = message_of(r, event, &intent.message);
+    intent.is_message = trace_kineto_message_of(r, event, &intent.message);
     vec_push(&r->intents, intent);
 }
 
@@ -275,7 +275,7 @@ static void take_loading(struct reader *r, const struct kineto_event *event)
         vec_push(&r->loading, (struct interval){event->start_ns, event->start_ns + event->duration_ns});
 }
 
-static enum status take_event(void *self, const struct kineto_event *event, struct diag *diag)
+static enum status trace_kineto_take_event(void *self, const struct kineto_event *event, struct diag *diag)
 {
     struct reader *r = self;
     take_loading(r, event);
@@ -308,7 +308,7 @@ static enum status take_event(void *self, const struct kineto_event *event, stru
 
 /* ---- what launched what ---- */
 
-static int by_correlation(const void *a, const void *b)
+static int trace_kineto_by_correlation(const void *a, const void *b)
 {
     const struct call *x = a, *y = b;
     if (x->correlation != y->correlation)
@@ -322,7 +322,7 @@ static const struct call *launch_of(const struct reader *r, const struct origin 
     int low = 0, high = r->calls.n;
     while (low < high) {
         int middle = low + (high - low) / 2;
-        if (by_correlation(&r->calls.at[middle], &wanted) < 0)
+        if (trace_kineto_by_correlation(&r->calls.at[middle], &wanted) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -370,7 +370,7 @@ static double whole_message(int kind, double input_bytes, int ranks)
     return kind == COLL_ALL_GATHER ? input_bytes * ranks : input_bytes;
 }
 
-static void describe(struct trace *trace, struct trace_activity *activity, struct intent *const found[2])
+static void trace_kineto_describe(struct trace *trace, struct trace_activity *activity, struct intent *const found[2])
 {
     double input_bytes = 0;
     for (int i = 0; i < 2; i++) {
@@ -472,7 +472,7 @@ static void describe_collectives(struct reader *r)
     }
     for (int i = 0; i < trace->activities.n; i++)
         if (wants_description(&trace->activities.at[i]))
-            describe(trace, &trace->activities.at[i], found[i]);
+            trace_kineto_describe(trace, &trace->activities.at[i], found[i]);
     free(found);
     describe_batches(r);
 }
@@ -537,7 +537,7 @@ static enum status keep_device(struct reader *r, int64_t device, int64_t *proces
     return STATUS_OK;
 }
 
-static int by_start(const void *a, const void *b)
+static int trace_kineto_by_start(const void *a, const void *b)
 {
     const struct step *x = a, *y = b;
     return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
@@ -550,7 +550,7 @@ static void take_steps(struct reader *r, struct trace_marks *marks, int64_t proc
     bool own = false;
     int64_t end_ns = INT64_MIN;
     if (r->steps.n > 0)
-        qsort(r->steps.at, (size_t)r->steps.n, sizeof *r->steps.at, by_start);
+        qsort(r->steps.at, (size_t)r->steps.n, sizeof *r->steps.at, trace_kineto_by_start);
     for (int i = 0; i < r->steps.n; i++)
         own |= r->steps.at[i].process == process;
     for (int i = 0; i < r->steps.n; i++) {
@@ -605,7 +605,7 @@ static void find_phase(const struct reader *r, struct trace_activity *activity, 
 }
 
 /* Launches count as known where half of the activities have one. */
-static enum status finish(struct reader *r, int64_t device, struct diag *diag)
+static enum status trace_kineto_finish(struct reader *r, int64_t device, struct diag *diag)
 {
     struct trace *trace = r->trace;
     struct trace_marks marks = {0};
@@ -617,7 +617,7 @@ static enum status finish(struct reader *r, int64_t device, struct diag *diag)
     if (status != STATUS_OK)
         return status;
     if (r->calls.n > 0)
-        qsort(r->calls.at, (size_t)r->calls.n, sizeof *r->calls.at, by_correlation);
+        qsort(r->calls.at, (size_t)r->calls.n, sizeof *r->calls.at, trace_kineto_by_correlation);
     describe_collectives(r);
     assume_ranks(trace);
     for (int i = 0; i < trace->activities.n; i++) {
@@ -648,7 +648,7 @@ enum status trace_read_kineto(
     struct kineto_about about = {0};
     enum status status = trace_names_load(out, arena, diag);
     if (status == STATUS_OK)
-        status = kineto_scan(&about, input, take_event, &r, arena, diag);
+        status = kineto_scan(&about, input, trace_kineto_take_event, &r, arena, diag);
     out->about = (struct measurement_about){.gpu = about.gpu, .nccl_version = about.nccl_version};
     out->rank = about.rank;
     out->world_size = about.world_size;
@@ -656,7 +656,7 @@ enum status trace_read_kineto(
         status = diag_input(
             diag, (struct source_pos){.file = r.file}, "no GPU kernels in it; profile with ProfilerActivity.CUDA");
     if (status == STATUS_OK)
-        status = finish(&r, device, diag);
+        status = trace_kineto_finish(&r, device, diag);
     if (out->devices > 1)
         out->rank = -1; /* it is that of one of them */
     vec_free(&r.origins);

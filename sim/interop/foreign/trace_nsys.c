@@ -31,7 +31,7 @@ static ps_t seconds(const char *text)
     return ps_from_s(s > 0 ? s : 0);
 }
 
-static int8_t kind_of(const char *name)
+static int8_t trace_nsys_kind_of(const char *name)
 {
     for (int kind = 0; kind < COLL_KIND_COUNT; kind++)
         if (strcmp(name, coll_kind_names[kind]) == 0)
@@ -39,7 +39,7 @@ static int8_t kind_of(const char *name)
     return TRACE_UNKNOWN_KIND;
 }
 
-static void count(void *self, int n, const struct store_value *values)
+static void trace_nsys_count(void *self, int n, const struct store_value *values)
 {
     struct rows *rows = self;
     (void)n;
@@ -65,7 +65,7 @@ static const char select_ranges[] =
     " WHERE text IS NOT NULL AND thread & ~0xffffff IN (SELECT globalPid FROM nsys.CUPTI_ACTIVITY_KIND_KERNEL WHERE "
     "deviceId = %lld) ORDER BY start, \"end\" DESC";
 
-static void take(void *self, int n, const struct store_value *values)
+static void trace_nsys_take(void *self, int n, const struct store_value *values)
 {
     struct rows *rows = self;
     (void)n;
@@ -90,7 +90,7 @@ static void take(void *self, int n, const struct store_value *values)
         .returned = PS_NEVER};
     activity.class = (uint8_t)trace_classify(rows->trace, name, &activity.kind);
     if (values[COLLECTIVE].kind != STORE_NULL)
-        activity.kind = kind_of(values[COLLECTIVE].text);
+        activity.kind = trace_nsys_kind_of(values[COLLECTIVE].text);
     vec_push(&rows->trace->activities, activity);
 }
 
@@ -103,7 +103,7 @@ static void take_gpu(void *self, int n, const struct store_value *values)
     rows->head = true;
 }
 
-static enum status import(struct store *store, const char *path, struct diag *diag)
+static enum status trace_nsys_import(struct store *store, const char *path, struct diag *diag)
 {
     struct store_import *import = NULL;
     struct store_known known = {0};
@@ -120,11 +120,12 @@ static enum status import(struct store *store, const char *path, struct diag *di
 static enum status read_rows(struct rows *rows, struct store *store, const char *path, struct diag *diag)
 {
     const struct source_pos at = {.file = path};
-    enum status status = store_query(store, "SELECT DISTINCT device FROM v_kernel_measurement", at, count, rows, diag);
+    enum status status =
+        store_query(store, "SELECT DISTINCT device FROM v_kernel_measurement", at, trace_nsys_count, rows, diag);
     rows->device = rows->device < 0 ? rows->devices.lowest : rows->device;
     rows->head = false;
     if (status == STATUS_OK)
-        status = store_query(store, select_kernels, at, take, rows, diag);
+        status = store_query(store, select_kernels, at, trace_nsys_take, rows, diag);
     rows->head = false;
     if (status == STATUS_OK)
         status = store_query(store, "SELECT gpu FROM measurement_source", at, take_gpu, rows, diag);
@@ -147,7 +148,7 @@ static int64_t number_at_end(const char *text, int64_t otherwise)
     return text[n] ? strtoll(text + n, NULL, 10) : otherwise;
 }
 
-static void take_range(void *self, int n, const struct store_value *values)
+static void trace_nsys_take_range(void *self, int n, const struct store_value *values)
 {
     struct ranges *ranges = self;
     struct trace_marks *marks = &ranges->marks;
@@ -176,7 +177,7 @@ static enum status read_ranges(struct ranges *ranges, struct rows *rows, struct 
     if (regcomp(&ranges->steps, steps, REG_EXTENDED | REG_NOSUB) != 0)
         return diag_input(diag, at, "'%s' is no regular expression; write one as '^step [0-9]+$'", steps);
     snprintf(sql, sizeof sql, select_ranges, (long long)rows->device);
-    enum status status = store_query(store, sql, at, take_range, ranges, diag);
+    enum status status = store_query(store, sql, at, trace_nsys_take_range, ranges, diag);
     regfree(&ranges->steps);
     if (status == STATUS_OK && ranges->marks.steps.n == 0)
         status = ranges->seen
@@ -203,7 +204,7 @@ enum status trace_read_nsys(
     if (status == STATUS_OK)
         status = store_open(&store, ":memory:", STORE_WRITE, diag);
     if (status == STATUS_OK)
-        status = import(store, path, diag);
+        status = trace_nsys_import(store, path, diag);
     if (status == STATUS_OK)
         status = read_rows(&rows, store, path, diag);
     if (status == STATUS_OK && steps)

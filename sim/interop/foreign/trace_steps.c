@@ -22,7 +22,7 @@ struct pair {
     int place; /* in the file: what begins at one instant keeps its order */
 };
 
-static int earlier(const void *a, const void *b)
+static int trace_steps_earlier(const void *a, const void *b)
 {
     const struct pair *x = a, *y = b;
     if (x->activity.start != y->activity.start)
@@ -30,13 +30,13 @@ static int earlier(const void *a, const void *b)
     return x->place < y->place ? -1 : 1;
 }
 
-static void sort(struct trace *trace)
+static void trace_steps_sort(struct trace *trace)
 {
     int n = trace->activities.n;
     struct pair *pairs = xcalloc((size_t)n + 1, sizeof *pairs);
     for (int i = 0; i < n; i++)
         pairs[i] = (struct pair){trace->activities.at[i], i};
-    qsort(pairs, (size_t)n, sizeof *pairs, earlier);
+    qsort(pairs, (size_t)n, sizeof *pairs, trace_steps_earlier);
     for (int i = 0; i < n; i++)
         trace->activities.at[i] = pairs[i].activity;
     free(pairs);
@@ -63,7 +63,7 @@ static int mark_at(const struct trace_marks *marks, ps_t time)
     return after ? TRACE_NO_STEP : low - 1;
 }
 
-static ps_t later(ps_t a, ps_t b)
+static ps_t trace_steps_later(ps_t a, ps_t b)
 {
     return a > b ? a : b;
 }
@@ -84,7 +84,7 @@ static void kernel_ends(ps_t *ends, const struct trace *trace)
         if (s == begun.n && !before)
             vec_push(&begun, activity->stream);
         if (s == begun.n || !before)
-            ends[activity->step + 1] = later(ends[activity->step + 1], activity->end);
+            ends[activity->step + 1] = trace_steps_later(ends[activity->step + 1], activity->end);
     }
     vec_free(&begun);
 }
@@ -111,9 +111,10 @@ static bool annotated(struct trace *trace, const struct trace_marks *marks)
     const struct trace_mark *first = &marks->steps.at[0], *last = &marks->steps.at[n - 1];
     if (ends[0] == INT64_MIN && first->gpu_start != PS_NEVER)
         ends[0] = first->gpu_start;
-    ps_t start = later(first->host_start, ends[0]);
+    ps_t start = trace_steps_later(first->host_start, ends[0]);
     for (int s = 1; s <= n; s++) {
-        ps_t end = later(start, later(s < n ? marks->steps.at[s].host_start : last->host_end, ends[s]));
+        ps_t end = trace_steps_later(
+            start, trace_steps_later(s < n ? marks->steps.at[s].host_start : last->host_end, ends[s]));
         const struct trace_mark *mark = &marks->steps.at[s - 1];
         vec_push(&trace->steps, (struct trace_step){start, end, mark->host_start, mark->host_end, mark->number});
         start = end;
@@ -135,7 +136,7 @@ struct sequence {
     int n;
 };
 
-static double alike(const struct sequence *sequence, int period)
+static double trace_steps_alike(const struct sequence *sequence, int period)
 {
     int same = 0;
     for (int i = 0; i + period < sequence->n; i++)
@@ -144,7 +145,7 @@ static double alike(const struct sequence *sequence, int period)
 }
 
 /* The kernels of the stream that was busiest with them. */
-static struct sequence busiest(const struct trace *trace)
+static struct sequence trace_steps_busiest(const struct trace *trace)
 {
     struct sequence sequence = {0};
     int32_t stream = trace_compute_stream(trace);
@@ -190,7 +191,7 @@ static int find_period(const struct sequence *sequence, int n_names, int *first)
         if (anchors[i].count < 2)
             continue;
         tried++;
-        if (2 * distance <= sequence->n && alike(sequence, distance) >= alike_enough) {
+        if (2 * distance <= sequence->n && trace_steps_alike(sequence, distance) >= alike_enough) {
             period = distance;
             *first = anchors[i].first;
         }
@@ -198,7 +199,8 @@ static int find_period(const struct sequence *sequence, int n_names, int *first)
     free(anchors);
     /* A kernel of every tenth step alone marks ten of them. */
     for (int parts = period; parts > 1; parts--)
-        if (period % parts == 0 && alike(sequence, period / parts) >= alike(sequence, period) - as_alike)
+        if (period % parts == 0 &&
+            trace_steps_alike(sequence, period / parts) >= trace_steps_alike(sequence, period) - as_alike)
             return period / parts;
     return period;
 }
@@ -206,12 +208,12 @@ static int find_period(const struct sequence *sequence, int n_names, int *first)
 /* trace_steps.c finds repetition, for trace_find_steps(). False: there is none. */
 static bool find_repetition(struct trace *trace)
 {
-    struct sequence sequence = busiest(trace);
+    struct sequence sequence = trace_steps_busiest(trace);
     int first = 0, period = find_period(&sequence, trace->names.n, &first);
     if (period > 0) {
         trace->found = TRACE_REPEATED;
         trace->period = period;
-        trace->alike = alike(&sequence, period);
+        trace->alike = trace_steps_alike(&sequence, period);
         const struct trace_activity *all = trace->activities.at;
         for (int at = first % period; at + period <= sequence.n; at += period) {
             bool ends = at + period == sequence.n;
@@ -242,14 +244,14 @@ static void put_into_steps(struct trace *trace)
 void trace_find_steps(struct trace *trace, const struct trace_marks *marks)
 {
     BUG_IF(trace->activities.n == 0, "no activities");
-    sort(trace);
+    trace_steps_sort(trace);
     if (annotated(trace, marks))
         return;
     if (!find_repetition(trace)) {
         trace->found = TRACE_WHOLE;
         ps_t end = trace->activities.at[0].start;
         for (int i = 0; i < trace->activities.n; i++)
-            end = later(end, trace->activities.at[i].end);
+            end = trace_steps_later(end, trace->activities.at[i].end);
         vec_push(&trace->steps, (struct trace_step){.start = trace->activities.at[0].start, .end = end + 1});
     }
     put_into_steps(trace);

@@ -43,7 +43,7 @@ static const char doc[] =
     "be "
     "checked, too.";
 
-static void take_device(void *member, const struct argument *argument)
+static void calibrate_check_trace_take_device(void *member, const struct argument *argument)
 {
     char *end = NULL;
     int *device = member;
@@ -52,7 +52,7 @@ static void take_device(void *member, const struct argument *argument)
         argp_error(argument->state, "--device %s: the number of a GPU is wanted, as in 0", argument->text);
 }
 
-static void check_given(void *self, struct argp_state *state)
+static void calibrate_check_trace_check_given(void *self, struct argp_state *state)
 {
     const struct check_command *command = self;
     if (!command->scenario && command->overrides.list.n > 0)
@@ -68,7 +68,7 @@ static const struct command_option options[] = {
     {"set", "KEY=VALUE", "Set an option of the scenario, as in --set cluster.gpus=16; may be repeated", OPTION_SET,
         AT(overrides)},
     {"device", "N", "Of several GPUs in a file: which one (default: the one of the lowest number)", OPTION_TAKE,
-        AT(device), .take = take_device},
+        AT(device), .take = calibrate_check_trace_take_device},
     {"steps", "REGEX", "Of Nsight Systems: the NVTX ranges that are steps, as in --steps '^step [0-9]+$'", OPTION_TEXT,
         AT(steps)},
     {"top", "N", "Show the N longest collectives, kernels and differences (default: 12)", OPTION_COUNT, AT(top),
@@ -81,7 +81,8 @@ static const struct command_option options[] = {
 
 /* ---- what was found ---- */
 
-static void print_head(FILE *to, const struct check_command *command, const struct trace_check *check)
+static void calibrate_check_trace_print_head(
+    FILE *to, const struct check_command *command, const struct trace_check *check)
 {
     const struct trace *trace = &check->trace;
     const struct trace_sum *sum = &check->measured;
@@ -148,7 +149,7 @@ struct part {
 };
 enum { PARTS = 9 };
 
-static void find_parts(struct part parts[PARTS], const struct trace_check *check)
+static void calibrate_check_trace_find_parts(struct part parts[PARTS], const struct trace_check *check)
 {
     const struct trace_sum *m = &check->measured, *s = &check->simulated;
     const struct part found[PARTS] = {{"step", "step", m->step_s, s->step_s},
@@ -163,18 +164,18 @@ static void find_parts(struct part parts[PARTS], const struct trace_check *check
     memcpy(parts, found, sizeof found);
 }
 
-static double share(double seconds, double step_s)
+static double calibrate_check_trace_share(double seconds, double step_s)
 {
     return step_s > 0 ? 100 * seconds / step_s : TABLE_UNKNOWN;
 }
 
 /* Two of the parts of the host's time are details of it, and are left out where both sides have
  * none. */
-static void print_parts(FILE *out, const struct trace_check *check)
+static void calibrate_check_trace_print_parts(FILE *out, const struct trace_check *check)
 {
     struct part parts[PARTS];
     struct table table = {0};
-    find_parts(parts, check);
+    calibrate_check_trace_find_parts(parts, check);
     for (const struct part *part = parts; part < parts + PARTS; part++) {
         bool detail = strncmp(part->words, "    ", 4) == 0;
         if (detail && part->measured_s == 0 && part->simulated_s == 0)
@@ -182,8 +183,8 @@ static void print_parts(FILE *out, const struct trace_check *check)
         table_row(&table);
         table_text(&table, "time of a step", "", part->words);
         two_sides(&table, check, "ms", 3, part->measured_s * ms, part->simulated_s * ms);
-        two_sides(&table, check, "%", 1, share(part->measured_s, check->measured.step_s),
-            share(part->simulated_s, check->simulated.step_s));
+        two_sides(&table, check, "%", 1, calibrate_check_trace_share(part->measured_s, check->measured.step_s),
+            calibrate_check_trace_share(part->simulated_s, check->simulated.step_s));
         difference(&table, check, part->measured_s, part->simulated_s);
     }
     fputc('\n', out);
@@ -191,7 +192,7 @@ static void print_parts(FILE *out, const struct trace_check *check)
 }
 
 /* Five digits of a count. */
-static void count(struct table *table, const char *name, const char *unit, double n)
+static void calibrate_check_trace_count(struct table *table, const char *name, const char *unit, double n)
 {
     table_number_as(table, name, unit, arena_printf(&table->numbers, "%.5g", n));
 }
@@ -205,9 +206,9 @@ static void print_classes(FILE *out, const struct trace_check *check)
             continue;
         table_row(&table);
         table_text(&table, "class of kernels", "", trace_class_name(c));
-        count(&table, "measured", "a step", m->class_count[c]);
+        calibrate_check_trace_count(&table, "measured", "a step", m->class_count[c]);
         if (check->compared)
-            count(&table, "simulated", "a step", s->class_count[c]);
+            calibrate_check_trace_count(&table, "simulated", "a step", s->class_count[c]);
         two_sides(&table, check, "ms", 3, m->class_s[c] * ms, s->class_s[c] * ms);
         difference(&table, check, m->class_s[c], s->class_s[c]);
     }
@@ -215,7 +216,7 @@ static void print_classes(FILE *out, const struct trace_check *check)
     table_finish(out, &table);
 }
 
-static double known(double value)
+static double calibrate_check_trace_known(double value)
 {
     return value > 0 ? value : TABLE_UNKNOWN;
 }
@@ -231,9 +232,9 @@ static double mean_s(const struct trace_group *group)
 }
 
 /* Bytes a second of one of the collectives in the mean; TABLE_UNKNOWN: not known. */
-static double rate(const struct trace_group *group, double bytes)
+static double calibrate_check_trace_rate(const struct trace_group *group, double bytes)
 {
-    return group && group->time_s > 0 ? known(bytes / mean_s(group)) : TABLE_UNKNOWN;
+    return group && group->time_s > 0 ? calibrate_check_trace_known(bytes / mean_s(group)) : TABLE_UNKNOWN;
 }
 
 static void add_group(struct table *table, const struct trace_check *check, const struct trace_pair *pair)
@@ -242,18 +243,20 @@ static void add_group(struct table *table, const struct trace_check *check, cons
     BUG_IF(!any, "a pair of nothing");
     table_row(table);
     table_text(table, "collective", "", any->kind == TRACE_UNKNOWN_KIND ? "-" : coll_kind_names[any->kind]);
-    table_number(table, "ranks", "", 0, known(any->ranks ? any->ranks : s ? s->ranks : 0));
-    table_number(table, "bytes", "", 0, known(any->bytes));
+    table_number(table, "ranks", "", 0, calibrate_check_trace_known(any->ranks ? any->ranks : s ? s->ranks : 0));
+    table_number(table, "bytes", "", 0, calibrate_check_trace_known(any->bytes));
     table_number_as(table, "measured", "a step", group_count(table, m));
     if (check->compared)
         table_number_as(table, "simulated", "a step", group_count(table, s));
-    two_sides(table, check, "us", 1, known(mean_s(m) * us), known(mean_s(s) * us));
-    table_number(table, "measured", "algbw, GB/s", 2, m ? rate(m, m->bytes) * GB : TABLE_UNKNOWN);
-    two_sides(table, check, "busbw, GB/s", 2, m ? rate(m, trace_bus_bytes(m)) * GB : TABLE_UNKNOWN,
-        s ? rate(s, trace_bus_bytes(s)) * GB : TABLE_UNKNOWN);
+    two_sides(table, check, "us", 1, calibrate_check_trace_known(mean_s(m) * us),
+        calibrate_check_trace_known(mean_s(s) * us));
+    table_number(table, "measured", "algbw, GB/s", 2, m ? calibrate_check_trace_rate(m, m->bytes) * GB : TABLE_UNKNOWN);
+    two_sides(table, check, "busbw, GB/s", 2,
+        m ? calibrate_check_trace_rate(m, trace_bus_bytes(m)) * GB : TABLE_UNKNOWN,
+        s ? calibrate_check_trace_rate(s, trace_bus_bytes(s)) * GB : TABLE_UNKNOWN);
 }
 
-static void print_collectives(FILE *out, const struct trace_check *check, int top)
+static void calibrate_check_trace_print_collectives(FILE *out, const struct trace_check *check, int top)
 {
     int n = check->pairs.n;
     struct table table = {0};
@@ -274,7 +277,7 @@ static void print_kernels(FILE *out, const struct trace_sum *sum, int top)
         table_row(&table);
         table_text(&table, "kernel", "", arena_printf(&table.numbers, "%.*s", width, kernel->name));
         table_text(&table, "class", "", trace_class_name(kernel->class));
-        count(&table, "a step", "", kernel->count);
+        calibrate_check_trace_count(&table, "a step", "", kernel->count);
         table_number(&table, "ms", "", 3, kernel->time_s * ms);
     }
     fputc('\n', out);
@@ -315,14 +318,14 @@ static void print_verdict(FILE *out, const struct trace_check *check, int top, s
     }
 }
 
-static void print(FILE *out, const struct check_command *command, const struct trace_check *check)
+static void calibrate_check_trace_print(FILE *out, const struct check_command *command, const struct trace_check *check)
 {
     struct arena arena = ARENA_INIT;
-    print_head(out, command, check);
+    calibrate_check_trace_print_head(out, command, check);
     print_verdict(out, check, command->top, &arena);
-    print_parts(out, check);
+    calibrate_check_trace_print_parts(out, check);
     print_classes(out, check);
-    print_collectives(out, check, command->top);
+    calibrate_check_trace_print_collectives(out, check, command->top);
     print_kernels(out, &check->measured, command->top);
     if (check->compared)
         print_differences(out, check, false, command->top, &arena);
@@ -355,11 +358,11 @@ static void collective_row(struct records *records, const struct trace_pair *pai
         cell_real("simulated_time_s", s != NULL, s ? s->time_s : 0));
 }
 
-static void print_records(FILE *out, const struct trace_check *check, enum records_format format)
+static void calibrate_check_trace_print_records(FILE *out, const struct trace_check *check, enum records_format format)
 {
     const struct trace_sum *m = &check->measured, *s = &check->simulated;
     struct part parts[PARTS];
-    find_parts(parts, check);
+    calibrate_check_trace_find_parts(parts, check);
     struct records records = records_begin(out, format);
     for (size_t i = 0; i < PARTS; i++)
         part_row(&records, "step", parts[i].name, check, (const double[]){0, parts[i].measured_s},
@@ -375,7 +378,8 @@ static void print_records(FILE *out, const struct trace_check *check, enum recor
 
 /* ---- command ---- */
 
-static enum status compare(struct check_command *command, struct trace_check *check, struct diag *diag)
+static enum status calibrate_check_trace_compare(
+    struct check_command *command, struct trace_check *check, struct diag *diag)
 {
     struct arena *arena = &command->arena;
     command->scenario = files_find(arena, FILES_SCENARIOS, command->scenario);
@@ -390,7 +394,8 @@ static enum status compare(struct check_command *command, struct trace_check *ch
     return status;
 }
 
-static enum status store_check(const struct check_command *command, const struct trace_check *check, struct diag *diag)
+static enum status calibrate_check_trace_store_check(
+    const struct check_command *command, const struct trace_check *check, struct diag *diag)
 {
     struct store *store = NULL;
     enum status status = store_open(&store, command->db, STORE_WRITE, diag);
@@ -403,8 +408,8 @@ static enum status store_check(const struct check_command *command, const struct
 /* With --db both sides are stored even when they were printed for programs. */
 int calibrate_check_trace(int argc, char **argv)
 {
-    const struct command_line line = {
-        options, "FILE", doc, COMMON_TABLE, "trace", AT(file), .missing = "a trace is missing", .check = check_given};
+    const struct command_line line = {options, "FILE", doc, COMMON_TABLE, "trace", AT(file),
+        .missing = "a trace is missing", .check = calibrate_check_trace_check_given};
     struct check_command command = {.device = -1, .top = 12};
     struct diag diag = DIAG_INIT;
     struct trace_check check = {0};
@@ -414,15 +419,15 @@ int calibrate_check_trace(int argc, char **argv)
     enum status status = trace_check_load(&check, command.file, command.device, command.steps, &diag);
     words_progress("check trace", command.scenario ? "sides; it is simulated" : "sides", 1, sides);
     if (status == STATUS_OK && command.scenario) {
-        status = compare(&command, &check, &diag);
+        status = calibrate_check_trace_compare(&command, &check, &diag);
         words_progress("check trace", "sides                  ", sides, sides);
     }
     if (status == STATUS_OK && command.format != RECORDS_TABLE)
-        print_records(stdout, &check, command.format);
+        calibrate_check_trace_print_records(stdout, &check, command.format);
     else if (status == STATUS_OK)
-        print(stdout, &command, &check);
+        calibrate_check_trace_print(stdout, &command, &check);
     if (status == STATUS_OK && command.db)
-        store_check(&command, &check, &diag);
+        calibrate_check_trace_store_check(&command, &check, &diag);
     trace_check_free(&check);
     overrides_free(&command.overrides);
     arena_release(&command.arena);

@@ -66,7 +66,7 @@ int chakra_export(int argc, char **argv)
 
 /* ---- of tune ---- */
 
-static enum status write_text(const char *path, const char *text, size_t n, struct diag *diag)
+static enum status parts_write_text(const char *path, const char *text, size_t n, struct diag *diag)
 {
     if (strcmp(path, "-") == 0)
         return fwrite(text, 1, n, stdout) == n ? STATUS_OK
@@ -121,7 +121,7 @@ int scenario_emit(int argc, char **argv)
             take_override(&overrides, argv[i], &arena);
         found = emit_one(&text, &n, (enum configuration_format)trainer, argv[3], title, &overrides, &arena, &own);
         if (found)
-            write_text(argv[2], text, n, &diag);
+            parts_write_text(argv[2], text, n, &diag);
         else if (tried == 0)
             diag_merge(&why, &own);
         free(text);

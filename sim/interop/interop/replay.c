@@ -21,7 +21,7 @@ struct command {
     struct overrides overrides;
 };
 
-static void check(void *self, struct argp_state *state)
+static void replay_check(void *self, struct argp_state *state)
 {
     const struct command *command = self;
     if (!command->topology)
@@ -62,7 +62,7 @@ static void print_step(const struct replay *replay, const struct hw *hw)
 }
 
 /* A row of collectives, or (comm NULL) for programs that of the step, which has no kind. */
-static void fill(struct rows *rows, const struct replay *replay, const struct replay_comm *comm)
+static void replay_fill(struct rows *rows, const struct replay *replay, const struct replay_comm *comm)
 {
     const struct exec_result *exec = &replay->exec;
     bool is_comm = comm != NULL;
@@ -87,18 +87,18 @@ void replay_print_comm(const struct replay *replay, const char *head, enum recor
 {
     struct rows rows = {0};
     if (format != RECORDS_TABLE)
-        fill(&rows, replay, NULL);
+        replay_fill(&rows, replay, NULL);
     else if (replay->n_comm > 0)
         fputs(head, stdout);
     for (int i = 0; i < replay->n_comm; i++)
-        fill(&rows, replay, &replay->comm[i]);
+        replay_fill(&rows, replay, &replay->comm[i]);
     rows_finish(stdout, &rows, format);
 }
 
 int cmd_replay(int argc, char **argv)
 {
     const struct command_line line = {.options = options,
-        .check = check,
+        .check = replay_check,
         .common = COMMON_TABLE,
         .args_doc = "FOLDER",
         .one = "folder",

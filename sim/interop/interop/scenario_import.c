@@ -31,7 +31,7 @@ struct import {
     struct arena arena;
 };
 
-static void take_file(void *self, const struct argument *argument)
+static void scenario_import_take_file(void *self, const struct argument *argument)
 {
     struct import *import = self;
     vec_push(&import->files, argument->text);
@@ -44,7 +44,7 @@ static void take_from(void *self, const struct argument *argument)
     import->has_from = true;
 }
 
-static void check(void *self, struct argp_state *state)
+static void scenario_import_check(void *self, struct argp_state *state)
 {
     const struct import *import = self;
     if (import->files.n == 0)
@@ -76,7 +76,7 @@ static const struct command_option options[] = {
 
 /* ---- the lists ---- */
 
-static void print_settings(FILE *out, const struct configuration *config, enum configuration_fate fate)
+static void scenario_import_print_settings(FILE *out, const struct configuration *config, enum configuration_fate fate)
 {
     for (int i = 0; i < config->settings.n; i++) {
         const struct configuration_setting *setting = &config->settings.at[i];
@@ -109,7 +109,7 @@ static void print_lists(FILE *out, const struct configuration *config)
         if (n == 0 && parts[i].fate == FATE_OPEN)
             continue;
         fprintf(out, "%s: %d\n", parts[i].head, n);
-        print_settings(out, config, parts[i].fate);
+        scenario_import_print_settings(out, config, parts[i].fate);
     }
     print_sentences(out, "assumed", config->assumptions.at, config->assumptions.n);
     print_sentences(out, "missing", config->missing.at, config->missing.n);
@@ -176,7 +176,7 @@ static void load_back(const char *path, struct arena *arena, struct diag *diag)
 /* A scenario that is not whole, or leaves out what may matter, is not taken for one that says
  * what the files say. --force takes responsibility for what was not understood, not for what is
  * missing. */
-static void judge(const struct import *import, const struct configuration *config, struct diag *diag)
+static void scenario_import_judge(const struct import *import, const struct configuration *config, struct diag *diag)
 {
     const char *names = "";
     const struct configuration_setting *first = NULL;
@@ -216,10 +216,10 @@ static void write_scenario(struct import *import, struct configuration *config, 
     print_lists(import->out ? stdout : stderr, config);
     if (import->out && finish_file(out, import->out, diag) == STATUS_OK && config->missing.n == 0)
         load_back(import->out, &import->arena, diag);
-    judge(import, config, diag);
+    scenario_import_judge(import, config, diag);
 }
 
-static void run(struct import *import, struct diag *diag)
+static void scenario_import_run(struct import *import, struct diag *diag)
 {
     struct configuration config = {.arena = &import->arena, .given = &import->given};
     for (int i = 0; i < import->files.n; i++)
@@ -240,8 +240,8 @@ static void run(struct import *import, struct diag *diag)
 int scenario_import(int argc, char **argv)
 {
     const struct command_line line = {.options = options,
-        .take = take_file,
-        .check = check,
+        .take = scenario_import_take_file,
+        .check = scenario_import_check,
         .args_doc = "FILE...",
         .doc = "Make a scenario of configurations of other frameworks: DeepSpeed's JSON, YAML of "
                "accelerate, NeMo AutoModel and Primus, torchtitan's TOML, arguments of Megatron-LM in a shell script "
@@ -256,7 +256,7 @@ int scenario_import(int argc, char **argv)
     struct import import = {.arena = ARENA_INIT};
     command_line_parse(&line, argc, argv, &import);
     struct diag diag = DIAG_INIT;
-    run(&import, &diag);
+    scenario_import_run(&import, &diag);
     vec_free(&import.files);
     overrides_free(&import.overrides);
     arena_release(&import.arena);

@@ -48,7 +48,7 @@ static void comment(FILE *out, const char *text)
     fputc('\n', out);
 }
 
-static void write_node(
+static void topology_import_write_node(
     FILE *out, const struct import *import, const struct topology_dump *dump, const struct hw_node *node)
 {
     char line[512];
@@ -67,17 +67,17 @@ static void write_node(
     hw_write_node(out, node);
 }
 
-static enum status put(
+static enum status topology_import_put(
     const struct import *import, const struct topology_dump *dump, const struct hw_node *node, struct diag *diag)
 {
     if (!import->out) {
-        write_node(stdout, import, dump, node);
+        topology_import_write_node(stdout, import, dump, node);
         return STATUS_OK;
     }
     FILE *out = fopen(import->out, "w");
     bool ok = out != NULL;
     if (ok) {
-        write_node(out, import, dump, node);
+        topology_import_write_node(out, import, dump, node);
         ok = ferror(out) == 0;
         ok = fclose(out) == 0 && ok;
     }
@@ -101,7 +101,7 @@ static enum status choose_gpu(struct import *import, const struct topology_dump 
     return STATUS_OK;
 }
 
-static enum status run(struct import *import, struct diag *diag)
+static enum status topology_import_run(struct import *import, struct diag *diag)
 {
     struct topology_dump dump = {0};
     struct input *input = NULL;
@@ -124,7 +124,7 @@ static enum status run(struct import *import, struct diag *diag)
     import->reduces = dump.fabric == HW_NVSWITCH && (strcmp(gpu.arch ? gpu.arch : "", "Hopper") == 0 ||
                                                         strcmp(gpu.arch ? gpu.arch : "", "Blackwell") == 0);
     if (status == STATUS_OK)
-        status = put(import, &dump, &node, diag);
+        status = topology_import_put(import, &dump, &node, diag);
     if (status == STATUS_OK && dump.nics > 0 && !(dump.nic_Bps > 0)) /* networks differ by this more than by all else */
         diag_warn(diag, (struct source_pos){.file = import->file},
             "it does not say what a NIC carries; %.0f Gb/s is assumed: write what yours do under nic_bandwidth",
@@ -148,7 +148,7 @@ int topology_import(int argc, char **argv)
     struct import import = {0};
     command_line_parse(&line, argc, argv, &import);
     struct diag diag = DIAG_INIT;
-    run(&import, &diag);
+    topology_import_run(&import, &diag);
     arena_release(&import.arena);
     return cli_report(&diag);
 }

@@ -61,7 +61,7 @@ struct scaled {
 static const double MS = 1e3;
 enum { MOST_GPUS = 1 << 20, MOST_STEPS = 1 << 30, MOST_TOP = 1000, MEASURED_STEPS = 5, LEAST_SAMPLES = 10 };
 
-static void take_number(void *member, const struct argument *argument)
+static void trace_scale_take_number(void *member, const struct argument *argument)
 {
     char *end = NULL;
     long number = strtol(argument->text, &end, 10);
@@ -85,7 +85,7 @@ static void take_gpus(void *self, const struct argument *argument)
     }
 }
 
-static void take_file(void *self, const struct argument *argument)
+static void trace_scale_take_file(void *self, const struct argument *argument)
 {
     vec_push(&((struct command *)self)->files, argument->text);
 }
@@ -100,7 +100,7 @@ static void take_fixed(void *self, const struct argument *argument)
     vec_push(&((struct command *)self)->fixed, argument->text);
 }
 
-static void check(void *self, struct argp_state *state)
+static void trace_scale_check(void *self, struct argp_state *state)
 {
     const struct command *command = self;
     if (command->files.n == 0)
@@ -117,9 +117,10 @@ static const struct command_option options[] = {
     {"topology", "FILE", "The cluster: a file of topologies/clusters; always needed", OPTION_TEXT, AT(topology)},
     {"gpus", "N,...", "On how many GPUs, multiples of those of the trace (default: as many)", OPTION_TAKE,
         .take = take_gpus},
-    {"step", "N", "Of several steps: number N, as in ProfilerStep#N", OPTION_TAKE, AT(step), .take = take_number},
+    {"step", "N", "Of several steps: number N, as in ProfilerStep#N", OPTION_TAKE, AT(step),
+        .take = trace_scale_take_number},
     {"device", "N", "Of several GPUs in a file: which one (default: all, each a rank)", OPTION_TAKE, AT(device),
-        .take = take_number},
+        .take = trace_scale_take_number},
     {"sharded", "TEXT",
         "Kernels with this text in their names work on a shard, no others (default: as collectives let see); may be "
         "repeated",
@@ -132,7 +133,7 @@ static const struct command_option options[] = {
     {"recorded", NULL, "Collectives take the time that they took, which checks the plan alone", OPTION_FLAG,
         AT(recorded)},
     {"quiet", NULL, "Nothing varies: no jitter, all GPUs equally fast", OPTION_FLAG, AT(quiet)},
-    {"seed", "N", "Of what varies (default: 1)", OPTION_TAKE, AT(seed), .take = take_number},
+    {"seed", "N", "Of what varies (default: 1)", OPTION_TAKE, AT(seed), .take = trace_scale_take_number},
     {"samples", "K",
         "Draw the cluster's numbers K times, 10 at least, from their errors: 5 to 95 % of the step (default: not)",
         OPTION_SAMPLES, AT(samples)},
@@ -198,7 +199,7 @@ static enum status scale(struct scaled *out, const struct command *command, cons
     return STATUS_OK;
 }
 
-static int by_time(const void *a, const void *b)
+static int trace_scale_by_time(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -213,7 +214,7 @@ static void count_run(struct command *command)
 /* The same on clusters as this one may be (hw/draw.h); kernels and host stay as they were
  * traced. Each sample plans anew, as kernels of the plan depend on the hardware: floors, and
  * ratios between GPUs. */
-static enum status sample(struct scaled *out, struct command *command, const struct traces *traces,
+static enum status trace_scale_sample(struct scaled *out, struct command *command, const struct traces *traces,
     const struct trace_plan_options *plan, const struct hw *hw, const struct hw_fits *fits, struct diag *diag)
 {
     double *steps = xcalloc((size_t)command->samples, sizeof *steps);
@@ -231,7 +232,7 @@ static enum status sample(struct scaled *out, struct command *command, const str
         plan_release(&one.planned.plan);
         arena_release(&arena);
     }
-    qsort(steps, (size_t)command->samples, sizeof *steps, by_time);
+    qsort(steps, (size_t)command->samples, sizeof *steps, trace_scale_by_time);
     out->low_s = gsl_stats_quantile_from_sorted_data(steps, 1, (size_t)command->samples, 0.05);
     out->high_s = gsl_stats_quantile_from_sorted_data(steps, 1, (size_t)command->samples, 0.95);
     free(steps);
@@ -247,8 +248,8 @@ static const char *ranks_words(const struct traces *traces)
                               : "";
 }
 
-static void print_head(const struct command *command, const struct traces *traces, const struct trace_planned *planned,
-    const struct hw *hw)
+static void trace_scale_print_head(const struct command *command, const struct traces *traces,
+    const struct trace_planned *planned, const struct hw *hw)
 {
     struct words_gathered lines;
     FILE *out = words_gather(&lines);
@@ -296,7 +297,8 @@ static void print_ratios(const struct hw_gpu *from, const struct hw_gpu *to)
 
 /* idle_s is idle time that was recorded as part of a stream and counts as compute there; it is
  * moved to other idle. */
-static void fill(struct rows *rows, const struct command *command, const struct scaled *row, double first_step_s)
+static void trace_scale_fill(
+    struct rows *rows, const struct command *command, const struct scaled *row, double first_step_s)
 {
     bool stages = row->planned.stages > 1;
     const struct exec_result *exec = &row->replay.exec;
@@ -327,7 +329,7 @@ static void fill(struct rows *rows, const struct command *command, const struct 
 }
 
 /* Its columns are those of table trace_scale_point. */
-static enum status keep(
+static enum status trace_scale_keep(
     const struct command *command, const struct rows *rows, const struct hw_cluster *cluster, struct diag *diag)
 {
     const struct record_cell head[] = {cell_text("scenario", command->files.at[0]), cell_text("cluster", cluster->name),
@@ -337,12 +339,12 @@ static enum status keep(
                        : STATUS_OK;
 }
 
-static void print(const struct command *command, const struct traces *traces, struct rows *rows, struct scaled *last,
-    const struct hw *hw, const struct hw_gpu *traced)
+static void trace_scale_print(const struct command *command, const struct traces *traces, struct rows *rows,
+    struct scaled *last, const struct hw *hw, const struct hw_gpu *traced)
 {
     bool people = command->format == RECORDS_TABLE;
     if (people)
-        print_head(command, traces, &last->planned, hw);
+        trace_scale_print_head(command, traces, &last->planned, hw);
     if (people && traced)
         print_ratios(traced, &hw->gpu);
     rows_print(stdout, rows, command->format);
@@ -452,7 +454,7 @@ static enum status scale_all(struct command *command, struct scaled *rows, const
         count_run(command);
         status = scale(&rows[i], command, traces, &plan, hw, arena, diag);
         if (status == STATUS_OK && command->samples > 0)
-            status = sample(&rows[i], command, traces, &plan, hw, &uncertainty.fits, diag);
+            status = trace_scale_sample(&rows[i], command, traces, &plan, hw, &uncertainty.fits, diag);
     }
     if (status == STATUS_OK)
         count_run(command);
@@ -462,10 +464,10 @@ static enum status scale_all(struct command *command, struct scaled *rows, const
 int trace_scale(int argc, char **argv)
 {
     const struct command_line line = {.options = options,
-        .check = check,
+        .check = trace_scale_check,
         .common = COMMON_TABLE,
         .args_doc = "TRACE...",
-        .take = take_file,
+        .take = trace_scale_take_file,
         .doc = doc};
     struct command command = {.device = -1, .step = -1, .seed = 1, .top = 8};
     command_line_parse(&line, argc, argv, &command);
@@ -485,9 +487,9 @@ int trace_scale(int argc, char **argv)
         scale_all(&command, scaled, &traces, &hw, other ? &traced : NULL, &arena, &diag) == STATUS_OK) {
         warn_of_gpu(&traces, &traced, &diag);
         for (int i = 0; i < command.gpus.n; i++)
-            fill(&rows, &command, &scaled[i], scaled[0].replay.exec.step_time_s);
-        if (keep(&command, &rows, &hw.cluster, &diag) == STATUS_OK)
-            print(&command, &traces, &rows, &scaled[command.gpus.n - 1], &hw, other ? &traced : NULL);
+            trace_scale_fill(&rows, &command, &scaled[i], scaled[0].replay.exec.step_time_s);
+        if (trace_scale_keep(&command, &rows, &hw.cluster, &diag) == STATUS_OK)
+            trace_scale_print(&command, &traces, &rows, &scaled[command.gpus.n - 1], &hw, other ? &traced : NULL);
     }
     for (int i = 0; i < command.gpus.n; i++)
         plan_release(&scaled[i].planned.plan);

@@ -3,7 +3,7 @@
  * CLUSTER_STEP: the differences of log(predicted / measured ratio) are the columns of a linear
  * problem, scaled to a doubling. The column of CLUSTER_RANK needs no simulation: it counts the
  * collectives over all ranks in the first compiled program and divides by the predicted step.
- * settle() solves by least squares, takes out the least determined parameter and solves again,
+ * cluster_fit_settle() solves by least squares, takes out the least determined parameter and solves again,
  * until every remaining one is determined.
  *
  * What is subtle: a ratio counts where it is not the curve's smallest cluster itself; rows alone on
@@ -27,13 +27,13 @@ const char *const cluster_parameter_names[CLUSTER_PARAMETERS + 1] = {[CLUSTER_SP
 /* Of a parameter doubled, on all ratios together: rounding, times being whole picoseconds. */
 static const double NO_EFFECT = 1e-9;
 
-static double value_of(const struct noise_options *noise, int parameter)
+static double cluster_fit_value_of(const struct noise_options *noise, int parameter)
 {
     const double of[CLUSTER_PARAMETERS] = {noise->gpu_speed_spread, noise->host_jitter, noise->network_jitter, 0};
     return of[parameter];
 }
 
-static void step_of(struct noise_options *noise, int parameter)
+static void cluster_fit_step_of(struct noise_options *noise, int parameter)
 {
     noise->gpu_speed_spread *= parameter == CLUSTER_SPREAD ? CLUSTER_STEP : 1;
     noise->gpu_speed_spread_below *= parameter == CLUSTER_SPREAD ? CLUSTER_STEP : 1;
@@ -53,7 +53,7 @@ static void keep_curves(struct validate_table *table)
     }
 }
 
-static bool counts(const struct validate_row *row, int index)
+static bool cluster_fit_counts(const struct validate_row *row, int index)
 {
     return row->has_ratio && row->smallest != index;
 }
@@ -66,7 +66,7 @@ static gsl_vector *off(struct validate_table *table, int rows)
     size_t n = 0;
     validate_run(table, NULL, NULL, &diag);
     for (int i = 0; i < table->rows.n; i++)
-        if (counts(&table->rows.at[i], i))
+        if (cluster_fit_counts(&table->rows.at[i], i))
             gsl_vector_set(out, n++, log(table->rows.at[i].predicted_ratio / table->rows.at[i].measured_ratio));
     return out;
 }
@@ -79,7 +79,7 @@ static gsl_vector *off_with(struct validate_table *table, int parameter, int row
         if (table->rows.at[i].set.n_points == 1) {
             struct noise_options *noise = &table->rows.at[i].set.points[0].options.exec.noise;
             before[i] = *noise;
-            step_of(noise, parameter);
+            cluster_fit_step_of(noise, parameter);
         }
     gsl_vector *out = off(table, rows);
     for (int i = 0; i < table->rows.n; i++)
@@ -115,7 +115,7 @@ static gsl_vector *lost_by_ranks(const struct validate_table *table, int rows)
     gsl_vector *out = gsl_vector_alloc((size_t)rows);
     size_t n = 0;
     for (int i = 0; i < table->rows.n; i++)
-        if (counts(&table->rows.at[i], i))
+        if (cluster_fit_counts(&table->rows.at[i], i))
             gsl_vector_set(
                 out, n++, of_ranks(&table->rows.at[table->rows.at[i].smallest]) - of_ranks(&table->rows.at[i]));
     return out;
@@ -125,7 +125,7 @@ static int count_ratios(const struct validate_table *table)
 {
     int n = 0;
     for (int i = 0; i < table->rows.n; i++)
-        n += counts(&table->rows.at[i], i);
+        n += cluster_fit_counts(&table->rows.at[i], i);
     return n;
 }
 
@@ -152,13 +152,13 @@ static double as_filed(int parameter)
 }
 
 /* Its standard error, relative. */
-static double error_of(const struct cluster_parameter *of, int parameter)
+static double cluster_fit_error_of(const struct cluster_parameter *of, int parameter)
 {
     return of->std_error / (parameter == CLUSTER_RANK ? fabs(of->factor) : 1);
 }
 
 /* The parameters that count as determined, the others as filed; their new standard errors. */
-static void solve(struct cluster_fit *out, const gsl_matrix *slope, const gsl_vector *filed)
+static void calibrate_cluster_fit_solve(struct cluster_fit *out, const gsl_matrix *slope, const gsl_vector *filed)
 {
     size_t rows = filed->size, n = 0;
     int which[CLUSTER_PARAMETERS];
@@ -195,7 +195,7 @@ static void solve(struct cluster_fit *out, const gsl_matrix *slope, const gsl_ve
 }
 
 /* With all parameters that have an effect; then without the worst that is not determined, until all are. */
-static void settle(struct cluster_fit *out, const gsl_matrix *slope, const gsl_vector *filed)
+static void cluster_fit_settle(struct cluster_fit *out, const gsl_matrix *slope, const gsl_vector *filed)
 {
     for (size_t p = 0; p < CLUSTER_PARAMETERS; p++) {
         gsl_vector_const_view column = gsl_matrix_const_column(slope, p);
@@ -209,11 +209,11 @@ static void settle(struct cluster_fit *out, const gsl_matrix *slope, const gsl_v
         if (worst >= 0)
             out->parameters[worst].determined = false;
         worst = -1;
-        solve(out, slope, filed);
+        calibrate_cluster_fit_solve(out, slope, filed);
         for (int p = 0; p < CLUSTER_PARAMETERS; p++) {
             const struct cluster_parameter *of = &out->parameters[p];
-            if (of->determined && !(error_of(of, p) < CLUSTER_DETERMINED) &&
-                (worst < 0 || error_of(of, p) > error_of(&out->parameters[worst], worst)))
+            if (of->determined && !(cluster_fit_error_of(of, p) < CLUSTER_DETERMINED) &&
+                (worst < 0 || cluster_fit_error_of(of, p) > cluster_fit_error_of(&out->parameters[worst], worst)))
                 worst = p;
         }
     } while (worst >= 0);
@@ -223,9 +223,9 @@ static void set_filed(struct cluster_fit *out, struct validate_table *table)
 {
     for (int i = 0; i < table->rows.n; i++)
         for (int p = 0; p < CLUSTER_PARAMETERS; p++)
-            if (counts(&table->rows.at[i], i))
+            if (cluster_fit_counts(&table->rows.at[i], i))
                 out->parameters[p].filed +=
-                    value_of(&table->rows.at[i].set.points[0].options.exec.noise, p) / out->rows;
+                    cluster_fit_value_of(&table->rows.at[i].set.points[0].options.exec.noise, p) / out->rows;
 }
 
 /* The table is simulated five times: to count ratios, for the residuals, and for three columns. */
@@ -247,7 +247,7 @@ enum status cluster_fit_solve(struct cluster_fit *out, const char *table, const 
         set_filed(out, &runs);
         gsl_vector *filed = off(&runs, out->rows);
         gsl_matrix *slope = slopes(&runs, filed, out->rows);
-        settle(out, slope, filed);
+        cluster_fit_settle(out, slope, filed);
         gsl_matrix_free(slope);
         gsl_vector_free(filed);
     }

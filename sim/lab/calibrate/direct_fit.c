@@ -2,7 +2,7 @@
  *
  * The order is casts, products by format (BF16, FP8, FP4), attention, experts, since later ones
  * predict with earlier numbers: an FP8 product's row holds the pass for its largest value and
- * the cast of its input, which input_s() takes off by the fitted casts. Products go to
+ * the cast of its input, which direct_fit_input_s() takes off by the fitted casts. Products go to
  * gemm_fit.h from several starts; gemm_floor is BF16's, other formats keep it. What a row says
  * beyond the GPU's file (floors of casts, shares, what settles) lies in struct direct_fit.
  *
@@ -57,7 +57,7 @@ static struct kernel_work attention_work(const struct kernel_row *row)
         .backward = backward};
 }
 
-static enum status take_row(void *self, const struct kernel_row *row, struct diag *diag)
+static enum status direct_fit_take_row(void *self, const struct kernel_row *row, struct diag *diag)
 {
     struct direct_rows *out = self;
     int kind = fit_find_name(direct_kind_names, row->class);
@@ -104,7 +104,7 @@ enum status direct_rows_load(
     struct direct_rows *out, const char *csv_path, const char *name, const struct hw_gpu *gpu, struct diag *diag)
 {
     *out = (struct direct_rows){0};
-    enum status status = kernel_rows_read(csv_path, name, take_row, out, diag);
+    enum status status = kernel_rows_read(csv_path, name, direct_fit_take_row, out, diag);
     for (int i = 0; i < out->list.n; i++)
         out->list.at[i].out_of_range = is_out_of_range(&out->list.at[i], gpu);
     return status;
@@ -127,7 +127,7 @@ static double cast_s(const struct direct_fit *fit, const struct direct_row *row)
 
 /* What runs before a product of this format in its row: the pass for the largest value of an fp8 product's input, and
  * its cast; of an fp4 product, whose scale of the whole tensor is known, the cast alone. */
-static double input_s(const struct direct_fit *fit, const struct direct_row *row)
+static double direct_fit_input_s(const struct direct_fit *fit, const struct direct_row *row)
 {
     bool fp8 = row->math == DTYPE_FP8, fp4 = row->math == DTYPE_FP4;
     double elements = row->m * row->k, written = elements * (fp4 ? KERNEL_FP4_BYTES : 1);
@@ -164,12 +164,12 @@ double direct_predict_s(const struct direct_fit *fit, const struct direct_row *r
     struct hw_gpu gpu = fit->gpu;
     if (row->settled)
         gpu.gemm_sustained = fit->settled[row->math];
-    return kernel_duration_s(&row->work, &gpu, kernel_whole_gpu(&gpu)) + input_s(fit, row);
+    return kernel_duration_s(&row->work, &gpu, kernel_whole_gpu(&gpu)) + direct_fit_input_s(fit, row);
 }
 
 /* ---- a few numbers to the rows of one kind ---- */
 
-static double predict(const void *fit, const void *row)
+static double direct_fit_predict(const void *fit, const void *row)
 {
     return direct_predict_s(fit, row);
 }
@@ -177,12 +177,12 @@ static double predict(const void *fit, const void *row)
 static struct fit problem_of(struct direct_fit *fit)
 {
     return (struct fit){.self = fit,
-        .predict = predict,
+        .predict = direct_fit_predict,
         .scale = gemm_row_scale,
         .source = "sim/lab/calibrate/direct_fit.h on results/measured/direct.csv"};
 }
 
-static enum status solve(struct fit *problem, struct diag *diag)
+static enum status calibrate_direct_fit_solve(struct fit *problem, struct diag *diag)
 {
     int n_rows = problem->rows.n, n = problem->parameters.n;
     const struct direct_fit *fit = problem->self;
@@ -198,7 +198,7 @@ static bool is_fitted(const struct direct_row *row, enum direct_kind kind)
     return row->kind == kind && !row->held_out && !row->out_of_range;
 }
 
-static void take_rows(struct fit *problem, enum direct_kind kind, bool cudnn)
+static void direct_fit_take_rows(struct fit *problem, enum direct_kind kind, bool cudnn)
 {
     const struct direct_rows *rows = &((const struct direct_fit *)problem->self)->rows;
     for (int i = 0; i < rows->list.n; i++)
@@ -227,13 +227,13 @@ static enum status solve_casts(struct direct_fit *fit, struct diag *diag)
     fit_add(&casts, "hbm_efficiency", DIM_FRACTION, &fit->gpu.hbm_efficiency, fit->gpu.hbm_efficiency.value);
     fit->cast_floor_s = small_s(fit, DIRECT_CAST);
     fit->amax_floor_s = small_s(fit, DIRECT_AMAX);
-    take_rows(&casts, DIRECT_CAST, false);
-    enum status status = solve(&casts, diag);
+    direct_fit_take_rows(&casts, DIRECT_CAST, false);
+    enum status status = calibrate_direct_fit_solve(&casts, diag);
     if (status)
         return status;
     fit_add(&amax, "amax_share", DIM_FRACTION, &fit->amax_share, 0.5);
-    take_rows(&amax, DIRECT_AMAX, false);
-    return solve(&amax, diag);
+    direct_fit_take_rows(&amax, DIRECT_AMAX, false);
+    return calibrate_direct_fit_solve(&amax, diag);
 }
 
 static const double START_LAYER_S = 30e-6;
@@ -251,19 +251,19 @@ static enum status solve_experts(struct direct_fit *fit, enum dtype math, struct
     fit_add(&problem, "grouped_share", DIM_FRACTION, &fit->grouped_share[math], 1);
     fit_add(&problem, "moved_share", DIM_FRACTION, &fit->moved_share[math], 1);
     fit_add(&problem, "layer_floor", DIM_SECONDS, &fit->layer_floor_s[math], START_LAYER_S);
-    return solve(&problem, diag);
+    return calibrate_direct_fit_solve(&problem, diag);
 }
 
 /* Numbers that rows say nothing of stay as the file has them: softmax and wide without other heads, backward without
  * its rows. */
-static enum status solve_attention(struct direct_fit *fit, struct diag *diag)
+static enum status direct_fit_solve_attention(struct direct_fit *fit, struct diag *diag)
 {
     struct hw_gpu *gpu = &fit->gpu;
     struct fit problem = problem_of(fit);
-    take_rows(&problem, DIRECT_ATTENTION, true);
+    direct_fit_take_rows(&problem, DIRECT_ATTENTION, true);
     fit->cudnn = problem.rows.n > 0;
     if (!fit->cudnn)
-        take_rows(&problem, DIRECT_ATTENTION, false);
+        direct_fit_take_rows(&problem, DIRECT_ATTENTION, false);
     bool backward = false, other_heads = false, wide = false;
     for (int i = 0; i < problem.rows.n; i++) {
         const struct direct_row *row = problem.rows.at[i].row;
@@ -282,7 +282,7 @@ static enum status solve_attention(struct direct_fit *fit, struct diag *diag)
         fit_add(&problem, "attention_backward", DIM_FRACTION, &gpu->attention_backward, 0.8);
         fit_add(&problem, "attention_backward_overhead", DIM_NONE, &gpu->attention_backward_overhead, 200);
     }
-    return solve(&problem, diag);
+    return calibrate_direct_fit_solve(&problem, diag);
 }
 
 /* ---- products ---- */
@@ -295,7 +295,7 @@ static struct gemm_rows product_rows(const struct direct_fit *fit, enum dtype ma
         const struct direct_row *row = &fit->rows.list.at[i];
         if (row->kind != DIRECT_PRODUCT || row->math != math || row->settled != settled || row->out_of_range)
             continue;
-        double measured_s = row->measured_s - input_s(fit, row);
+        double measured_s = row->measured_s - direct_fit_input_s(fit, row);
         if (measured_s > 0)
             vec_push(&rows.list,
                 ((struct gemm_row){
@@ -304,7 +304,7 @@ static struct gemm_rows product_rows(const struct direct_fit *fit, enum dtype ma
     return rows;
 }
 
-static double cost_of(const struct hw_gpu *gpu, const struct gemm_rows *rows)
+static double direct_fit_cost_of(const struct hw_gpu *gpu, const struct gemm_rows *rows)
 {
     double cost = 0;
     for (int i = 0; i < rows->list.n; i++) {
@@ -317,7 +317,7 @@ static double cost_of(const struct hw_gpu *gpu, const struct gemm_rows *rows)
 }
 
 /* The best of several starts. */
-static enum status fit_products(
+static enum status direct_fit_products(
     struct direct_fit *fit, const char *name, enum dtype math, const struct gemm_rows *rows, struct diag *diag)
 {
     struct hw_gpu best = fit->gpu;
@@ -330,8 +330,9 @@ static enum status fit_products(
             .second = GEMM_ALONE,
             .keeps_floor = math != DTYPE_BF16,
             .start_share = gemm_starts[i]};
-        if (gemm_fit_solve(&gpu, &fit->gpu, &which, rows, &unheard) == STATUS_OK && cost_of(&gpu, rows) < least) {
-            least = cost_of(&gpu, rows);
+        if (gemm_fit_solve(&gpu, &fit->gpu, &which, rows, &unheard) == STATUS_OK &&
+            direct_fit_cost_of(&gpu, rows) < least) {
+            least = direct_fit_cost_of(&gpu, rows);
             best = gpu;
         }
     }
@@ -369,7 +370,7 @@ static enum status solve_products(struct direct_fit *fit, const char *name, enum
     enum status status = STATUS_OK;
     fit->has_format[math] = brief.list.n + settled.list.n > 0;
     if (fit->has_format[math])
-        status = fit_products(fit, name, math, brief.list.n > 0 ? &brief : &settled, diag);
+        status = direct_fit_products(fit, name, math, brief.list.n > 0 ? &brief : &settled, diag);
     fit->settled[math] = (struct quantity){.value = 1, .kind = QUANTITY_ASSUMED};
     if (status == STATUS_OK && brief.list.n > 0 && settled.list.n > 0)
         fit->settled[math] = settled_share(fit, &settled);
@@ -380,7 +381,7 @@ static enum status solve_products(struct direct_fit *fit, const char *name, enum
 
 /* ---- errors ---- */
 
-static struct fit_error error_of(const struct direct_fit *fit, enum direct_kind kind, int math)
+static struct fit_error direct_fit_error_of(const struct direct_fit *fit, enum direct_kind kind, int math)
 {
     struct fit_sample sample = {0};
     for (int i = 0; i < fit->rows.list.n; i++) {
@@ -412,13 +413,13 @@ enum status direct_fit_solve(
     if (status == STATUS_OK)
         status = solve_products(fit, gpu, DTYPE_FP4, diag);
     if (status == STATUS_OK && fit->has[DIRECT_ATTENTION])
-        status = solve_attention(fit, diag);
+        status = direct_fit_solve_attention(fit, diag);
     for (int i = 0; i < DTYPE_COUNT && status == STATUS_OK; i++)
         status = solve_experts(fit, (enum dtype)i, diag);
     for (int i = 0; i < DIRECT_KIND_COUNT && status == STATUS_OK; i++)
-        fit->error[i] = error_of(fit, (enum direct_kind)i, -1);
+        fit->error[i] = direct_fit_error_of(fit, (enum direct_kind)i, -1);
     for (int i = 0; i < DTYPE_COUNT && status == STATUS_OK; i++)
-        fit->product_error[i] = error_of(fit, DIRECT_PRODUCT, i);
+        fit->product_error[i] = direct_fit_error_of(fit, DIRECT_PRODUCT, i);
     return status;
 }
 
@@ -434,7 +435,7 @@ static void print_own(FILE *out, const char *format, const char *name, struct qu
         fit_print_number(out, format, name, (struct quantity){0}, q, dimension, "");
 }
 
-static void print_gpu(FILE *out, const char *name, const struct hw_gpu *filed, const struct direct_fit *fit)
+static void direct_fit_print_gpu(FILE *out, const char *name, const struct hw_gpu *filed, const struct direct_fit *fit)
 {
     fit_print_head(out, name);
     fit_print_fields(out, &hw_gpu_table, filed, &fit->gpu, "", NULL);
@@ -467,7 +468,7 @@ enum status direct_fit_print(
         if (status == STATUS_OK)
             status = direct_fit_solve(&fit, &filed, gpu, table, diag);
         if (status == STATUS_OK)
-            print_gpu(out, gpu, &filed, &fit);
+            direct_fit_print_gpu(out, gpu, &filed, &fit);
         direct_fit_free(&fit);
     }
     return status;

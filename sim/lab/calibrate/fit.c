@@ -49,7 +49,7 @@ static double varied(const struct fit_parameter *p, double value)
     return p->scale == FIT_LINEAR ? value : p->scale == FIT_LOG ? log(value) : log(value / (1 - value));
 }
 
-static double value_of(const struct fit *fit, const struct fit_parameter *p, double start, double x)
+static double calibrate_fit_value_of(const struct fit *fit, const struct fit_parameter *p, double start, double x)
 {
     if (p->scale == FIT_LINEAR)
         return x;
@@ -82,7 +82,7 @@ struct search {
 
 /* The parameters, and the model, as varied. What is no number, of a step that the rows do not determine, is the start.
  */
-static void place(const struct search *s, const gsl_vector *at)
+static void calibrate_fit_place(const struct search *s, const gsl_vector *at)
 {
     struct fit *fit = s->fit;
     for (int i = 0; i < fit->parameters.n; i++) {
@@ -90,7 +90,7 @@ static void place(const struct search *s, const gsl_vector *at)
         if (p->fixed)
             continue;
         double x = gsl_vector_get(at, (size_t)p->number);
-        p->fitted.value = fit->range > 0 && !isfinite(x) ? s->start[i] : value_of(fit, p, s->start[i], x);
+        p->fitted.value = fit->range > 0 && !isfinite(x) ? s->start[i] : calibrate_fit_value_of(fit, p, s->start[i], x);
         for (int k = 0; k < 2 && p->at[k]; k++)
             p->at[k]->value = p->fitted.value;
     }
@@ -110,7 +110,7 @@ static int residuals(const gsl_vector *at, void *context, gsl_vector *out)
     const struct search *s = context;
     const struct fit *fit = s->fit;
     size_t n = 0;
-    place(s, at);
+    calibrate_fit_place(s, at);
     for (int i = 0; i < fit->rows.n; i++) {
         const struct fit_row *row = &fit->rows.at[i];
         gsl_vector_set(out, n++, row->left_out ? 0 : row->factor * fit_residual(fit, i));
@@ -125,7 +125,7 @@ static int residuals(const gsl_vector *at, void *context, gsl_vector *out)
 }
 
 /* Numbers what is varied, and begins where it stands. False: too few rows. */
-static bool begin(struct search *s, struct fit *fit)
+static bool calibrate_fit_begin(struct search *s, struct fit *fit)
 {
     fit->n_free = 0;
     *s = (struct search){.fit = fit, .n_residuals = (size_t)fit->rows.n};
@@ -150,7 +150,7 @@ static bool begin(struct search *s, struct fit *fit)
 
 /* Whether rows depend on it: a search that comes from below stops where a parameter ceases to count, with an error as
  * if it did. */
-static bool counts(struct search *s, size_t number)
+static bool calibrate_fit_counts(struct search *s, size_t number)
 {
     gsl_vector *more = gsl_vector_alloc(s->at->size), *here = gsl_vector_alloc(s->n_residuals),
                *there = gsl_vector_alloc(s->n_residuals);
@@ -167,20 +167,20 @@ static bool counts(struct search *s, size_t number)
 }
 
 /* Leaves the parameters and the model at the solution. */
-static void end(struct search *s)
+static void calibrate_fit_end(struct search *s)
 {
     struct fit *fit = s->fit;
     size_t n = fit->n_free;
     fit->covariance = xrealloc(fit->covariance, n * n * sizeof *fit->covariance);
     for (size_t i = 0; i < n * n; i++)
         fit->covariance[i] = gsl_matrix_get(s->covariance, i / n, i % n);
-    place(s, s->at);
+    calibrate_fit_place(s, s->at);
     for (int i = 0; i < fit->parameters.n; i++) {
         struct fit_parameter *p = &fit->parameters.at[i];
         if (p->fixed)
             continue;
         size_t at = (size_t)p->number;
-        bool known = is_rough(fit) || counts(s, at); /* wide differences see it */
+        bool known = is_rough(fit) || calibrate_fit_counts(s, at); /* wide differences see it */
         p->fitted.std_error = known ? slope_of(p) * sqrt(fit->covariance[at * n + at]) : 0;
         for (int k = 0; k < 2 && p->at[k]; k++)
             *p->at[k] = p->fitted;
@@ -195,14 +195,14 @@ static double still(const struct fit *fit, double smooth)
     return is_rough(fit) ? STILL_SHARE * fit->step : smooth;
 }
 
-static void weigh(gsl_vector *weights, gsl_vector *off, struct search *s)
+static void calibrate_fit_weigh(gsl_vector *weights, gsl_vector *off, struct search *s)
 {
     residuals(s->at, s, off);
     for (size_t i = 0; i < s->n_residuals; i++)
         gsl_vector_set(weights, i, 1 / (1 + pow(gsl_vector_get(off, i) / s->fit->scale, 2)));
 }
 
-static gsl_multifit_nlinear_workspace *allocate(const struct search *s)
+static gsl_multifit_nlinear_workspace *calibrate_fit_allocate(const struct search *s)
 {
     gsl_multifit_nlinear_parameters how = gsl_multifit_nlinear_default_parameters();
     if (is_rough(s->fit))
@@ -226,14 +226,14 @@ static void set_covariance(struct search *s, gsl_multifit_nlinear_workspace *wor
 static bool search_from(struct search *s, int rounds)
 {
     const struct fit *fit = s->fit;
-    gsl_multifit_nlinear_workspace *work = allocate(s);
+    gsl_multifit_nlinear_workspace *work = calibrate_fit_allocate(s);
     gsl_multifit_nlinear_fdf problem = {.f = residuals, .n = s->n_residuals, .p = fit->n_free, .params = s};
     gsl_vector *weights = gsl_vector_alloc(s->n_residuals), *off = gsl_vector_alloc(s->n_residuals);
     gsl_vector *before = gsl_vector_alloc(fit->n_free);
     double moved = HUGE_VAL;
     gsl_vector_set_all(weights, 1);
     if (fit->starts_near || rounds == 0)
-        weigh(weights, off, s);
+        calibrate_fit_weigh(weights, off, s);
     if (rounds == 0)
         gsl_multifit_nlinear_winit(s->at, weights, &problem, work);
     for (int round = 0; round < rounds && moved > still(fit, 1e-6); round++) {
@@ -243,7 +243,7 @@ static bool search_from(struct search *s, int rounds)
         gsl_multifit_nlinear_driver(
             is_rough(fit) ? FEW_STEPS : MAX_STEPS, still(fit, 1e-9), 1e-9, 0, NULL, NULL, &info, work);
         gsl_vector_memcpy(s->at, gsl_multifit_nlinear_position(work));
-        weigh(weights, off, s);
+        calibrate_fit_weigh(weights, off, s);
         gsl_vector_sub(before, s->at);
         moved = gsl_blas_dnrm2(before);
     }
@@ -260,19 +260,19 @@ static bool search_from(struct search *s, int rounds)
 bool fit_solve(struct fit *fit)
 {
     struct search search;
-    if (!begin(&search, fit))
+    if (!calibrate_fit_begin(&search, fit))
         return false;
     bool good = search_from(&search, REWEIGHTINGS);
-    end(&search);
+    calibrate_fit_end(&search);
     return good;
 }
 
 void fit_covariance(struct fit *fit)
 {
     struct search search;
-    BUG_IF(!begin(&search, fit), "a fit with too few rows");
+    BUG_IF(!calibrate_fit_begin(&search, fit), "a fit with too few rows");
     search_from(&search, 0);
-    end(&search);
+    calibrate_fit_end(&search);
 }
 
 void fit_free(struct fit *fit)
@@ -381,7 +381,7 @@ void fit_print_parameters(FILE *out, const struct fit *fit)
     }
 }
 
-static double correlation(const struct fit *fit, int a, int b)
+static double calibrate_fit_correlation(const struct fit *fit, int a, int b)
 {
     const struct fit_parameter *p = fit->parameters.at;
     if (p[a].number < 0 || p[b].number < 0)
@@ -399,7 +399,7 @@ void fit_print_tied(FILE *out, const struct fit *fit)
 {
     for (int i = 0; i < fit->parameters.n; i++)
         for (int j = 0; j < i; j++) {
-            double both = correlation(fit, i, j);
+            double both = calibrate_fit_correlation(fit, i, j);
             if (!(fabs(both) > FIT_TIED))
                 continue;
             fprintf(out, "  correlation %+.2f", both);
@@ -417,13 +417,13 @@ void fit_print_error(FILE *out, const char *what, const char *use, struct fit_er
 }
 
 /* Those worth a line, in order. NaN, of a parameter that nothing determines, is none. */
-static int choose(int *chosen, const struct fit *fit)
+static int calibrate_fit_choose(int *chosen, const struct fit *fit)
 {
     int n_chosen = 0;
     for (int i = 0; i < fit->parameters.n; i++) {
         double most = 0;
         for (int j = 0; j < fit->parameters.n; j++)
-            most = i == j ? most : fmax(most, fabs(correlation(fit, i, j)));
+            most = i == j ? most : fmax(most, fabs(calibrate_fit_correlation(fit, i, j)));
         if (most >= MATTERS)
             chosen[n_chosen++] = i;
     }
@@ -433,7 +433,7 @@ static int choose(int *chosen, const struct fit *fit)
 void fit_print_correlations(FILE *out, const struct fit *fit)
 {
     int *chosen = xcalloc((size_t)fit->parameters.n + 1, sizeof *chosen);
-    int n_chosen = choose(chosen, fit);
+    int n_chosen = calibrate_fit_choose(chosen, fit);
     fputs("  - parameters:\n", out);
     for (int i = 0; i < n_chosen; i++) {
         const struct fit_parameter *p = &fit->parameters.at[chosen[i]];
@@ -445,8 +445,8 @@ void fit_print_correlations(FILE *out, const struct fit *fit)
     for (int i = 1; i < n_chosen; i++) {
         /* Two digits: tens of rows determine no more. Towards 0, which keeps what is nearly one parameter apart. */
         for (int j = 0; j < i; j++)
-            fprintf(
-                out, "%s%g", j ? ", " : "      - [", trunc(100 * correlation(fit, chosen[i], chosen[j])) / 100 + 0.0);
+            fprintf(out, "%s%g", j ? ", " : "      - [",
+                trunc(100 * calibrate_fit_correlation(fit, chosen[i], chosen[j])) / 100 + 0.0);
         fputs("]\n", out);
     }
     free(chosen);

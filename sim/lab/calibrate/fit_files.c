@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static double rounded(double value, int digits)
+static double calibrate_fit_files_rounded(double value, int digits)
 {
     char text[32];
     snprintf(text, sizeof text, "%.*g", digits, value);
@@ -14,8 +14,8 @@ static double rounded(double value, int digits)
 
 struct quantity fit_files_rounded(struct quantity found, const struct config_field *field)
 {
-    found.value = fmin(fmax(rounded(found.value, 4), field->min), field->max);
-    found.std_error = rounded(found.std_error, 2);
+    found.value = fmin(fmax(calibrate_fit_files_rounded(found.value, 4), field->min), field->max);
+    found.std_error = calibrate_fit_files_rounded(found.std_error, 2);
     return found;
 }
 
@@ -47,13 +47,13 @@ struct text {
     size_t n;
 };
 
-static void begin(struct text *text)
+static void fit_files_begin(struct text *text)
 {
     text->memory = open_memstream(&text->text, &text->n);
     BUG_IF(!text->memory, "open_memstream failed");
 }
 
-static enum status end(struct text *text, enum status status, const char *path, struct diag *diag)
+static enum status fit_files_end(struct text *text, enum status status, const char *path, struct diag *diag)
 {
     fclose(text->memory);
     FILE *out = status == STATUS_OK ? fopen(path, "w") : NULL;
@@ -69,14 +69,14 @@ enum status fit_files_write(
     const char *path, const char *from, const struct config_table *table, const void *now, struct diag *diag)
 {
     struct text text;
-    begin(&text);
-    return end(&text, hw_write_changed(text.memory, from, table, now, diag), path, diag);
+    fit_files_begin(&text);
+    return fit_files_end(&text, hw_write_changed(text.memory, from, table, now, diag), path, diag);
 }
 
 enum status fit_files_write_changes(
     const char *path, const char *from, const struct config_change *changes, int n, struct diag *diag)
 {
     struct text text;
-    begin(&text);
-    return end(&text, config_write_changed(text.memory, from, changes, n, diag), path, diag);
+    fit_files_begin(&text);
+    return fit_files_end(&text, config_write_changed(text.memory, from, changes, n, diag), path, diag);
 }

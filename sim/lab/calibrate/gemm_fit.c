@@ -1,7 +1,7 @@
 /* The numbers of the GEMM model of a GPU, by measured products. A case has one or two formats.
  * add_numbers() makes the parameters: gemm_floor, then three a format, and two more where the
  * second format runs on other kernels; fit.h varies them in the GPU `out` itself, from which
- * predict() reads. row_gap is fitted afterwards, alone, to narrow products that have rows along k.
+ * gemm_fit_predict() reads. row_gap is fitted afterwards, alone, to narrow products that have rows along k.
  *
  * What is subtle: with GEMM_LOADS_ALIKE the second format's load_bandwidth is a second place of the
  * first's parameter (at[1]), found as the third from the end: the order in add_format() matters.
@@ -75,7 +75,7 @@ static enum status find_layout(struct kernel_work *work, const struct kernel_row
     return STATUS_OK;
 }
 
-static enum status take_row(void *self, const struct kernel_row *row, struct diag *diag)
+static enum status gemm_fit_take_row(void *self, const struct kernel_row *row, struct diag *diag)
 {
     struct gemm_rows *out = self;
     enum dtype math = DTYPE_COUNT;
@@ -94,7 +94,7 @@ static enum status take_row(void *self, const struct kernel_row *row, struct dia
 enum status gemm_rows_load(struct gemm_rows *out, const char *csv_path, const char *gpu, struct diag *diag)
 {
     *out = (struct gemm_rows){0};
-    enum status status = kernel_rows_read(csv_path, gpu, take_row, out, diag);
+    enum status status = kernel_rows_read(csv_path, gpu, gemm_fit_take_row, out, diag);
     if (status)
         vec_free(&out->list);
     else
@@ -142,7 +142,7 @@ static int formats(const struct gemm_case *which)
     return which->second == GEMM_ALONE ? 1 : 2;
 }
 
-static double predict(const void *gpu, const void *row)
+static double gemm_fit_predict(const void *gpu, const void *row)
 {
     return kernel_duration_s(&((const struct gemm_row *)row)->work, gpu, kernel_whole_gpu(gpu));
 }
@@ -186,7 +186,8 @@ static void add_numbers(struct fit *fit, struct hw_gpu *gpu, const struct gemm_c
     }
 }
 
-static void take_rows(struct fit *fit, const struct gemm_case *which, const struct gemm_rows *rows, enum gemm_use use)
+static void gemm_fit_take_rows(
+    struct fit *fit, const struct gemm_case *which, const struct gemm_rows *rows, enum gemm_use use)
 {
     for (int i = 0; i < rows->list.n; i++) {
         const struct gemm_row *row = &rows->list.at[i];
@@ -196,7 +197,7 @@ static void take_rows(struct fit *fit, const struct gemm_case *which, const stru
     }
 }
 
-static bool solve(struct fit *fit)
+static bool calibrate_gemm_fit_solve(struct fit *fit)
 {
     bool good = fit_solve(fit);
     for (int i = 0; i < fit->parameters.n; i++) {
@@ -212,18 +213,18 @@ enum status gemm_fit_solve(struct hw_gpu *out, const struct hw_gpu *gpu, const s
 {
     *out = *gpu;
     const struct fit none = {.self = out,
-        .predict = predict,
+        .predict = gemm_fit_predict,
         .scale = gemm_row_scale,
         .source = "sim/lab/calibrate/gemm_fit.h on results/measured/gemm.csv"};
     struct fit fit = none, gap = none;
     add_numbers(&fit, out, which);
-    take_rows(&fit, which, rows, GEMM_FITTED);
+    gemm_fit_take_rows(&fit, which, rows, GEMM_FITTED);
     int n_rows = fit.rows.n;
-    bool good = solve(&fit);
-    take_rows(&gap, which, rows, GEMM_NARROW);
+    bool good = calibrate_gemm_fit_solve(&fit);
+    gemm_fit_take_rows(&gap, which, rows, GEMM_NARROW);
     if (good && gap.rows.n > 0) { /* row_gap, the other numbers given */
         fit_add(&gap, "row_gap", DIM_BYTES, &out->row_gap, START_ROW_GAP);
-        good = solve(&gap);
+        good = calibrate_gemm_fit_solve(&gap);
     }
     fit_free(&gap);
     if (!good)

@@ -163,7 +163,7 @@ static enum status take_direct(struct hw_gpu *gpu, const struct recipe *recipe, 
     return status;
 }
 
-static void take_number(struct quantity *to, const struct kernels_fit *fit, const char *key)
+static void gpu_fit_take_number(struct quantity *to, const struct kernels_fit *fit, const char *key)
 {
     for (int i = 0; i < KERNELS_GROUPS; i++)
         for (int j = 0; j < fit->groups[i].parameters.n; j++)
@@ -172,22 +172,22 @@ static void take_number(struct quantity *to, const struct kernels_fit *fit, cons
 }
 
 /* What the operators of a GPT layer say: products of fp16, which are bf16's, and attention.
- * take_number() finds parameters by key over all groups of the fit. */
+ * gpu_fit_take_number() finds parameters by key over all groups of the fit. */
 static void take_kernels(struct hw_gpu *gpu, const struct kernels_fit *fit)
 {
     static const enum dtype formats[] = {DTYPE_FP16, DTYPE_BF16};
-    take_number(&gpu->gemm_floor, fit, "gemm_floor");
+    gpu_fit_take_number(&gpu->gemm_floor, fit, "gemm_floor");
     for (int i = 0; i < 2; i++) {
         struct hw_gemm *gemm = &gpu->gemm[formats[i]];
-        take_number(&gemm->efficiency, fit, "efficiency");
-        take_number(&gemm->k_overhead, fit, "k_overhead");
-        take_number(&gemm->load_bandwidth, fit, "load_bandwidth");
+        gpu_fit_take_number(&gemm->efficiency, fit, "efficiency");
+        gpu_fit_take_number(&gemm->k_overhead, fit, "k_overhead");
+        gpu_fit_take_number(&gemm->load_bandwidth, fit, "load_bandwidth");
     }
-    take_number(&gpu->attention_efficiency, fit, "attention_efficiency");
-    take_number(&gpu->attention_overhead, fit, "attention_overhead");
-    take_number(&gpu->attention_softmax, fit, "attention_softmax");
-    take_number(&gpu->attention_wide, fit, "attention_wide");
-    take_number(&gpu->attention_backward, fit, "attention_backward");
+    gpu_fit_take_number(&gpu->attention_efficiency, fit, "attention_efficiency");
+    gpu_fit_take_number(&gpu->attention_overhead, fit, "attention_overhead");
+    gpu_fit_take_number(&gpu->attention_softmax, fit, "attention_softmax");
+    gpu_fit_take_number(&gpu->attention_wide, fit, "attention_wide");
+    gpu_fit_take_number(&gpu->attention_backward, fit, "attention_backward");
 }
 
 static enum status solve_kernels(
@@ -201,7 +201,7 @@ static enum status solve_kernels(
     if (status == STATUS_OK) {
         take_kernels(gpu, &fit);
         if (!recipe->stream)
-            take_number(&gpu->hbm_efficiency, &fit, "hbm_efficiency");
+            gpu_fit_take_number(&gpu->hbm_efficiency, &fit, "hbm_efficiency");
     }
     kernels_fit_free(&fit);
     return status;
@@ -278,13 +278,13 @@ static const char *const computed_keys[] = {"hbm_efficiency", "kernel_floor", "g
     "attention_efficiency", "attention_overhead", "attention_backward", "attention_wide", "attention_softmax",
     "efficiency", "k_overhead", "load_bandwidth", "tile_share", "single_efficiency", NULL};
 
-static void print_gpu(FILE *out, const char *name, const struct hw_gpu *filed, const struct hw_gpu *computed)
+static void gpu_fit_print_gpu(FILE *out, const char *name, const struct hw_gpu *filed, const struct hw_gpu *computed)
 {
     fit_print_head(out, name);
     fit_print_fields(out, &hw_gpu_table, filed, computed, "", computed_keys);
 }
 
-static void print_errors(FILE *out, const struct basis *basis)
+static void gpu_fit_print_errors(FILE *out, const struct basis *basis)
 {
     for (int i = 0; i < basis->recipes.n_gemm; i++) {
         fprintf(out, "products of %s\n", basis->recipes.gemm[i].gpu);
@@ -298,7 +298,7 @@ static void print_errors(FILE *out, const struct basis *basis)
 }
 
 /* A rate that was not fitted: the best bf16 product that a search found on H100. */
-static enum status print_best(FILE *out, const struct basis *basis, struct diag *diag)
+static enum status gpu_fit_print_best(FILE *out, const struct basis *basis, struct diag *diag)
 {
     const struct hw_gpu *gpu = &basis->fitted[0];
     const struct gemm_case *first = &basis->recipes.gemm[0];
@@ -343,11 +343,11 @@ enum status gpu_fit_print(
         const char *gpu = basis.recipes.gpus[i].gpu;
         status = basis_gpu(&filed, &computed, &basis, gpu, diag);
         if (status == STATUS_OK)
-            print_gpu(out, gpu, &filed, &computed);
+            gpu_fit_print_gpu(out, gpu, &filed, &computed);
     }
     if (status == STATUS_OK) {
-        print_errors(out, &basis);
-        status = print_best(out, &basis, diag);
+        gpu_fit_print_errors(out, &basis);
+        status = gpu_fit_print_best(out, &basis, diag);
         for (int i = 0; i < basis.recipes.norms.n && status == STATUS_OK; i++)
             status = print_norms(out, &basis, basis.recipes.norms.list[i], diag);
     }
@@ -357,7 +357,7 @@ enum status gpu_fit_print(
 
 /* ---- fits of the GEMM model as rows of the database ---- */
 
-static enum status put_row(struct store_fit *into, const struct gemm_case *which, const struct hw_gpu *gpu,
+static enum status gpu_fit_put_row(struct store_fit *into, const struct gemm_case *which, const struct hw_gpu *gpu,
     const struct gemm_row *row, struct diag *diag)
 {
     const struct kernel_work *work = &row->work;
@@ -379,7 +379,7 @@ enum status gpu_fit_store(
         status = store_fit_begin(&into, store, "gemm", measured_folder, diag);
     for (int i = 0; i < basis.recipes.n_gemm && status == STATUS_OK; i++)
         for (int j = 0; j < basis.rows[i].list.n && status == STATUS_OK; j++)
-            status = put_row(into, &basis.recipes.gemm[i], &basis.fitted[i], &basis.rows[i].list.at[j], diag);
+            status = gpu_fit_put_row(into, &basis.recipes.gemm[i], &basis.fitted[i], &basis.rows[i].list.at[j], diag);
     if (into)
         status = store_fit_end(into, status, diag);
     basis_release(&basis);

@@ -49,7 +49,7 @@ enum { SHAPE_NUMBERS = 4, ELEMENT_BYTES = 2 };
 static const double FLASH_BACKWARD_PRODUCTS = 5, FLASH_FORWARD_PRODUCTS = 2; /* scores once more */
 
 /* By the shape, whatever the order of its sides. */
-static bool is_held_out(const struct kernel_row *row)
+static bool kernels_fit_is_held_out(const struct kernel_row *row)
 {
     double side[SHAPE_NUMBERS] = {row->m, row->n, row->k, row->batch};
     for (int i = 0; i < 3; i++)
@@ -110,7 +110,7 @@ struct reading {
     const struct hw_gpu *gpu;
 };
 
-static enum status take_row(void *self, const struct kernel_row *from, struct diag *diag)
+static enum status kernels_fit_take_row(void *self, const struct kernel_row *from, struct diag *diag)
 {
     const struct reading *reading = self;
     const double measured_us[2] = {from->time_us, from->backward_us};
@@ -120,7 +120,7 @@ static enum status take_row(void *self, const struct kernel_row *from, struct di
         status = kernel_row_needs(from, "m n batch", diag);
     if (status)
         return status;
-    bool held_out = is_held_out(from) || kernels_operators[row.operator].class == KERNELS_BATCHED_GEMM;
+    bool held_out = kernels_fit_is_held_out(from) || kernels_operators[row.operator].class == KERNELS_BATCHED_GEMM;
     row.use = strcmp(from->session, "first") == 0 ? KERNELS_FIRST_SESSION
               : held_out                          ? KERNELS_HELD_OUT
                                                   : KERNELS_FITTED;
@@ -143,7 +143,7 @@ enum status kernels_rows_load(
 {
     *out = (struct kernels_rows){0};
     struct reading reading = {out, gpu};
-    return kernel_rows_read(csv_path, name, take_row, &reading, diag);
+    return kernel_rows_read(csv_path, name, kernels_fit_take_row, &reading, diag);
 }
 
 /* Assumed: starts of the searches (shares of the peak and of HBM's rate; the softmax in elements of the head dimension,
@@ -173,18 +173,18 @@ double kernels_predict_s(const struct kernels_fit *fit, const struct kernels_row
     return fmax(first_s / rate, fit->launch_gap.value) + second_s / rate;
 }
 
-static double predict(const void *fit, const void *row)
+static double kernels_fit_predict(const void *fit, const void *row)
 {
     return kernels_predict_s(fit, row);
 }
 
 /* The rows of a class that are fitted, no numbers yet. */
-static struct fit *begin(struct kernels_fit *fit, enum kernels_group group, enum kernels_class class)
+static struct fit *kernels_fit_begin(struct kernels_fit *fit, enum kernels_group group, enum kernels_class class)
 {
     struct fit *problem = &fit->groups[group];
     fit_free(problem);
     *problem = (struct fit){.self = fit,
-        .predict = predict,
+        .predict = kernels_fit_predict,
         .scale = gemm_row_scale,
         .source = "sim/lab/calibrate/kernels_fit.h on results/measured/kernels.csv"};
     for (int i = 0; i < fit->rows.list.n; i++) {
@@ -195,7 +195,7 @@ static struct fit *begin(struct kernels_fit *fit, enum kernels_group group, enum
     return problem;
 }
 
-static enum status solve(struct fit *problem, struct diag *diag)
+static enum status calibrate_kernels_fit_solve(struct fit *problem, struct diag *diag)
 {
     if (fit_solve(problem))
         return STATUS_OK;
@@ -213,7 +213,7 @@ static void expect(struct fit_parameter *parameter, double value)
 static enum status solve_gemm_from(struct kernels_fit *fit, struct hw_gpu start, double share, struct diag *diag)
 {
     fit->gpu = start;
-    struct fit *problem = begin(fit, KERNELS_OF_GEMM, KERNELS_GEMM);
+    struct fit *problem = kernels_fit_begin(fit, KERNELS_OF_GEMM, KERNELS_GEMM);
     struct hw_gpu *gpu = &fit->gpu;
     struct hw_gemm *gemm = &gpu->gemm[DTYPE_FP16];
     gpu->row_gap = gemm->tile_share = gemm->single_efficiency = (struct quantity){0};
@@ -226,7 +226,7 @@ static enum status solve_gemm_from(struct kernels_fit *fit, struct hw_gpu start,
         share * gemm_balanced_load_Bps(gemm, DTYPE_FP16));
     fit_add(problem, "launch_gap", DIM_SECONDS, &fit->launch_gap, START_GAP_S);
     fit_add(problem, "backward_rate", DIM_FRACTION, &fit->backward_rate, 1);
-    return solve(problem, diag);
+    return calibrate_kernels_fit_solve(problem, diag);
 }
 
 /* The best of several starts. */
@@ -248,9 +248,9 @@ static enum status solve_gemm(struct kernels_fit *fit, struct diag *diag)
                                                           : status;
 }
 
-static enum status solve_attention(struct kernels_fit *fit, struct diag *diag)
+static enum status kernels_fit_solve_attention(struct kernels_fit *fit, struct diag *diag)
 {
-    struct fit *problem = begin(fit, KERNELS_OF_ATTENTION, KERNELS_ATTENTION);
+    struct fit *problem = kernels_fit_begin(fit, KERNELS_OF_ATTENTION, KERNELS_ATTENTION);
     struct hw_gpu *gpu = &fit->gpu;
     bool backward = false;
     for (int i = 0; i < problem->rows.n; i++)
@@ -262,14 +262,14 @@ static enum status solve_attention(struct kernels_fit *fit, struct diag *diag)
     fit_add(problem, "attention_wide", DIM_FRACTION, &gpu->attention_wide, 1);
     if (backward)
         fit_add(problem, "attention_backward", DIM_FRACTION, &gpu->attention_backward, 1);
-    return solve(problem, diag);
+    return calibrate_kernels_fit_solve(problem, diag);
 }
 
 /* hbm_efficiency, by residual_add, and the shares of the other operators. */
 static enum status solve_memory(struct kernels_fit *fit, struct diag *diag)
 {
     static const char *const passes[] = {"forward", "backward"};
-    struct fit *problem = begin(fit, KERNELS_OF_MEMORY, KERNELS_MEMORY);
+    struct fit *problem = kernels_fit_begin(fit, KERNELS_OF_MEMORY, KERNELS_MEMORY);
     fit_add(problem, "hbm_efficiency", DIM_FRACTION, &fit->gpu.hbm_efficiency, fit->gpu.hbm_efficiency.value);
     bool seen[KERNELS_OPERATORS][2] = {{false}};
     for (int i = 0; i < problem->rows.n; i++) {
@@ -288,7 +288,7 @@ static enum status solve_memory(struct kernels_fit *fit, struct diag *diag)
         }
         streams = false;
     }
-    return solve(problem, diag);
+    return calibrate_kernels_fit_solve(problem, diag);
 }
 
 enum status kernels_fit_solve(
@@ -301,7 +301,7 @@ enum status kernels_fit_solve(
         status = solve_memory(fit, diag);
     if (status == STATUS_OK)
         status = solve_gemm(fit, diag);
-    return status == STATUS_OK ? solve_attention(fit, diag) : status;
+    return status == STATUS_OK ? kernels_fit_solve_attention(fit, diag) : status;
 }
 
 void kernels_fit_free(struct kernels_fit *fit)
@@ -322,7 +322,7 @@ struct fit_error kernels_error(const struct kernels_fit *fit, enum kernels_class
     return fit_sample_error(&sample);
 }
 
-static void print_fit(FILE *out, const struct kernels_fit *fit, const char *name)
+static void kernels_fit_print_fit(FILE *out, const struct kernels_fit *fit, const char *name)
 {
     fit_print_head(out, name);
     for (int i = 0; i < KERNELS_GROUPS; i++) {
@@ -348,7 +348,7 @@ enum status kernels_fit_print(
         if (status == STATUS_OK)
             status = kernels_fit_solve(&fit, &filed, gpu, arena_printf(arena, "%s/kernels.csv", measured_folder), diag);
         if (status == STATUS_OK)
-            print_fit(out, &fit, gpu);
+            kernels_fit_print_fit(out, &fit, gpu);
         kernels_fit_free(&fit);
     }
     return status;

@@ -37,7 +37,7 @@ static bool says_what_nccl_reaches(const struct config_field *field)
            (field->dimension == DIM_FRACTION || field->dimension == DIM_SECONDS || field->dimension == DIM_BYTES_PER_S);
 }
 
-static bool is_kept(const struct logs_fit *fit, const char *label)
+static bool logs_fit_is_kept(const struct logs_fit *fit, const char *label)
 {
     for (int i = 0; i < fit->kept.n; i++)
         if (strcmp(fit->kept.at[i], label) == 0)
@@ -45,23 +45,23 @@ static bool is_kept(const struct logs_fit *fit, const char *label)
     return false;
 }
 
-static struct quantity *quantity_of(const struct config_field *field, void *from)
+static struct quantity *logs_fit_quantity_of(const struct config_field *field, void *from)
 {
     return (struct quantity *)(void *)((char *)from + field->offset);
 }
 
 /* The numbers that are varied, and no others, become of kind fitted; their source says whether they are the node's or
  * the cluster's. */
-static void choose(
+static void logs_fit_choose(
     struct logs_fit *fit, const struct config_table *table, void *from, const char *source, struct arena *arena)
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
         if (field->type != FIELD_SOURCED)
             continue;
-        struct quantity *q = quantity_of(field, from);
+        struct quantity *q = logs_fit_quantity_of(field, from);
         bool varied = quantity_is_set(*q) && says_what_nccl_reaches(field) &&
-                      !is_kept(fit, arena_printf(arena, "%s: %s", field->key, source));
+                      !logs_fit_is_kept(fit, arena_printf(arena, "%s: %s", field->key, source));
         if (varied && !(q->value > 0))
             q->value = FIRST_LATENCY;
         if (varied) {
@@ -77,13 +77,13 @@ static void set_system(struct logs_fit *fit, const char *node, const char *clust
 {
     struct hw *system = &fit->nccl.systems.at[0];
     *system = fit->filed;
-    choose(fit, &hw_node_table, &system->node, node, arena);
-    choose(fit, &hw_cluster_table, &system->cluster, cluster, arena);
+    logs_fit_choose(fit, &hw_node_table, &system->node, node, arena);
+    logs_fit_choose(fit, &hw_cluster_table, &system->cluster, cluster, arena);
     fit->nccl.fit.parameters.n = 0;
     nccl_each_fitted(system, nccl_add_parameter, &fit->nccl);
 }
 
-static void keep(struct logs_fit *fit, const char *key, const char *source, struct arena *arena)
+static void logs_fit_keep(struct logs_fit *fit, const char *key, const char *source, struct arena *arena)
 {
     vec_push(&fit->kept, arena_printf(arena, "%s: %s", key, source));
 }
@@ -173,7 +173,7 @@ static enum status read_log(struct reading *r, const struct nccl_options *option
 
 /* ---- what explains them ---- */
 
-static double error_as(const struct nccl_fit *fit, const struct nccl_case *which, int algorithm)
+static double logs_fit_error_as(const struct nccl_fit *fit, const struct nccl_case *which, int algorithm)
 {
     struct nccl_case forced = *which;
     forced.force = (struct coll_force){algorithm, COLL_ANY};
@@ -202,7 +202,7 @@ static void explain_case(struct nccl_fit *fit, struct nccl_case *which, struct d
     if (which->force.algorithm != COLL_ANY || which->points.n == 0)
         return;
     for (int a = 0; a < COLL_ALGORITHM_COUNT; a++)
-        errors[a] = error_as(fit, which, a);
+        errors[a] = logs_fit_error_as(fit, which, a);
     int as = nccl_explaining(chosen, errors);
     if (as == COLL_ANY)
         return;
@@ -251,7 +251,7 @@ struct lightest {
     const char *key, *id; /* NULL: none yet */
 };
 
-static void weigh(void *self, const char *key, enum dimension dimension, struct quantity *q)
+static void logs_fit_weigh(void *self, const char *key, enum dimension dimension, struct quantity *q)
 {
     (void)dimension;
     struct lightest *lightest = self;
@@ -288,10 +288,10 @@ static void keep_the_lightest(struct logs_fit *fit, const char *node, const char
     for (;;) {
         struct lightest lightest = {.fit = fit};
         set_system(fit, node, cluster, arena);
-        nccl_each_fitted(&fit->nccl.systems.at[0], weigh, &lightest);
+        nccl_each_fitted(&fit->nccl.systems.at[0], logs_fit_weigh, &lightest);
         if (!lightest.key || (lightest.weight > 0 && SIZES_A_NUMBER * fit->nccl.fit.parameters.n <= n_sizes))
             return;
-        keep(fit, lightest.key, lightest.id, arena);
+        logs_fit_keep(fit, lightest.key, lightest.id, arena);
     }
 }
 
@@ -304,14 +304,14 @@ static void keep_the_nodes(struct logs_fit *fit, const char *node, const char *c
     set_system(fit, node, cluster, arena);
     for (int i = 0; i < fit->nccl.fit.parameters.n; i++)
         if (fit->nccl.fit.parameters.at[i].id == node)
-            keep(fit, fit->nccl.fit.parameters.at[i].key, node, arena);
+            logs_fit_keep(fit, fit->nccl.fit.parameters.at[i].key, node, arena);
 }
 
 /* Ends: every round keeps one more number as filed, and without any the input is refused. The
  * list `kept` grows: the node's numbers without a log of one node, then the lightest while it
  * moves nothing or there are fewer than SIZES_A_NUMBER sizes a number, then, after each
  * solution, the one of largest error. */
-static enum status solve(
+static enum status calibrate_logs_fit_solve(
     struct logs_fit *fit, const char *node, const char *cluster, struct arena *arena, struct diag *diag)
 {
     keep_the_nodes(fit, node, cluster, arena);
@@ -329,7 +329,7 @@ static enum status solve(
                 "2)");
         if (!worst)
             return status == STATUS_OK ? STATUS_OK : nccl_fit_solve(&fit->nccl, NOT_NEAR, diag);
-        keep(fit, worst->key, worst->id, arena);
+        logs_fit_keep(fit, worst->key, worst->id, arena);
     }
 }
 
@@ -338,7 +338,7 @@ static void predict_as_filed(const struct config_table *table, void *system, con
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
-        struct quantity *q = quantity_of(field, system);
+        struct quantity *q = logs_fit_quantity_of(field, system);
         if (field->type == FIELD_SOURCED && q->kind == QUANTITY_FITTED)
             q->value = ((const struct quantity *)(const void *)((const char *)fitted + field->offset))->value;
     }
@@ -416,7 +416,7 @@ enum status logs_fit_solve(
     const char *more = request->n_logs > 1 ? arena_printf(arena, " and %d more", request->n_logs - 1) : "";
     const char *source = arena_printf(arena, "`flopcast calibrate fit nccl` on %s%s", log, more);
     const char *node = arena_printf(arena, "%s: node", source), *cluster = arena_printf(arena, "%s: cluster", source);
-    status = solve(out, node, cluster, arena, diag);
+    status = calibrate_logs_fit_solve(out, node, cluster, arena, diag);
     if (status != STATUS_OK)
         return status;
     widen_errors(&out->nccl);
@@ -442,22 +442,22 @@ void logs_fit_free(struct logs_fit *fit)
 
 /* ---- what a fit to a cluster's own logs says, and its files ---- */
 
-static void print_errors(FILE *out, const char *sizes, struct fit_error before, struct fit_error after)
+static void logs_fit_print_errors(FILE *out, const char *sizes, struct fit_error before, struct fit_error after)
 {
     if (before.n > 0)
         fprintf(out, "  median error over %d size%s %s: %.1f %% by the files, %.1f %% fitted\n", before.n,
             plural(before.n), sizes, 100 * before.median, 100 * after.median);
 }
 
-static void print_cases(FILE *out, const struct logs_fit *fit)
+static void logs_fit_print_cases(FILE *out, const struct logs_fit *fit)
 {
     for (int i = 0; i < fit->nccl.cases.n; i++) {
         const struct nccl_case *which = &fit->nccl.cases.at[i];
         fprintf(out, "%s: %s, %d ranks on %d node%s\n", which->source, coll_kind_names[which->kind], which->ranks,
             which->nodes, plural(which->nodes));
         struct logs_error before = fit->before.at[i], after = logs_case_error(fit, i);
-        print_errors(out, "of 1 MiB and more", before.large, after.large);
-        print_errors(out, "below 64 KiB", before.small, after.small);
+        logs_fit_print_errors(out, "of 1 MiB and more", before.large, after.large);
+        logs_fit_print_errors(out, "below 64 KiB", before.small, after.small);
     }
 }
 
@@ -470,7 +470,8 @@ static const char *whose(const char *source)
 
 /* A warning beside a fitted value: it lies at the end of the range that a file may state (fit_files_rounded()), or so
  * far from the file's value that the fit may have found another minimum than the cluster's. */
-static const char *remark(const struct quantity *filed, const struct quantity *q, const struct config_field *field)
+static const char *logs_fit_remark(
+    const struct quantity *filed, const struct quantity *q, const struct config_field *field)
 {
     static const double far = 3; /* assumed: machines of one kind differ by less */
     bool inside = q->value > field->min && q->value < field->max;
@@ -493,13 +494,14 @@ static void print_numbers(FILE *out, const struct config_table *table, const voi
                               *is = (const void *)((const char *)fitted + field->offset);
         if (field->type != FIELD_SOURCED || was->source == is->source)
             continue;
-        fit_print_number(out, whose(is->source), field->key, *was, *is, field->dimension, remark(was, is, field));
+        fit_print_number(
+            out, whose(is->source), field->key, *was, *is, field->dimension, logs_fit_remark(was, is, field));
     }
 }
 
 void logs_fit_print(FILE *out, const struct logs_fit *fit)
 {
-    print_cases(out, fit);
+    logs_fit_print_cases(out, fit);
     fputc('\n', out);
     fit_print_head(out, "numbers");
     print_numbers(out, &hw_node_table, &fit->filed.node, &fit->fitted.node);

@@ -29,7 +29,7 @@ static const double LIMITED_BY_SMS = 0.9;
 /* The order in which formats are fitted; the first that was measured brings gemm_floor. */
 static const enum dtype FORMATS[DTYPE_COUNT] = {DTYPE_BF16, DTYPE_FP16, DTYPE_TF32, DTYPE_FP32, DTYPE_FP8, DTYPE_INT8};
 
-static bool is(const struct measured_row *row, const char *category, const char *kernel)
+static bool measure_fit_is(const struct measured_row *row, const char *category, const char *kernel)
 {
     return strcmp(row->category, category) == 0 && (!kernel || strcmp(row->kernel, kernel) == 0);
 }
@@ -52,12 +52,12 @@ static void keep_time(struct measure_fit *fit, struct quantity *number, const st
 {
     numbers times = {0};
     for (int i = 0; i < file->rows.n; i++)
-        if (is(&file->rows.at[i], category, kernel))
+        if (measure_fit_is(&file->rows.at[i], category, kernel))
             vec_push(&times, file->rows.at[i].time_s);
     keep_median(fit, number, &times);
 }
 
-static double rate(const struct measured_row *row)
+static double measure_fit_rate(const struct measured_row *row)
 {
     return row->bytes / row->time_s;
 }
@@ -68,7 +68,7 @@ static const struct measured_row *largest_stream(const struct measured_file *fil
     const struct measured_row *best = NULL;
     for (int i = 0; i < file->rows.n; i++) {
         const struct measured_row *row = &file->rows.at[i];
-        if (is(row, "hbm", kernel) && row->sms == 0 && (!best || row->bytes > best->bytes))
+        if (measure_fit_is(row, "hbm", kernel) && row->sms == 0 && (!best || row->bytes > best->bytes))
             best = row;
     }
     return best;
@@ -79,13 +79,13 @@ static void fit_streams(struct measure_fit *fit, const struct measured_file *fil
     const struct measured_row *scale = largest_stream(file, "scale"), *triad = largest_stream(file, "triad");
     numbers share = {0}, sms = {0};
     if (scale && triad)
-        vec_push(&share, (rate(scale) + rate(triad)) / 2 / fit->gpu.hbm_bandwidth.value);
+        vec_push(&share, (measure_fit_rate(scale) + measure_fit_rate(triad)) / 2 / fit->gpu.hbm_bandwidth.value);
     keep_median(fit, &fit->gpu.hbm_efficiency, &share);
     for (int i = 0; i < file->rows.n; i++) {
         const struct measured_row *row = &file->rows.at[i];
-        const struct measured_row *whole = is(row, "hbm", NULL) ? largest_stream(file, row->kernel) : NULL;
-        if (whole && row->sms > 0 && rate(row) < LIMITED_BY_SMS * rate(whole))
-            vec_push(&sms, row->sms * rate(whole) / rate(row));
+        const struct measured_row *whole = measure_fit_is(row, "hbm", NULL) ? largest_stream(file, row->kernel) : NULL;
+        if (whole && row->sms > 0 && measure_fit_rate(row) < LIMITED_BY_SMS * measure_fit_rate(whole))
+            vec_push(&sms, row->sms * measure_fit_rate(whole) / measure_fit_rate(row));
     }
     keep_median(fit, &fit->gpu.memory_sms, &sms);
 }
@@ -99,7 +99,7 @@ static void fit_pointwise(struct measure_fit *fit, const struct measured_file *f
         const struct measured_row *row = &file->rows.at[i];
         bool wanted = false;
         for (size_t c = 0; c < sizeof POINTWISE / sizeof *POINTWISE; c++)
-            wanted = wanted || is(row, POINTWISE[c], NULL);
+            wanted = wanted || measure_fit_is(row, POINTWISE[c], NULL);
         bool from_hbm = row->bytes > gpu->l2_capacity.value || strcmp(row->cache, "cold") == 0;
         double busy_s = row->time_s - gpu->kernel_floor.value;
         if (wanted && from_hbm && busy_s > 0)
@@ -114,7 +114,7 @@ static enum dtype format_of(const struct measured_row *row)
     return math < 0 ? DTYPE_COUNT : (enum dtype)math;
 }
 
-static bool same_product(const struct kernel_work *a, const struct kernel_work *b)
+static bool measure_fit_same_product(const struct kernel_work *a, const struct kernel_work *b)
 {
     return a->math == b->math && a->m == b->m && a->n == b->n && a->k == b->k && a->batch == b->batch;
 }
@@ -127,8 +127,8 @@ static void load_products(struct measure_fit *fit, const struct measured_file *f
             const struct measured_row *row = &file->rows.at[i];
             enum dtype math = format_of(row);
             bool shaped = row->m >= 1 && row->n >= 1 && row->k >= 1 && row->batch >= 1;
-            if (!is(row, "gemm", NULL) || (strcmp(row->cache, "cold") == 0) != cold || math == DTYPE_COUNT || !shaped ||
-                !kernel_supported(&fit->gpu, math))
+            if (!measure_fit_is(row, "gemm", NULL) || (strcmp(row->cache, "cold") == 0) != cold ||
+                math == DTYPE_COUNT || !shaped || !kernel_supported(&fit->gpu, math))
                 continue;
             int64_t bytes = dtype_bytes(math), result_bytes = math == DTYPE_FP8 ? 2 : math == DTYPE_INT8 ? 4 : bytes;
             struct gemm_row product = {.work = kernel_gemm((int64_t)row->m, (int64_t)row->n, (int64_t)row->k,
@@ -136,7 +136,7 @@ static void load_products(struct measure_fit *fit, const struct measured_file *f
                 .measured_s = row->time_s};
             bool seen = false;
             for (int j = 0; j < fit->gemm.list.n && !seen; j++)
-                seen = same_product(&fit->gemm.list.at[j].work, &product.work);
+                seen = measure_fit_same_product(&fit->gemm.list.at[j].work, &product.work);
             if (!seen)
                 vec_push(&fit->gemm.list, product);
         }
@@ -187,7 +187,7 @@ static bool fit_format(struct hw_gpu *out, const struct measure_fit *fit, enum d
     return least < HUGE_VAL;
 }
 
-static void fit_products(struct measure_fit *fit, const struct measured_file *file)
+static void measure_fit_products(struct measure_fit *fit, const struct measured_file *file)
 {
     load_products(fit, file);
     gemm_hold_out(&fit->gemm, GEMM_FOLDS - 1);
@@ -220,7 +220,7 @@ static void fit_context(struct measure_fit *fit, const struct measured_file *fil
     numbers bytes = {0};
     double sum = 0;
     for (int i = 0; i < file->rows.n; i++)
-        if (is(&file->rows.at[i], "memory", NULL) && strncmp(file->rows.at[i].kernel, "NCCL", 4) != 0)
+        if (measure_fit_is(&file->rows.at[i], "memory", NULL) && strncmp(file->rows.at[i].kernel, "NCCL", 4) != 0)
             sum += file->rows.at[i].bytes;
     if (sum > 0)
         vec_push(&bytes, sum);
@@ -242,7 +242,7 @@ enum status measure_fit_solve(
     keep_time(out, &out->gpu.kernel_floor, file, "launch", FLOOR_ROW);
     fit_streams(out, file);
     fit_pointwise(out, file);
-    fit_products(out, file);
+    measure_fit_products(out, file);
     fit_sustained(out, file);
     fit_context(out, file);
     keep_time(out, &out->gpu.cuda_malloc, file, "allocation", "cudaMalloc");
@@ -279,7 +279,7 @@ static void print_products(FILE *out, const struct measure_fit *fit)
 
 static bool is_alone(const struct measured_row *row, const struct measured_row *beside)
 {
-    return is(row, "overlap", beside->kernel) && !*row->beside && strcmp(row->dtype, beside->dtype) == 0 &&
+    return measure_fit_is(row, "overlap", beside->kernel) && !*row->beside && strcmp(row->dtype, beside->dtype) == 0 &&
            row->bytes == beside->bytes;
 }
 
@@ -320,7 +320,7 @@ void measure_fit_print(
     fit_print_fields(out, &hw_gpu_table, filed, &fit->gpu, "", NULL);
     print_products(out, fit);
     for (int i = 0; i < file->rows.n; i++)
-        if (is(&file->rows.at[i], "overlap", NULL) && *file->rows.at[i].beside)
+        if (measure_fit_is(&file->rows.at[i], "overlap", NULL) && *file->rows.at[i].beside)
             print_slowdown(out, fit, file, &file->rows.at[i]);
 }
 

@@ -38,7 +38,7 @@ static void set_group(struct nccl_check *out, const struct collective_measuremen
 }
 
 /* With this algorithm forced; below 0: some size cannot be done so, or there is none. */
-static double error_as(
+static double nccl_check_error_as(
     const struct nccl_check *check, struct isolated *isolated, enum coll_kind kind, enum coll_algorithm algorithm)
 {
     bool possible = true;
@@ -56,7 +56,7 @@ static double error_as(
     return possible && error.n > 0 ? error.median : -1;
 }
 
-static enum status add_rows(struct nccl_check *out, const struct nccl_log *log, const struct hw *hw,
+static enum status nccl_check_add_rows(struct nccl_check *out, const struct nccl_log *log, const struct hw *hw,
     struct coll_force force, struct arena *arena, struct diag *diag)
 {
     int kind = fit_find_name(coll_kind_names, out->collective);
@@ -83,7 +83,8 @@ static enum status add_rows(struct nccl_check *out, const struct nccl_log *log, 
                                  .predicted = isolated_cost(isolated, (enum coll_kind)kind, bytes, forced, NULL)});
     }
     for (int a = 0; a < COLL_ALGORITHM_COUNT; a++)
-        out->errors[a] = forced_any ? -1 : error_as(out, isolated, (enum coll_kind)kind, (enum coll_algorithm)a);
+        out->errors[a] =
+            forced_any ? -1 : nccl_check_error_as(out, isolated, (enum coll_kind)kind, (enum coll_algorithm)a);
     return STATUS_OK;
 }
 
@@ -141,7 +142,7 @@ enum status nccl_check(struct nccl_check *out, const struct nccl_log *log, const
     set_group(out, &log->rows.at[0], hw);
     if (log->about.gpu && !hw_same_gpu(log->about.gpu, &hw->gpu))
         out->other_gpu = log->about.gpu;
-    enum status status = add_rows(out, log, hw, force, arena, diag);
+    enum status status = nccl_check_add_rows(out, log, hw, force, arena, diag);
     if (status == STATUS_OK)
         nccl_warn_of_trays(path, out->ranks, out->nodes, hw, diag);
     if (status == STATUS_OK)

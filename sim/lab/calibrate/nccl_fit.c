@@ -88,14 +88,14 @@ static void set_systems(void *self)
         nccl_each_fitted(&fit->systems.at[i], set_quantity, fit);
 }
 
-static double predict(const void *self, const void *row)
+static double nccl_fit_predict(const void *self, const void *row)
 {
     const struct nccl_fit *fit = self;
     const struct nccl_point *point = row;
     return nccl_case_predict_s(fit, &fit->cases.at[point->place], point->bytes);
 }
 
-static void set_free(void *self, const char *key, enum dimension dimension, struct quantity *q)
+static void nccl_fit_set_free(void *self, const char *key, enum dimension dimension, struct quantity *q)
 {
     (void)dimension;
     struct nccl_fit *fit = self;
@@ -106,7 +106,7 @@ static void set_free(void *self, const char *key, enum dimension dimension, stru
     }
 }
 
-static void add_rows(struct nccl_fit *fit, int place)
+static void nccl_fit_add_rows(struct nccl_fit *fit, int place)
 {
     struct nccl_case *which = &fit->cases.at[place];
     for (int i = 0; i < which->points.n; i++) {
@@ -118,11 +118,11 @@ static void add_rows(struct nccl_fit *fit, int place)
     }
 }
 
-static void set_up(struct nccl_fit *nccl, double start)
+static void nccl_fit_set_up(struct nccl_fit *nccl, double start)
 {
     struct fit *fit = &nccl->fit;
     fit->self = nccl;
-    fit->predict = predict;
+    fit->predict = nccl_fit_predict;
     fit->settle = set_systems;
     fit->scale = CAUCHY;
     fit->starts_near = start == 1;
@@ -131,8 +131,8 @@ static void set_up(struct nccl_fit *nccl, double start)
         fit->parameters.at[i].fixed = true;
     for (int i = 0; i < nccl->cases.n; i++)
         if (nccl->cases.at[i].use == NCCL_FIT) {
-            add_rows(nccl, i);
-            nccl_each_fitted(&nccl->systems.at[nccl->cases.at[i].system], set_free, nccl);
+            nccl_fit_add_rows(nccl, i);
+            nccl_each_fitted(&nccl->systems.at[nccl->cases.at[i].system], nccl_fit_set_free, nccl);
         }
     for (int i = 0; i < fit->parameters.n; i++) {
         struct fit_parameter *p = &fit->parameters.at[i];
@@ -158,7 +158,7 @@ static enum status check_errors(const struct fit *fit, struct diag *diag)
 enum status nccl_fit_solve(struct nccl_fit *nccl, double start, struct diag *diag)
 {
     struct fit *fit = &nccl->fit;
-    set_up(nccl, start);
+    nccl_fit_set_up(nccl, start);
     bool good = fit_solve(fit);
     if (fit->n_free == 0 || (size_t)fit->rows.n <= fit->n_free)
         return diag_input(
@@ -290,7 +290,7 @@ static enum status read_name(
     return diag_input(r->diag, csv_pos(r->cases, row), "'%s' is no %s", text, column);
 }
 
-static enum status read_number(double *out, const struct reader *r, int row, const char *column)
+static enum status nccl_fit_read_number(double *out, const struct reader *r, int row, const char *column)
 {
     return csv_number(r->cases, row, csv_column(r->cases, column), 0, out, r->diag);
 }
@@ -313,7 +313,7 @@ static enum status find_system(struct reader *r, const char *topology, int *out)
     return STATUS_OK;
 }
 
-static bool belongs(const struct reader *r, int case_row, int row)
+static bool nccl_fit_belongs(const struct reader *r, int case_row, int row)
 {
     for (int i = 0; i < N_KEY; i++)
         if (strcmp(csv_cell(r->cases, case_row, csv_column(r->cases, case_keys[i])),
@@ -325,7 +325,7 @@ static bool belongs(const struct reader *r, int case_row, int row)
 static enum status read_points(struct nccl_case *out, const struct reader *r, int case_row)
 {
     for (int row = 0; row < csv_rows(r->rows); row++) {
-        if (!belongs(r, case_row, row))
+        if (!nccl_fit_belongs(r, case_row, row))
             continue;
         double bytes = 0, time_us = 0;
         enum status status = csv_number(r->rows, row, csv_column(r->rows, "bytes"), 0, &bytes, r->diag);
@@ -360,10 +360,11 @@ static enum status read_case(struct nccl_case *out, struct reader *r, int row)
         read_name(&use, r, row, "use", nccl_use_names, true),
         read_name(&out->force.algorithm, r, row, "force_algorithm", coll_algorithm_names, false),
         read_name(&out->force.protocol, r, row, "force_protocol", coll_protocol_names, false),
-        read_name(&out->version, r, row, "nccl_version", hw_nccl_versions, false), read_number(&nodes, r, row, "nodes"),
-        read_number(&ranks, r, row, "ranks"), read_number(&domains, r, row, "domains"),
-        read_number(&out->channels, r, row, "channels"), read_number(&launch_us, r, row, "launch_us"),
-        read_number(&out->min_bytes, r, row, "min_bytes")};
+        read_name(&out->version, r, row, "nccl_version", hw_nccl_versions, false),
+        nccl_fit_read_number(&nodes, r, row, "nodes"), nccl_fit_read_number(&ranks, r, row, "ranks"),
+        nccl_fit_read_number(&domains, r, row, "domains"), nccl_fit_read_number(&out->channels, r, row, "channels"),
+        nccl_fit_read_number(&launch_us, r, row, "launch_us"),
+        nccl_fit_read_number(&out->min_bytes, r, row, "min_bytes")};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i])
             return all[i];
@@ -503,7 +504,7 @@ static enum status put_points(struct store_fit *into, const struct nccl_fit *fit
     return status;
 }
 
-static enum status put_table(struct store_fit *into, struct nccl_fit *fit, int place, struct diag *diag)
+static enum status nccl_fit_put_table(struct store_fit *into, struct nccl_fit *fit, int place, struct diag *diag)
 {
     const struct nccl_case *which = &fit->cases.at[place];
     struct fit_error large = nccl_case_error(fit, which, NCCL_LARGE_BYTES, HUGE_VAL);
@@ -529,7 +530,7 @@ enum status nccl_fit_store(struct nccl_fit *fit, const char *measured, struct st
     for (int i = 0; i < fit->fit.parameters.n && status == STATUS_OK; i++)
         status = put_parameter(into, fit, i, diag);
     for (int i = 0; i < fit->cases.n && status == STATUS_OK; i++)
-        status = put_table(into, fit, i, diag);
+        status = nccl_fit_put_table(into, fit, i, diag);
     return store_fit_end(into, status, diag);
 }
 
@@ -541,7 +542,7 @@ static void print_error(FILE *out, struct fit_error error)
         fprintf(out, " %4s %8s", "", "");
 }
 
-static void print_cases(FILE *out, const struct nccl_fit *fit, enum nccl_use use)
+static void nccl_fit_print_cases(FILE *out, const struct nccl_fit *fit, enum nccl_use use)
 {
     for (int i = 0; i < fit->cases.n; i++) {
         const struct nccl_case *which = &fit->cases.at[i];
@@ -588,7 +589,7 @@ void nccl_fit_print(FILE *out, const struct nccl_fit *fit)
     fprintf(out, "%-8s %-14s %4s %5s %4s %8s %4s %8s %-6s  topology: table\n", "use", "collective", "nodes", "ranks",
         "n", "error", "n", "error", "hardw.");
     for (int use = 0; use < NCCL_USE_COUNT; use++)
-        print_cases(out, fit, (enum nccl_use)use);
+        nccl_fit_print_cases(out, fit, (enum nccl_use)use);
     fputc('\n', out);
     print_summary(out, fit, ">= 1 MiB", NCCL_LARGE_BYTES, HUGE_VAL, NCCL_LARGE_WANTED);
     print_summary(out, fit, "< 64 KiB", 0, NCCL_SMALL_BYTES, NCCL_SMALL_WANTED);

@@ -12,13 +12,13 @@
 
 #include <stdio.h>
 
-static const char *add(const char *before, const char *text, struct arena *arena)
+static const char *nccl_settle_add(const char *before, const char *text, struct arena *arena)
 {
     return before ? arena_printf(arena, "%s, %s", before, text) : text;
 }
 
 /* Channels that are said, or that bounds leave of the cluster's. */
-static int channels_of(const struct nccl_settings *said, int now)
+static int nccl_settle_channels_of(const struct nccl_settings *said, int now)
 {
     if (said->channels > 0)
         return said->channels_differ ? now : said->channels;
@@ -30,12 +30,12 @@ static const char *settle_channels(
     struct hw *hw, const struct nccl_settings *said, int nodes, const char *words, struct arena *arena)
 {
     bool across = nodes > 1;
-    int now = (int)coll_channels(across, hw), n = channels_of(said, now);
+    int now = (int)coll_channels(across, hw), n = nccl_settle_channels_of(said, now);
     if (n == now)
         return words;
     struct quantity *to = across ? &hw->cluster.nccl_channels : &hw->node.nccl_channels;
     *to = (struct quantity){.value = n, .kind = QUANTITY_MEASURED, .source = "what NCCL says"};
-    return add(words, arena_printf(arena, "%d channels instead of %d", n, now), arena);
+    return nccl_settle_add(words, arena_printf(arena, "%d channels instead of %d", n, now), arena);
 }
 
 static const char *settle_nvls(
@@ -47,7 +47,7 @@ static const char *settle_nvls(
         return words;
     hw->node.nvls_efficiency = hw->node.nvls_latency = hw->node.nvls_step_latency = hw->cluster.nvls_tree_latency =
         (struct quantity){0};
-    return add(words, "NVLS off", arena);
+    return nccl_settle_add(words, "NVLS off", arena);
 }
 
 static const char *settle_version(
@@ -59,7 +59,7 @@ static const char *settle_version(
     int known = minor > HW_NCCL_NEWEST ? HW_NCCL_NEWEST : minor < HW_NCCL_OLDEST ? HW_NCCL_OLDEST : minor;
     if (known == hw_nccl_minor(hw))
         return words;
-    words = add(words,
+    words = nccl_settle_add(words,
         arena_printf(arena, "NCCL 2.%d instead of %s", known, hw_nccl_versions[hw->cluster.nccl_version]), arena);
     hw->cluster.nccl_version = HW_NCCL_NEWEST - known;
     return words;

@@ -48,7 +48,7 @@ struct parts {
     double share;                               /* of the busbw that is predicted of the large sizes, or of all */
 };
 
-static struct parts parts_of(const struct nccl_check *check)
+static struct parts nccl_verdict_parts_of(const struct nccl_check *check)
 {
     double from_bytes = NCCL_FULL_BYTES;
     for (int i = 0; i < check->rows.n; i++)
@@ -94,7 +94,7 @@ static const struct nccl_checked *first_above(const struct nccl_check *check)
     return first;
 }
 
-static const char *size_text(double bytes, struct arena *arena)
+static const char *nccl_verdict_size_text(double bytes, struct arena *arena)
 {
     bool GiB = bytes >= 0x1p30;
     return arena_printf(arena, "%.4g %s", bytes / (GiB ? 0x1p30 : 0x1p20), GiB ? "GiB" : "MiB");
@@ -118,7 +118,7 @@ static const char *above(const struct nccl_check *check, const struct parts *par
     const struct nccl_checked *first = first_above(check), *last = &check->rows.at[check->rows.n - 1];
     double times = coll_isolated_s(last->predicted) / last->measured_s;
     const char *what = arena_printf(arena, "above the prediction from %s on: %.0f %% of it at the largest size",
-        size_text(first ? first->bytes : parts->from_bytes, arena), 100 * times);
+        nccl_verdict_size_text(first ? first->bytes : parts->from_bytes, arena), 100 * times);
     const char *why = "";
     if (check->nodes > 1 && times > MOST_BY_CHANNELS)
         why = arena_printf(arena,
@@ -131,7 +131,7 @@ static const char *above(const struct nccl_check *check, const struct parts *par
         why = " Is the topology the right one?";
     return parts->middle.n > 0 && parts->middle.bias < -NCCL_LARGE_WANTED
                ? arena_printf(arena, "%s; %.0f %% below %s. So the links are whole.%s", what,
-                     100 * (1 + parts->middle.bias), size_text(parts->from_bytes, arena), why)
+                     100 * (1 + parts->middle.bias), nccl_verdict_size_text(parts->from_bytes, arena), why)
                : arena_printf(arena, "%s.%s", what, why);
 }
 
@@ -159,7 +159,7 @@ static const char *of_links(const struct nccl_check *check, const struct parts *
             "the largest sizes meet the prediction (%.0f %% of its busbw): the links are whole. From 1 MiB to %s it "
             "reaches %.0f %%: latency, or the choice of algorithm, protocol and channels (NCCL_DEBUG=INFO with "
             "NCCL_DEBUG_SUBSYS=TUNING).",
-            100 * parts->share, size_text(parts->from_bytes, arena), 100 * (1 + parts->middle.bias));
+            100 * parts->share, nccl_verdict_size_text(parts->from_bytes, arena), 100 * (1 + parts->middle.bias));
     if (large_met)
         return arena_printf(arena,
             "the largest sizes meet the prediction (%.0f %% of its busbw); median error %.1f %% at sizes of 1 MiB and "
@@ -209,7 +209,7 @@ static const char *of_small(const struct nccl_check *check, const struct parts *
 
 const char *nccl_check_verdict(const struct nccl_check *check, struct arena *arena)
 {
-    struct parts parts = parts_of(check);
+    struct parts parts = nccl_verdict_parts_of(check);
     if (parts.all.n == 0)
         return NULL;
     return arena_printf(arena, "%s%s", of_links(check, &parts, arena), of_small(check, &parts, arena));

@@ -60,24 +60,24 @@ static enum status select_norms(norms *out, const struct csv_table *table, const
     return STATUS_OK;
 }
 
-static bool is_held_out(int i)
+static bool norm_rates_is_held_out(int i)
 {
     return i % HELD_OUT_EVERY == HELD_OUT_EVERY - 1;
 }
 
-static void fit(struct norm_rate *rate, const norms *rows, const struct hw_gpu *gpu)
+static void norm_rates_fit(struct norm_rate *rate, const norms *rows, const struct hw_gpu *gpu)
 {
     double *values = xcalloc((size_t)rows->n, sizeof *values);
     struct fit_sample sample = {0};
     double all_Bps = gpu->hbm_bandwidth.value * gpu->hbm_efficiency.value;
     for (int i = 0; i < rows->n; i++)
-        if (!is_held_out(i))
+        if (!norm_rates_is_held_out(i))
             values[rate->n_fitted++] = rows->at[i].bytes / (rows->at[i].measured_s - gpu->kernel_floor.value) / all_Bps;
     rate->share = gsl_stats_median(values, 1, (size_t)rate->n_fitted);
     struct hw_gpu with = *gpu;
     with.pointwise_efficiency = (struct quantity){.value = rate->share, .kind = QUANTITY_FITTED};
     for (int i = 0; i < rows->n; i++) {
-        if (!is_held_out(i))
+        if (!norm_rates_is_held_out(i))
             continue;
         struct kernel_work work = kernel_stream(KERNEL_NORM, rows->at[i].bytes, 0, 0);
         fit_sample_add(&sample, kernel_duration_s(&work, &with, kernel_whole_gpu(&with)), rows->at[i].measured_s);
@@ -98,7 +98,7 @@ enum status norm_rates_load(struct norm_rate out[NORM_RATES], const char *norm_c
         out[i] = (struct norm_rate){.library = libraries[i / 2], .pass = passes[i % 2]};
         status = select_norms(&rows, table, &out[i], name, gpu->l2_capacity.value, diag);
         if (status == STATUS_OK)
-            fit(&out[i], &rows, gpu);
+            norm_rates_fit(&out[i], &rows, gpu);
         vec_free(&rows);
     }
     csv_release(table);

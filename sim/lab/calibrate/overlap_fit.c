@@ -49,7 +49,7 @@ double overlap_fit_ratio(const struct overlap_fit *fit, const struct overlap_pub
 /* ---- reading ---- */
 
 /* The rule of the tables' heads. */
-static bool is_held_out(const char *kernel, const char *grid)
+static bool overlap_fit_is_held_out(const char *kernel, const char *grid)
 {
     uint64_t digest = DIGEST_INIT;
     for (const char *c = kernel; *c; c++)
@@ -92,7 +92,7 @@ static enum status read_group(
     vec_push(&out->groups,
         (struct overlap_group){.source = arena_strdup(arena, csv_cell(table, row, csv_column(table, "source"))),
             .gemm = strcmp(class, "gemm") == 0,
-            .held_out = is_held_out(csv_cell(table, row, csv_column(table, "kernel")), grid),
+            .held_out = overlap_fit_is_held_out(csv_cell(table, row, csv_column(table, "kernel")), grid),
             .sms = v[0],
             .channels = v[1],
             .blocks_per_sm = v[2],
@@ -156,7 +156,7 @@ static enum status read_published(struct overlap_fit *out, const struct csv_tabl
     return STATUS_OK;
 }
 
-static enum status load(
+static enum status overlap_fit_load(
     struct overlap_fit *out, const char *measured, const char *clusters, struct arena *arena, struct diag *diag)
 {
     struct csv_table *groups = NULL, *published = NULL;
@@ -184,14 +184,15 @@ static double predict_published(const void *fit, const void *row)
     return overlap_fit_ratio(fit, row);
 }
 
-static void add_row(struct fit *problem, const void *row, double measured, const char *source, const char *left_out)
+static void overlap_fit_add_row(
+    struct fit *problem, const void *row, double measured, const char *source, const char *left_out)
 {
     fit_add_row(problem, row, measured);
     problem->rows.at[problem->rows.n - 1].left_out = left_out && strcmp(left_out, source) == 0;
 }
 
 /* left_out: a source, or NULL. */
-static bool solve(struct overlap_fit *fit, const char *left_out)
+static bool calibrate_overlap_fit_solve(struct overlap_fit *fit, const char *left_out)
 {
     const struct fit none = {.self = fit,
         .scale = CAUCHY,
@@ -206,12 +207,12 @@ static bool solve(struct overlap_fit *fit, const char *left_out)
     for (int i = 0; i < fit->groups.n; i++) {
         const struct overlap_group *group = &fit->groups.at[i];
         if (!group->held_out)
-            add_row(&groups, group, group->beside_s, group->source, left_out);
+            overlap_fit_add_row(&groups, group, group->beside_s, group->source, left_out);
     }
     for (int i = 0; i < fit->published.n; i++) {
         const struct overlap_published *row = &fit->published.at[i];
         if (!row->held_out)
-            add_row(&published, row, row->ratio, row->source, left_out);
+            overlap_fit_add_row(&published, row, row->ratio, row->source, left_out);
     }
     bool good = fit_solve(&groups) && fit_solve(&published);
     fit_free(&groups);
@@ -250,7 +251,7 @@ static bool set_errors(struct overlap_fit *fit)
     double *values = xcalloc((size_t)(2 * n + m) + 1, sizeof *values);
     for (int i = 0; i < n + m; i++) {
         struct overlap_fit less = *fit;
-        good = solve(&less, i < n ? of_groups.at[i] : of_published.at[i - n]) && good;
+        good = calibrate_overlap_fit_solve(&less, i < n ? of_groups.at[i] : of_published.at[i - n]) && good;
         values[i < n ? i : n + i] = i < n ? less.start.value : less.traffic.value;
         if (i < n)
             values[n + i] = less.memory_share.value;
@@ -268,9 +269,9 @@ enum status overlap_fit_solve(
     struct overlap_fit *out, const char *measured, const char *clusters, struct arena *arena, struct diag *diag)
 {
     *out = (struct overlap_fit){0};
-    if (load(out, measured, clusters, arena, diag) != STATUS_OK)
+    if (overlap_fit_load(out, measured, clusters, arena, diag) != STATUS_OK)
         return diag->worst;
-    if (!solve(out, NULL) || !set_errors(out))
+    if (!calibrate_overlap_fit_solve(out, NULL) || !set_errors(out))
         return diag_input(diag, (struct source_pos){.file = measured},
             "the rows of overlap_groups.csv and overlap_published.csv that are not held out do not determine the fit");
     return STATUS_OK;

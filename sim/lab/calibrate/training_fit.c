@@ -1,9 +1,9 @@
 /* Rates of GPUs and costs of hosts by training runs, where every prediction is a simulation.
- * collect() makes a parameter of each quantity of the rows' GPUs and stacks that is asked for;
+ * training_fit_collect() makes a parameter of each quantity of the rows' GPUs and stacks that is asked for;
  * equal key and id are one. Before the search each row is simulated with noise, which gives its
  * error; then noise is switched off, and the target of a row is its speed without noise over (1 +
  * error). So the search runs noiseless simulations, in parallel over rows, and stays near what
- * noisy ones would say. settle() writes values into all rows' points and simulates. Most parameters
+ * noisy ones would say. training_fit_settle() writes values into all rows' points and simulates. Most parameters
  * concern few rows, and a step along one leaves the others where they were: each row remembers the
  * two points at which it was simulated last, so a column of finite differences costs only the rows
  * that it moves.
@@ -33,9 +33,9 @@ static const double STEP = 1e-3;
 
 /* The quantities of a GPU that this fit is about. Behind them the costs of section host, in the order of
  * stack_host_table. */
-#define KEY(member, is_share)                                                                                          \
+#define KEY(member, training_fit_is_share)                                                                             \
     {                                                                                                                  \
-#member, offsetof(struct hw_gpu, member), is_share                                                             \
+#member, offsetof(struct hw_gpu, member), training_fit_is_share                                                \
     }
 static const struct {
     const char *name;
@@ -63,17 +63,17 @@ static const struct config_field *host_field(int key)
     return &stack_host_table.fields[key - N_RATES];
 }
 
-static const char *name_of(int key)
+static const char *training_fit_name_of(int key)
 {
     return key < N_RATES ? rates[key].name : host_field(key)->key;
 }
 
-static bool is_share(int key)
+static bool training_fit_is_share(int key)
 {
     return key < N_RATES ? rates[key].share : host_field(key)->dimension == DIM_FRACTION;
 }
 
-static struct quantity *quantity_of(struct scenario_point *point, int key)
+static struct quantity *training_fit_quantity_of(struct scenario_point *point, int key)
 {
     if (key >= N_RATES)
         return &point->stack_host[key - N_RATES];
@@ -83,17 +83,17 @@ static struct quantity *quantity_of(struct scenario_point *point, int key)
 static void set_value(struct scenario_point *point, int key, double value)
 {
     if (key < N_RATES)
-        quantity_of(point, key)->value = value;
+        training_fit_quantity_of(point, key)->value = value;
     else
         stack_set_host(point, key - N_RATES, value);
 }
 
 /* The parameter that a quantity is; -1: it is none. */
-static int find(const struct training_fit *fit, int key, struct quantity q)
+static int training_fit_find(const struct training_fit *fit, int key, struct quantity q)
 {
     for (int i = 0; q.source && i < fit->fit.parameters.n; i++) {
         const struct fit_parameter *p = &fit->fit.parameters.at[i];
-        if (strcmp(p->key, name_of(key)) == 0 && strcmp(p->id, quantity_parameter(q)) == 0)
+        if (strcmp(p->key, training_fit_name_of(key)) == 0 && strcmp(p->id, quantity_parameter(q)) == 0)
             return i;
     }
     return -1;
@@ -102,7 +102,7 @@ static int find(const struct training_fit *fit, int key, struct quantity q)
 /* A run without convolutions says nothing about their rate. */
 static bool concerns(int key, const struct validate_row *row)
 {
-    return strcmp(name_of(key), "conv_efficiency") != 0 || row->set.points[0].model.shape.image_size > 0;
+    return strcmp(training_fit_name_of(key), "conv_efficiency") != 0 || row->set.points[0].model.shape.image_size > 0;
 }
 
 /* What is fitted is fitted again, what is assumed where the row names it: "FILE: KEY". A row that names the host is for
@@ -115,14 +115,15 @@ static bool is_asked(int key, struct quantity q, const struct validate_row *row)
     if (named && is_rate(named + 2) && key >= N_RATES)
         return false;
     return (q.kind == QUANTITY_FITTED && q.value > 0) ||
-           (q.kind == QUANTITY_ASSUMED && named && strcmp(named + 2, name_of(key)) == 0);
+           (q.kind == QUANTITY_ASSUMED && named && strcmp(named + 2, training_fit_name_of(key)) == 0);
 }
 
 /* Shares are varied so that they stay shares. Every parameter counts as a row: one without a prior is met. */
 static int add_parameter(struct training_fit *fit, int key, struct quantity q)
 {
-    bool share = is_share(key);
-    struct fit_parameter *p = fit_add(&fit->fit, name_of(key), share ? DIM_FRACTION : DIM_SECONDS, NULL, q.value);
+    bool share = training_fit_is_share(key);
+    struct fit_parameter *p =
+        fit_add(&fit->fit, training_fit_name_of(key), share ? DIM_FRACTION : DIM_SECONDS, NULL, q.value);
     p->id = quantity_parameter(q);
     p->scale = share ? FIT_LOGIT : FIT_LOG;
     p->filed = p->fitted = q;
@@ -131,15 +132,15 @@ static int add_parameter(struct training_fit *fit, int key, struct quantity q)
     return fit->about.n - 1;
 }
 
-static void collect(struct training_fit *fit)
+static void training_fit_collect(struct training_fit *fit)
 {
     for (int i = 0; i < fit->table.rows.n; i++)
         for (int k = 0; k < N_KEYS; k++) {
             struct validate_row *row = &fit->table.rows.at[i];
             if (row->status == VALIDATE_NOT_SIMULATED || !concerns(k, row))
                 continue;
-            struct quantity q = *quantity_of(&row->set.points[0], k);
-            int p = find(fit, k, q);
+            struct quantity q = *training_fit_quantity_of(&row->set.points[0], k);
+            int p = training_fit_find(fit, k, q);
             if (p < 0 && is_asked(k, q, row))
                 p = add_parameter(fit, k, q);
             if (p >= 0)
@@ -155,7 +156,7 @@ static void set_values(struct training_fit *fit)
             if (row->status == VALIDATE_NOT_SIMULATED)
                 continue;
             struct scenario_point *point = &row->set.points[0];
-            int p = find(fit, k, *quantity_of(point, k));
+            int p = training_fit_find(fit, k, *training_fit_quantity_of(point, k));
             if (p >= 0)
                 set_value(point, k, fit->fit.parameters.at[p].fitted.value);
         }
@@ -178,13 +179,13 @@ static bool same_point(const double *a, const double *b)
     return true;
 }
 
-static double speed_of(struct training_fit *fit, int i)
+static double training_fit_speed_of(struct training_fit *fit, int i)
 {
     struct scenario_point *point = &fit->table.rows.at[i].set.points[0];
     struct training_memo *memo = &fit->memo[i];
     double at[N_KEYS];
     for (int k = 0; k < N_KEYS; k++)
-        at[k] = quantity_of(point, k)->value;
+        at[k] = training_fit_quantity_of(point, k)->value;
     for (int m = 0; m < 2; m++)
         if (memo->last[m].speed > 0 && same_point(memo->last[m].at, at))
             return memo->last[m].speed;
@@ -206,19 +207,19 @@ static void run_rows(struct training_fit *fit)
 #endif
     for (int i = 0; i < fit->table.rows.n; i++)
         if (fit->table.rows.at[i].has_error)
-            fit->speeds[i] = speed_of(fit, i);
+            fit->speeds[i] = training_fit_speed_of(fit, i);
 }
 
 /* Values stay within this times and over the filed one; a search does not reach it. */
 static const double RANGE = 1e3;
 
-static void settle(void *self)
+static void training_fit_settle(void *self)
 {
     set_values(self);
     run_rows(self);
 }
 
-static double predict(const void *self, const void *speed)
+static double training_fit_predict(const void *self, const void *speed)
 {
     (void)self;
     return *(const double *)speed;
@@ -256,12 +257,12 @@ static int host_numbers(const struct training_fit *fit, struct validate_row *row
 {
     int numbers = 0;
     for (int k = N_RATES; row->status != VALIDATE_NOT_SIMULATED && k < N_KEYS; k++)
-        numbers += find(fit, k, *quantity_of(&row->set.points[0], k)) >= 0;
+        numbers += training_fit_find(fit, k, *training_fit_quantity_of(&row->set.points[0], k)) >= 0;
     return numbers;
 }
 
 /* The rule for costs of the host: few numbers of a profile, small clusters. */
-static void check_host(struct training_fit *fit, struct diag *diag)
+static void training_fit_check_host(struct training_fit *fit, struct diag *diag)
 {
     for (int i = 0; i < fit->table.rows.n; i++) {
         struct validate_row *row = &fit->table.rows.at[i];
@@ -282,14 +283,14 @@ static void check_host(struct training_fit *fit, struct diag *diag)
     }
 }
 
-static enum status begin(struct training_fit *fit, const char *table, struct diag *diag)
+static enum status training_fit_begin(struct training_fit *fit, const char *table, struct diag *diag)
 {
     int before = diag->n_errors;
-    collect(fit);
+    training_fit_collect(fit);
     int n = fit->table.rows.n;
     if (!is_enough(fit, (struct source_pos){.file = table}, diag))
         return diag->worst;
-    check_host(fit, diag);
+    training_fit_check_host(fit, diag);
     if (diag->n_errors > before)
         return diag->worst;
     fit->speeds = xcalloc((size_t)n, sizeof *fit->speeds);
@@ -313,7 +314,7 @@ enum status training_fit_load(
     *out = (struct training_fit){0};
     if (!validate_load(&out->table, table, base, rows, diag))
         return diag->worst;
-    return begin(out, table, diag);
+    return training_fit_begin(out, table, diag);
 }
 
 enum status training_fit_load_tables(
@@ -327,7 +328,7 @@ enum status training_fit_load_tables(
         if (!good)
             return diag->worst;
     }
-    return begin(out, tables[0], diag);
+    return training_fit_begin(out, tables[0], diag);
 }
 
 /* From near: runs that PyTorch's allocator stalls are off by a third, and must not drag the first round along. */
@@ -335,8 +336,8 @@ static struct fit *from_filed(struct training_fit *fit)
 {
     struct fit *driver = &fit->fit;
     driver->self = fit;
-    driver->predict = predict;
-    driver->settle = settle;
+    driver->predict = training_fit_predict;
+    driver->settle = training_fit_settle;
     driver->scale = CAUCHY;
     driver->step = STEP;
     driver->range = RANGE;
@@ -391,7 +392,7 @@ static bool is_determined(const struct fit_parameter *parameter)
 }
 
 /* Rows, prior, and what the file says of it. */
-static const char *remark(const struct training_fit *fit, int parameter, struct arena *arena)
+static const char *training_fit_remark(const struct training_fit *fit, int parameter, struct arena *arena)
 {
     const struct fit_parameter *p = &fit->fit.parameters.at[parameter];
     const struct training_about *about = &fit->about.at[parameter];
@@ -409,7 +410,7 @@ void training_fit_print(FILE *out, const struct training_fit *fit)
     for (int i = 0; i < fit->fit.parameters.n; i++) {
         const struct fit_parameter *p = &fit->fit.parameters.at[i];
         struct quantity found = is_determined(p) ? p->fitted : (struct quantity){0};
-        fit_print_number(out, "", p->key, p->filed, found, p->dimension, remark(fit, i, &arena));
+        fit_print_number(out, "", p->key, p->filed, found, p->dimension, training_fit_remark(fit, i, &arena));
     }
     fit_print_tied(out, &fit->fit);
     fit_print_error(out, "speed", "fitted", errors_of(fit, false));

@@ -49,7 +49,7 @@ static struct config_table prior_table(struct arena *arena)
     return (struct config_table){.what = "a prior", .fields = fields, .n_fields = n};
 }
 
-static const struct quantity *number_of(const struct prior *prior, const struct config_field *field)
+static const struct quantity *training_priors_number_of(const struct prior *prior, const struct config_field *field)
 {
     return (const struct quantity *)(const void *)((const unsigned char *)prior + field->offset);
 }
@@ -63,10 +63,10 @@ static double relative_error(const struct fit_parameter *p, struct quantity prio
     return p->scale == FIT_LOGIT ? relative / (1 - prior.value) : relative;
 }
 
-static void take(struct training_fit *fit, const struct prior *prior, const struct config_field *field,
+static void training_priors_take(struct training_fit *fit, const struct prior *prior, const struct config_field *field,
     struct source_pos at, struct diag *diag)
 {
-    struct quantity q = *number_of(prior, field);
+    struct quantity q = *training_priors_number_of(prior, field);
     if (!quantity_is_set(q))
         return;
     if (!(q.std_error > 0 && q.value > 0))
@@ -94,7 +94,7 @@ enum status training_fit_priors(struct training_fit *fit, const char *path, stru
         struct prior prior = {0};
         if (config_read(node, &table, &prior, arena, NULL, &own) == STATUS_OK)
             for (int f = 1; f < table.n_fields; f++) /* behind `fit` */
-                take(fit, &prior, &table.fields[f], config_pos(node), &own);
+                training_priors_take(fit, &prior, &table.fields[f], config_pos(node), &own);
     }
     config_free(doc);
     enum status status = own.worst;

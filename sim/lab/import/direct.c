@@ -126,7 +126,7 @@ static const char head[] =
     "# over batch ranks, n wide, k model. cast: m x k to FP8 by a known scale (scale_matrix), its largest value "
     "(compute_scale).\n";
 
-static const struct table *table_of(const struct csv_table *csv)
+static const struct table *direct_table_of(const struct csv_table *csv)
 {
     for (int i = 0; i < CLASS_COUNT; i++)
         if (csv_column(csv, tables[i].own_column) >= 0)
@@ -142,7 +142,7 @@ static bool is_so(const struct csv_table *csv, int row, const char *const only[2
     return strcmp(cell, only[1]) == 0 || (*cell == '\0' && strcmp(only[1], "0") == 0);
 }
 
-static bool is_of(const struct csv_table *csv, int row, const char *column, const char *begins)
+static bool direct_is_of(const struct csv_table *csv, int row, const char *column, const char *begins)
 {
     return strncmp(csv_cell(csv, row, csv_column(csv, column)), begins, strlen(begins)) == 0;
 }
@@ -153,7 +153,7 @@ static const struct direct_pick *pick_of(const struct csv_table *csv, int row, c
         const struct direct_pick *pick = &direct_picks[i];
         const char *kernel = pick->table == CAST ? "op" : "kernel";
         if (&tables[pick->table] == table && strcmp(csv_cell(csv, row, csv_column(csv, "gpu")), pick->gpu) == 0 &&
-            is_of(csv, row, "software", pick->software) && is_of(csv, row, kernel, pick->kernel) &&
+            direct_is_of(csv, row, "software", pick->software) && direct_is_of(csv, row, kernel, pick->kernel) &&
             strcmp(csv_cell(csv, row, csv_column(csv, "dtype")), pick->dtype) == 0)
             return pick;
     }
@@ -172,7 +172,7 @@ static enum status read_shape(
     return status;
 }
 
-static bool is_kept(const double shape[SHAPE_CELLS], const struct direct_pick *pick)
+static bool direct_is_kept(const double shape[SHAPE_CELLS], const struct direct_pick *pick)
 {
     uint64_t digest = DIGEST_INIT;
     for (int i = 0; i < SHAPE_CELLS; i++)
@@ -192,7 +192,7 @@ static const char *dtype_of(const struct direct_pick *pick)
     return pick->dtype;
 }
 
-static void print_row(
+static void direct_print_row(
     FILE *out, const struct csv_table *csv, int row, const struct table *table, const struct direct_pick *pick)
 {
     const char *program = csv_cell(csv, row, csv_column(csv, "software"));
@@ -208,13 +208,13 @@ static void print_row(
     fputc('\n', out);
 }
 
-static enum status print_file(FILE *out, const char *path, struct diag *diag)
+static enum status direct_print_file(FILE *out, const char *path, struct diag *diag)
 {
     struct csv_table *csv = NULL;
     enum status status = csv_load(&csv, path, diag);
     if (status)
         return status;
-    const struct table *table = table_of(csv);
+    const struct table *table = direct_table_of(csv);
     if (!table)
         status = diag_input(diag, csv_pos(csv, 0),
             "none of the tables that are known: a column power_limit_w, prefix_kv, deterministic_bwd, moe_ep or gbps "
@@ -229,8 +229,8 @@ static enum status print_file(FILE *out, const char *path, struct diag *diag)
         if (!all)
             continue;
         status = read_shape(shape, csv, row, table, diag);
-        if (status == STATUS_OK && is_kept(shape, pick))
-            print_row(out, csv, row, table, pick);
+        if (status == STATUS_OK && direct_is_kept(shape, pick))
+            direct_print_row(out, csv, row, table, pick);
     }
     csv_release(csv);
     return status;
@@ -245,7 +245,7 @@ enum status direct_print(FILE *out, const char *const *files, int n_files, struc
     fputc('\n', out);
     enum status worst = STATUS_OK;
     for (int i = 0; i < n_files; i++) {
-        enum status status = print_file(out, files[i], diag);
+        enum status status = direct_print_file(out, files[i], diag);
         worst = status > worst ? status : worst;
     }
     return worst;

@@ -31,7 +31,7 @@ static enum status read_nccl(struct nccl_log *log, const char *path, const struc
 }
 
 /* "all_reduce, 16 ranks on 2 nodes", of rows that have it in common. */
-static void print_group(FILE *report, const struct nccl_log *log)
+static void import_print_group(FILE *report, const struct nccl_log *log)
 {
     const struct collective_measurement *first = &log->rows.at[0];
     bool alike = true;
@@ -60,7 +60,7 @@ static enum status store_nccl(struct store_import *import, const char *path, con
         status = store_import_about(import, &log.about, diag);
     if (status == STATUS_OK) {
         fprintf(report, "%s: %d rows", path, log.rows.n);
-        print_group(report, &log);
+        import_print_group(report, &log);
         if (log.empty > 0)
             fprintf(report, "; %d of 0 bytes left out", log.empty);
         if (log.wrong > 0)
@@ -73,7 +73,7 @@ static enum status store_nccl(struct store_import *import, const char *path, con
     return status;
 }
 
-static enum status put_collective(void *self, const struct collective_measurement *row, struct diag *diag)
+static enum status import_put_collective(void *self, const struct collective_measurement *row, struct diag *diag)
 {
     return store_import_collective(self, row, diag);
 }
@@ -86,7 +86,7 @@ static enum status put_kernel(void *self, const struct kernel_measurement *row, 
 static enum status store_kineto(
     struct store_import *import, const char *path, struct arena *arena, FILE *report, struct diag *diag)
 {
-    const struct kineto_sink sink = {put_collective, put_kernel, import};
+    const struct kineto_sink sink = {import_put_collective, put_kernel, import};
     struct kineto_trace trace;
     struct input *input = NULL;
     enum status status = input_open(&input, path, diag);
@@ -162,7 +162,7 @@ enum status import_store(struct store *store, const struct import_request *reque
     return worst;
 }
 
-static void print_text(FILE *out, const char *text)
+static void import_print_text(FILE *out, const char *text)
 {
     csv_write_text(out, text ? text : "");
     fputc(',', out);
@@ -175,19 +175,19 @@ static void print_time(FILE *out, double time_s)
     fputc(',', out);
 }
 
-static void print_row(
+static void import_print_row(
     FILE *out, const char *path, const struct measurement_about *about, const struct collective_measurement *row)
 {
-    print_text(out, about->source ? about->source : path);
-    print_text(out, about->gpu);
+    import_print_text(out, about->source ? about->source : path);
+    import_print_text(out, about->gpu);
     if (row->nodes > 0)
         fprintf(out, "%d", row->nodes);
     fprintf(out, ",%d,", row->ranks);
-    print_text(out, about->network);
-    print_text(out, about->nccl_version);
-    print_text(out, row->collective);
-    print_text(out, row->algorithm);
-    print_text(out, row->protocol);
+    import_print_text(out, about->network);
+    import_print_text(out, about->nccl_version);
+    import_print_text(out, row->collective);
+    import_print_text(out, row->algorithm);
+    import_print_text(out, row->protocol);
     fprintf(out, "%lld,", (long long)row->bytes);
     print_time(out, row->out_of_place_s);
     print_time(out, row->in_place_s);
@@ -210,7 +210,7 @@ enum status import_print_csv(FILE *out, const struct import_request *request, st
         enum status status = read_nccl(&log, request->files[f], request, &arena, diag);
         worst = status > worst ? status : worst;
         for (int i = 0; i < log.rows.n && status == STATUS_OK; i++)
-            print_row(out, request->files[f], &log.about, &log.rows.at[i]);
+            import_print_row(out, request->files[f], &log.about, &log.rows.at[i]);
         vec_free(&log.rows);
         arena_release(&arena);
     }

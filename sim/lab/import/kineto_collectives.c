@@ -30,7 +30,7 @@ static enum status take_collective(struct reader *r, const struct kineto_event *
     return r->sink->collective(r->sink->self, &row, diag);
 }
 
-static enum status take_event(void *self, const struct kineto_event *event, struct diag *diag)
+static enum status kineto_collectives_take_event(void *self, const struct kineto_event *event, struct diag *diag)
 {
     struct reader *r = self;
     if (event->category != KINETO_KERNEL)
@@ -56,7 +56,7 @@ enum status kineto_read(struct kineto_trace *out, struct input *input, const str
     *out = (struct kineto_trace){0};
     struct reader r = {out, sink, input_name(input)};
     struct kineto_about about;
-    enum status status = kineto_scan(&about, input, take_event, &r, arena, diag);
+    enum status status = kineto_scan(&about, input, kineto_collectives_take_event, &r, arena, diag);
     out->about = (struct measurement_about){.gpu = about.gpu, .nccl_version = about.nccl_version};
     if (status == STATUS_OK && out->collectives + out->kernels == 0)
         status = diag_input(diag, (struct source_pos){.file = input_name(input)},

@@ -64,7 +64,8 @@ static enum status find_columns(
 enum { MOST_SIDE = 1 << 30 };
 
 /* A number that is empty or not negative. */
-static enum status take_number(double *out, const struct csv_table *table, int row, int column, struct diag *diag)
+static enum status measure_take_number(
+    double *out, const struct csv_table *table, int row, int column, struct diag *diag)
 {
     enum status status = csv_number(table, row, column, 0, out, diag);
     if (status == STATUS_OK && *out < 0)
@@ -107,7 +108,7 @@ static enum status check_time(const struct csv_table *table, int row, const stru
 }
 
 /* The row is kept also with a mistake, since its status goes up and the caller drops the file. */
-static enum status take_row(struct measured_file *file, const int columns[COLUMNS], int row, struct diag *diag)
+static enum status measure_take_row(struct measured_file *file, const int columns[COLUMNS], int row, struct diag *diag)
 {
     const struct csv_table *table = file->table;
     struct measured_row what = {.category = csv_cell(table, row, columns[CATEGORY]),
@@ -123,7 +124,7 @@ static enum status take_row(struct measured_file *file, const int columns[COLUMN
         {&clock_MHz, CLOCK}, {&what.m, M}, {&what.n, N}, {&what.k, K}, {&what.batch, BATCH}, {&what.sms, SMS}};
     enum status status = check_same(table, columns, row, diag);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (take_number(numbers[i].to, table, row, columns[numbers[i].column], diag) != STATUS_OK)
+        if (measure_take_number(numbers[i].to, table, row, columns[numbers[i].column], diag) != STATUS_OK)
             status = STATUS_INPUT;
     if (status == STATUS_OK &&
         !(what.m <= MOST_SIDE && what.n <= MOST_SIDE && what.k <= MOST_SIDE && what.batch <= MOST_SIDE))
@@ -136,14 +137,14 @@ static enum status take_row(struct measured_file *file, const int columns[COLUMN
     return status;
 }
 
-static enum status take_table(struct measured_file *file, const char *name, struct diag *diag)
+static enum status measure_take_table(struct measured_file *file, const char *name, struct diag *diag)
 {
     int columns[COLUMNS];
     enum status worst = find_columns(columns, file->table, name, diag);
     if (worst != STATUS_OK)
         return worst;
     for (int row = 0; row < csv_rows(file->table); row++) {
-        enum status status = take_row(file, columns, row, diag);
+        enum status status = measure_take_row(file, columns, row, diag);
         worst = status > worst ? status : worst;
     }
     file->gpu = csv_cell(file->table, 0, columns[GPU]);
@@ -158,7 +159,7 @@ enum status measured_read(struct measured_file *out, const char *path, struct di
 {
     *out = (struct measured_file){0};
     enum status status = csv_load(&out->table, path, diag);
-    return status == STATUS_OK ? take_table(out, path, diag) : status;
+    return status == STATUS_OK ? measure_take_table(out, path, diag) : status;
 }
 
 enum status measured_read_text(
@@ -166,7 +167,7 @@ enum status measured_read_text(
 {
     *out = (struct measured_file){0};
     enum status status = csv_load_text(&out->table, name, text, n, diag);
-    return status == STATUS_OK ? take_table(out, name, diag) : status;
+    return status == STATUS_OK ? measure_take_table(out, name, diag) : status;
 }
 
 void measured_file_free(struct measured_file *file)
@@ -181,7 +182,7 @@ static bool same_group(const struct measured_row *a, const struct measured_row *
 }
 
 /* One line for the rows that are alike to row `first`, which is the first of them. */
-static void print_group(FILE *out, const struct measured_file *file, int first)
+static void measure_print_group(FILE *out, const struct measured_file *file, int first)
 {
     const struct measured_row *group = &file->rows.at[first];
     double flops = 0, Bps = 0, shortest_s = HUGE_VAL, most_bytes = 0;
@@ -240,7 +241,7 @@ void measured_print(FILE *out, const struct measured_file *file)
             seen = same_group(&file->rows.at[before], &file->rows.at[i]);
         if (seen)
             continue;
-        print_group(out, file, i);
+        measure_print_group(out, file, i);
         if (strcmp(file->rows.at[i].category, "sustained") == 0)
             print_sustained(out, file, file->rows.at[i].dtype);
     }

@@ -52,7 +52,7 @@ const char *nccl_collective(const char *name)
     return NULL;
 }
 
-static const char *first_word(const char *text, const char *const *names)
+static const char *nccl_first_word(const char *text, const char *const *names)
 {
     for (; *names; names++) {
         size_t n = strlen(*names);
@@ -67,13 +67,13 @@ const char *nccl_algorithm(const char *text)
 {
     static const char *const names[] = {
         "Ring", "Tree", "CollNetDirect", "CollNetChain", "CollNet", "NVLSTree", "NVLS", "PAT", NULL};
-    return first_word(text, names);
+    return nccl_first_word(text, names);
 }
 
 const char *nccl_protocol(const char *text)
 {
     static const char *const names[] = {"LL128", "LL", "Simple", NULL};
-    return first_word(text, names);
+    return nccl_first_word(text, names);
 }
 
 /* Also called by the readers for rows that they have parsed; NaN is a figure that is not there. */
@@ -110,13 +110,13 @@ struct range {
     double low, high;
 };
 
-static double ranks_of(double ratio, int kind)
+static double nccl_ranks_of(double ratio, int kind)
 {
     double whole = kind == RATIO_TWICE ? 2 : 1;
     return ratio < whole ? whole / (whole - ratio) : HUGE_VAL;
 }
 
-static void narrow(struct range *range, const struct nccl_row *row, const char *collective)
+static void nccl_narrow(struct range *range, const struct nccl_row *row, const char *collective)
 {
     int kind = RATIO_NONE;
     for (int i = 0; i < N_COLLECTIVES; i++)
@@ -126,8 +126,8 @@ static void narrow(struct range *range, const struct nccl_row *row, const char *
         double a = row->blocks[i].algbw_GBps, b = row->blocks[i].busbw_GBps;
         if (isnan(a) || isnan(b) || a <= 2 * rounding_GBps)
             continue;
-        range->low = fmax(range->low, ranks_of((b - rounding_GBps) / (a + rounding_GBps), kind));
-        range->high = fmin(range->high, ranks_of((b + rounding_GBps) / (a - rounding_GBps), kind));
+        range->low = fmax(range->low, nccl_ranks_of((b - rounding_GBps) / (a + rounding_GBps), kind));
+        range->high = fmin(range->high, nccl_ranks_of((b + rounding_GBps) / (a - rounding_GBps), kind));
     }
 }
 
@@ -144,7 +144,7 @@ static bool find_ranks(struct nccl_tables *t, const struct group *group, struct 
     const struct nccl_row *row = &t->rows.at[group->first];
     struct range range = {1, HUGE_VAL};
     for (int i = group->first; i < group->end; i++)
-        narrow(&range, &t->rows.at[i], group->collective);
+        nccl_narrow(&range, &t->rows.at[i], group->collective);
     out->nodes = t->options->nodes     ? t->options->nodes
                  : row->nodes          ? row->nodes
                  : table->stated_nodes ? table->stated_nodes
@@ -173,7 +173,7 @@ static bool find_ranks(struct nccl_tables *t, const struct group *group, struct 
     return false;
 }
 
-static void take_group(struct nccl_tables *t, const struct group *group)
+static void nccl_take_group(struct nccl_tables *t, const struct group *group)
 {
     const struct nccl_table *table = group->table;
     struct collective_measurement out = {
@@ -191,7 +191,7 @@ static void take_group(struct nccl_tables *t, const struct group *group)
     }
 }
 
-static void take_table(struct nccl_tables *t, int index)
+static void nccl_take_table(struct nccl_tables *t, int index)
 {
     const struct nccl_table *table = &t->tables.at[index];
     int end = index + 1 < t->tables.n ? t->tables.at[index + 1].first_row : t->rows.n;
@@ -208,7 +208,7 @@ static void take_table(struct nccl_tables *t, int index)
             group.end = group.first + 1;
             while (group.end < end && t->rows.at[group.end].nodes == t->rows.at[group.first].nodes)
                 group.end++;
-            take_group(t, &group);
+            nccl_take_group(t, &group);
         }
 }
 
@@ -230,7 +230,7 @@ enum status nccl_read(struct nccl_log *out, struct input *input, const struct nc
                                              "`flopcast calibrate check trace FILE`"
                                            : "no figures of nccl-tests in it; a table begins with the column names");
     for (int i = 0; i < t.tables.n && t.worst == STATUS_OK; i++)
-        take_table(&t, i);
+        nccl_take_table(&t, i);
     vec_free(&t.tables);
     vec_free(&t.rows);
     return t.worst;

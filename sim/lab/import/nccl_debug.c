@@ -21,7 +21,7 @@
 enum { MOST_CHANNELS = 128 };
 
 /* NAME=value, and "NAME set by environment to value"; NULL: the line has it not. */
-static const char *value_of(const char *line, const char *name)
+static const char *nccl_debug_value_of(const char *line, const char *name)
 {
     static const char by_environment[] = " set by environment to ";
     for (const char *at = line; (at = strstr(at, name)); at++) {
@@ -36,7 +36,7 @@ static const char *value_of(const char *line, const char *name)
     return NULL;
 }
 
-static int channels_of(const char *text)
+static int nccl_debug_channels_of(const char *text)
 {
     long n = text ? strtol(text, NULL, 10) : 0;
     return n > 0 && n <= MOST_CHANNELS ? (int)n : 0;
@@ -54,25 +54,25 @@ static void take_environment(struct nccl_settings *out, const char *line)
     static const char *const most[] = {"NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", NULL};
     const char *value;
     for (int i = 0; least[i]; i++) {
-        if ((value = value_of(line, least[i])))
-            out->min_channels = channels_of(value);
-        if ((value = value_of(line, most[i])))
-            out->max_channels = channels_of(value);
+        if ((value = nccl_debug_value_of(line, least[i])))
+            out->min_channels = nccl_debug_channels_of(value);
+        if ((value = nccl_debug_value_of(line, most[i])))
+            out->max_channels = nccl_debug_channels_of(value);
     }
-    value = value_of(line, "NCCL_NVLS_ENABLE");
+    value = nccl_debug_value_of(line, "NCCL_NVLS_ENABLE");
     if (value && *value == '0') /* 1 asks for it, and 2 where it can be, which is the default */
         out->nvls = NCCL_OFF;
-    if ((value = value_of(line, "NCCL_ALGO")))
+    if ((value = nccl_debug_value_of(line, "NCCL_ALGO")))
         out->algorithm = nccl_algorithm(value);
-    if ((value = value_of(line, "NCCL_PROTO")))
+    if ((value = nccl_debug_value_of(line, "NCCL_PROTO")))
         out->protocol = nccl_protocol(value);
-    if ((value = value_of(line, "NCCL_IB_DISABLE")) && *value == '1')
+    if ((value = nccl_debug_value_of(line, "NCCL_IB_DISABLE")) && *value == '1')
         out->rdma = NCCL_OFF;
-    if ((value = value_of(line, "NCCL_NET")) && strncmp(value, "Socket", 6) == 0)
+    if ((value = nccl_debug_value_of(line, "NCCL_NET")) && strncmp(value, "Socket", 6) == 0)
         out->rdma = NCCL_OFF;
-    take_switch(&out->p2p, value_of(line, "NCCL_P2P_DISABLE"), false);
-    take_switch(&out->gpudirect, value_of(line, "NCCL_NET_DISABLE_GDR"), false);
-    value = value_of(line, "NCCL_NET_GDR_LEVEL");
+    take_switch(&out->p2p, nccl_debug_value_of(line, "NCCL_P2P_DISABLE"), false);
+    take_switch(&out->gpudirect, nccl_debug_value_of(line, "NCCL_NET_DISABLE_GDR"), false);
+    value = nccl_debug_value_of(line, "NCCL_NET_GDR_LEVEL");
     if (value && (*value == '0' || strncmp(value, "LOC", 3) == 0))
         out->gpudirect = NCCL_OFF;
 }
@@ -136,7 +136,7 @@ void nccl_settings_line(struct nccl_settings *out, const char *line, struct aren
         at += 8 + strspn(at + 8, "0123456789");
         const char *end = at + 1 + strspn(at + (*at != '\0'), "0123456789");
         if (*at == '/' && end > at + 1 && !strstr(line, "->")) /* "Channel 00/0 : 7[7] -> 8[0]" is a connection */
-            set_channels(out, channels_of(at + 1));
+            set_channels(out, nccl_debug_channels_of(at + 1));
     }
     take_network(out, line);
 }

@@ -50,7 +50,7 @@ static enum status take_root(struct json_log *log, const struct json_scalar *sca
     return t->worst;
 }
 
-static enum status take_argument(struct json_log *log, const struct json_scalar *scalar)
+static enum status nccl_json_take_argument(struct json_log *log, const struct json_scalar *scalar)
 {
     if (log->has_args)
         return STATUS_OK;
@@ -63,7 +63,7 @@ static enum status take_argument(struct json_log *log, const struct json_scalar 
 }
 
 /* NCCL's; the rest of the environment is none of our business. */
-static enum status take_setting(struct json_log *log, const struct json_scalar *scalar)
+static enum status nccl_json_take_setting(struct json_log *log, const struct json_scalar *scalar)
 {
     if (strncmp(scalar->text, "NCCL_", 5) == 0)
         nccl_settings_line(&log->t->log->said, scalar->text, log->t->arena);
@@ -74,7 +74,7 @@ static enum status take_setting(struct json_log *log, const struct json_scalar *
     return STATUS_OK;
 }
 
-static enum status take_device(struct json_log *log, const struct json_scalar *scalar)
+static enum status nccl_json_take_device(struct json_log *log, const struct json_scalar *scalar)
 {
     int64_t group = 0;
     if (strcmp(scalar->key, "group") == 0 && json_int(scalar, &group))
@@ -148,7 +148,7 @@ static void end_result(struct json_log *log, int line)
     begin_result(log);
 }
 
-static enum status take_scalar(void *self, const struct json_scalar *scalar)
+static enum status nccl_json_take_scalar(void *self, const struct json_scalar *scalar)
 {
     struct json_log *log = self;
     if (!scalar->key && scalar->container != IN_ARGS && scalar->container != IN_ENV)
@@ -157,11 +157,11 @@ static enum status take_scalar(void *self, const struct json_scalar *scalar)
     case IN_ROOT:
         return take_root(log, scalar);
     case IN_ARGS:
-        return take_argument(log, scalar);
+        return nccl_json_take_argument(log, scalar);
     case IN_ENV:
-        return take_setting(log, scalar);
+        return nccl_json_take_setting(log, scalar);
     case IN_DEVICE:
-        return take_device(log, scalar);
+        return nccl_json_take_device(log, scalar);
     case IN_RESULT:
         return take_result(log, scalar);
     case IN_OUT_OF_PLACE:
@@ -173,7 +173,7 @@ static enum status take_scalar(void *self, const struct json_scalar *scalar)
     }
 }
 
-static enum status take_close(void *self, int container, int line)
+static enum status nccl_json_take_close(void *self, int container, int line)
 {
     struct json_log *log = self;
     if (container == IN_DEVICE)
@@ -187,7 +187,7 @@ void nccl_read_json(struct nccl_tables *t)
 {
     struct json_log log = {.t = t};
     const struct json_handler handler = {
-        .containers = containers, .scalar = take_scalar, .close = take_close, .self = &log};
+        .containers = containers, .scalar = nccl_json_take_scalar, .close = nccl_json_take_close, .self = &log};
     begin_result(&log);
     enum status status = json_read(t->input, &handler, t->diag);
     if (status != STATUS_OK)

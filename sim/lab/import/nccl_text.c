@@ -252,7 +252,7 @@ static bool is_utf8(const char *text)
     return true;
 }
 
-static const char *keep(struct text_reader *r, const char *text, size_t n)
+static const char *nccl_text_keep(struct text_reader *r, const char *text, size_t n)
 {
     char *copy = arena_printf(r->t->arena, "%.*s", (int)n, text);
     bool valid = is_utf8(copy);
@@ -283,13 +283,13 @@ static void set_text(struct text_reader *r, const char **at, const char *value, 
 {
     if (!*value || strncmp(value, "not stated", 10) == 0 || strncmp(value, "see ", 4) == 0)
         return;
-    const char *text = keep(r, value, strlen(value));
+    const char *text = nccl_text_keep(r, value, strlen(value));
     if (*at && strcmp(*at, text) != 0)
         nccl_refuse(r->t, line, "a second value for this; one system a file");
     *at = text;
 }
 
-static int whole_number(const char *value)
+static int nccl_text_whole_number(const char *value)
 {
     char *end = NULL;
     errno = 0;
@@ -300,7 +300,7 @@ static int whole_number(const char *value)
 /* Words, as "not stated" or "8-32", state nothing; a number is one that can be. */
 static int stated_number(struct text_reader *r, const char *value, int line)
 {
-    int n = whole_number(value);
+    int n = nccl_text_whole_number(value);
     const char *digits = value + (*value == '-');
     if (n == 0 && *digits && digits[strspn(digits, "0123456789")] == '\0')
         nccl_refuse(r->t, line, "'%.40s' is no whole number from 1 to 2147483647", value);
@@ -372,7 +372,7 @@ static void take_rank(struct text_reader *r, const char *text)
     r->in_group++;
     const char *name = text + at + strspn(text + at, " ");
     if (*name)
-        r->listed_gpu = keep(r, name, strcspn(name, "\t\r"));
+        r->listed_gpu = nccl_text_keep(r, name, strcspn(name, "\t\r"));
     if (r->hosts.n == 0 || strcmp(r->hosts.at[r->hosts.n - 1], host) != 0)
         vec_push(&r->hosts, arena_strdup(r->t->arena, host));
 }
@@ -391,7 +391,7 @@ static const char *setting(const char *line, const char *name)
 }
 
 /* The program's name: letters before "_perf". */
-static void take_program(struct text_reader *r, const char *line)
+static void nccl_text_take_program(struct text_reader *r, const char *line)
 {
     for (const char *at = line; (at = strstr(at, "_perf")); at++) {
         const char *start = at;
@@ -412,11 +412,11 @@ static void take_banner(struct text_reader *r, const char *line)
     const char *at;
     if (strstr(line, "nThread ") && strstr(line, "minBytes "))
         new_run(r);
-    take_program(r, line);
+    nccl_text_take_program(r, line);
     if ((at = strstr(line, "Rank ")))
         take_rank(r, at);
     if ((at = strstr(line, version)) && isdigit((unsigned char)at[sizeof version - 1]))
-        r->run_version = keep(r, at + sizeof version - 1, strcspn(at + sizeof version - 1, " \t"));
+        r->run_version = nccl_text_keep(r, at + sizeof version - 1, strcspn(at + sizeof version - 1, " \t"));
     if ((at = setting(line, "NCCL_ALGO"))) {
         new_run(r);
         r->run.algorithm = nccl_algorithm(at);
@@ -430,7 +430,7 @@ static void take_banner(struct text_reader *r, const char *line)
 
 /* Tables */
 
-static int by_name(const void *a, const void *b)
+static int nccl_text_by_name(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -438,7 +438,7 @@ static int by_name(const void *a, const void *b)
 static int count_hosts(struct text_reader *r)
 {
     int n = 0;
-    qsort(r->hosts.at, (size_t)r->hosts.n, sizeof *r->hosts.at, by_name);
+    qsort(r->hosts.at, (size_t)r->hosts.n, sizeof *r->hosts.at, nccl_text_by_name);
     for (int i = 0; i < r->hosts.n; i++)
         n += i == 0 || strcmp(r->hosts.at[i], r->hosts.at[i - 1]) != 0;
     return n;

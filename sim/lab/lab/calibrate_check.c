@@ -43,7 +43,7 @@ static const struct command_option options[] = {
     {0},
 };
 
-static void check_given(void *self, struct argp_state *state)
+static void calibrate_check_given(void *self, struct argp_state *state)
 {
     const struct check_command *command = self;
     if (!command->log || !command->topology)
@@ -57,7 +57,7 @@ static void print_median(FILE *out, const char *sizes, const struct nccl_check *
         fprintf(out, "median error over %d size%s %s: %.1f %%\n", error.n, plural(error.n), sizes, 100 * error.median);
 }
 
-static void fill(struct rows *rows, const struct nccl_checked *row)
+static void calibrate_check_fill(struct rows *rows, const struct nccl_checked *row)
 {
     double predicted_s = coll_isolated_s(row->predicted), error = predicted_s / row->measured_s - 1;
     rows_next(rows);
@@ -73,7 +73,7 @@ static void fill(struct rows *rows, const struct nccl_checked *row)
     rows_text(rows, COLUMN("protocol", "protocol"), coll_protocol_names[row->predicted.protocol]);
 }
 
-static void print_table(
+static void calibrate_check_print_table(
     FILE *out, const struct nccl_check *check, const struct rows *rows, const char *gpu, struct arena *arena)
 {
     static const double MiB = 0x1p20, KiB = 0x1p10;
@@ -103,7 +103,7 @@ static void print_table(
                              "flopcast calibrate fit nccl LOG... --topology FILE --out MINE.yaml");
 }
 
-static enum status store_check(
+static enum status calibrate_check_store_check(
     const struct check_command *command, const struct nccl_check *check, const struct hw *hw, struct diag *diag)
 {
     struct store *store = NULL;
@@ -115,8 +115,8 @@ static enum status store_check(
 }
 
 /* What NCCL says of its settings goes into hw; --set has the last word. */
-static enum status predict(struct nccl_check *check, struct check_command *command, struct nccl_log *log, struct hw *hw,
-    const struct hw_sources *sources, struct arena *arena, struct diag *diag)
+static enum status calibrate_check_predict(struct nccl_check *check, struct check_command *command,
+    struct nccl_log *log, struct hw *hw, const struct hw_sources *sources, struct arena *arena, struct diag *diag)
 {
     enum status status = STATUS_OK;
     if (command->nccl_debug) {
@@ -146,7 +146,7 @@ int calibrate_check(int argc, char **argv)
     const struct command_line line = {.options = options,
         .one = "log",
         AT(log),
-        .check = check_given,
+        .check = calibrate_check_given,
         .common = COMMON_TABLE,
         .args_doc = "LOG\ntrace FILE",
         .doc =
@@ -166,17 +166,17 @@ int calibrate_check(int argc, char **argv)
     if (status == STATUS_OK)
         status = nccl_load(&log, command.log, &command.nccl, &arena, &diag);
     if (status == STATUS_OK)
-        status = predict(&check, &command, &log, &hw, &sources, &arena, &diag);
+        status = calibrate_check_predict(&check, &command, &log, &hw, &sources, &arena, &diag);
     struct rows rows = {0};
     for (int i = 0; i < check.rows.n && status == STATUS_OK; i++)
-        fill(&rows, &check.rows.at[i]);
+        calibrate_check_fill(&rows, &check.rows.at[i]);
     if (status == STATUS_OK && command.format != RECORDS_TABLE)
         rows_print(stdout, &rows, command.format);
     else if (status == STATUS_OK)
-        print_table(stdout, &check, &rows, hw.gpu.name, &arena);
+        calibrate_check_print_table(stdout, &check, &rows, hw.gpu.name, &arena);
     rows_free(&rows);
     if (status == STATUS_OK && command.db)
-        store_check(&command, &check, &hw, &diag);
+        calibrate_check_store_check(&command, &check, &hw, &diag);
     vec_free(&log.rows);
     vec_free(&check.rows);
     hw_sources_free(&sources);

@@ -1,10 +1,9 @@
 /* flopcast calibrate fit: one command for all fits; the first word says which, none means the
  * GPUs.
  *
- * take_argument() reads the word, then files, which only nccl and measure take; check() refuses
- * options that belong to another fit, as every fit shares one table of options. The functions
- * fit_... load, solve, print and, where asked, write or store. Messages go to one diag, so a fit
- * that fails is reported at the end.
+ * calibrate_fit_take_argument() reads the word, then files, which only nccl and measure take; calibrate_fit_check()
+ * refuses options that belong to another fit, as every fit shares one table of options. The functions fit_... load,
+ * solve, print and, where asked, write or store. Messages go to one diag, so a fit that fails is reported at the end.
  *
  * What is subtle: "nccl" alone fits flopcast's own tables, with logs and --topology the user's
  * cluster: both words are one entry of fit_names. training reads FOLDER/training.yaml as base
@@ -57,7 +56,7 @@ struct fit_command {
 };
 
 /* What to fit, then its files. */
-static void take_argument(void *self, const struct argument *argument)
+static void calibrate_fit_take_argument(void *self, const struct argument *argument)
 {
     struct fit_command *command = self;
     const struct argp_state *state = argument->state;
@@ -76,7 +75,7 @@ static void take_argument(void *self, const struct argument *argument)
             arg);
 }
 
-static void check(void *self, struct argp_state *state)
+static void calibrate_fit_check(void *self, struct argp_state *state)
 {
     const struct fit_command *command = self;
     bool logs = command->what == FIT_NCCL && command->files.n > 0;
@@ -101,7 +100,7 @@ static void check(void *self, struct argp_state *state)
         argp_error(state, "--cross-validate is for: calibrate fit training, alone");
 }
 
-static void take_measurements(void *tables, const struct argument *argument)
+static void calibrate_fit_take_measurements(void *tables, const struct argument *argument)
 {
     vec_push(&((struct tables *)tables)->list, argument->text);
 }
@@ -113,7 +112,7 @@ static const struct command_option options[] = {
         "is not flopcast's",
         OPTION_TEXT, AT(measured)},
     {"measurements", "FILE.csv", "training: this table of runs in place of training.csv; may be given several times",
-        OPTION_TAKE, AT(tables), .take = take_measurements, .flags = OPTION_LIST},
+        OPTION_TAKE, AT(tables), .take = calibrate_fit_take_measurements, .flags = OPTION_LIST},
     {"gpus", "FOLDER", "GPU files (default: flopcast's topologies/gpus)", OPTION_TEXT, AT(gpus)},
     {"clusters", "FOLDER", "Cluster files (default: flopcast's topologies/clusters)", OPTION_TEXT, AT(clusters)},
     {"db", "PATH",
@@ -252,8 +251,8 @@ static void fit_overlap(const struct fit_command *command, struct arena *arena, 
 int calibrate_fit(int argc, char **argv)
 {
     const struct command_line line = {.options = options,
-        .take = take_argument,
-        .check = check,
+        .take = calibrate_fit_take_argument,
+        .check = calibrate_fit_check,
         .args_doc = "[nccl | nccl LOG... --topology FILE | training | cluster | kernels | overlap | direct | measure "
                     "FILE --gpu FILE]",
         .doc =

@@ -15,7 +15,7 @@ struct import_command {
     struct nccl_options nccl;
 };
 
-static void take_argument(void *self, const struct argument *argument)
+static void calibrate_import_take_argument(void *self, const struct argument *argument)
 {
     struct import_command *command = self;
     if (command->has_format) {
@@ -32,7 +32,7 @@ static void take_argument(void *self, const struct argument *argument)
         argument->text);
 }
 
-static void check(void *self, struct argp_state *state)
+static void calibrate_import_check(void *self, struct argp_state *state)
 {
     const struct import_command *command = self;
     bool of_nccl = command->csv || command->nccl.collective || command->nccl.ranks || command->nccl.nodes;
@@ -69,8 +69,8 @@ static const struct command_option options[] = {
 int calibrate_import(int argc, char **argv)
 {
     const struct command_line line = {.options = options,
-        .take = take_argument,
-        .check = check,
+        .take = calibrate_import_take_argument,
+        .check = calibrate_import_check,
         .args_doc = "nccl-tests|nsys|kineto|measure|direct FILE...",
         .doc = "Put measurements into a database: logs of nccl-tests (text or JSON), a Nsight Systems export "
                "(`nsys export --type sqlite`), traces of PyTorch's profiler; text and JSON also gzipped. Of the CSV of "

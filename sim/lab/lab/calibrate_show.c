@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 /* b before a, of the rows of a Cholesky factor of correlations. */
-static double correlation(const struct hw_fit *fit, int a, int b)
+static double calibrate_show_correlation(const struct hw_fit *fit, int a, int b)
 {
     double sum = 0;
     for (int k = 0; k <= b; k++)
@@ -43,8 +43,9 @@ static enum status put_pairs(struct store *store, const char *path, struct diag 
                 const struct hw_fit *fit = &fits.list[f];
                 const struct record_cell pair[CELLS] = {cell_text("number", fit->keys[b]),
                     cell_text("fit", fit->ids[b]), cell_text("other", fit->keys[a]),
-                    cell_text("other_fit", fit->ids[a]), cell_real("correlation", true, correlation(fit, a, b)),
-                    cell_int("place", b), cell_int("other_place", a)};
+                    cell_text("other_fit", fit->ids[a]),
+                    cell_real("correlation", true, calibrate_show_correlation(fit, a, b)), cell_int("place", b),
+                    cell_int("other_place", a)};
                 for (int c = 0; c < CELLS; c++)
                     vec_push(&cells, pair[c]);
             }
@@ -95,7 +96,7 @@ static const struct command_option options[] = {
     {0},
 };
 
-static void refuse(void *show, const struct argument *argument)
+static void calibrate_show_refuse(void *show, const struct argument *argument)
 {
     (void)show;
     argp_error(argument->state, "'%s' is one argument too many", argument->text);
@@ -104,7 +105,7 @@ static void refuse(void *show, const struct argument *argument)
 int calibrate_show(int argc, char **argv)
 {
     const struct command_line line = {.options = options,
-        .take = refuse,
+        .take = calibrate_show_refuse,
         .common = COMMON_TABLE,
         .doc =
             "Print the newest fit of a database: every parameter with its standard error and the tables of nccl-tests "

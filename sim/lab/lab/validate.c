@@ -1,7 +1,7 @@
-/* flopcast validate: tables of published runs simulated and compared. Steps: check_arguments(),
- * check_base(), then rows are loaded (load(): --where and --source choose them) or taken from a
+/* flopcast validate: tables of published runs simulated and compared. Steps: validate_check_arguments(),
+ * check_base(), then rows are loaded (lab_validate_load(): --where and --source choose them) or taken from a
  * file of results (--from), then simulated by the crew (threads, under MPI of all ranks), and
- * answer() works out first sights, intervals and the evidence, prints it or writes pages, results
+ * validate_answer() works out first sights, intervals and the evidence, prints it or writes pages, results
  * and intervals. With --db what was simulated before is found there, and an interrupted command
  * goes on.
  *
@@ -46,7 +46,7 @@ struct validate_command {
     struct ranks *ranks; /* NULL: without mpirun */
 };
 
-static void take_measurements(void *member, const struct argument *argument)
+static void validate_take_measurements(void *member, const struct argument *argument)
 {
     paths *list = member;
     vec_push(list, argument->text);
@@ -66,7 +66,7 @@ static void take_by(void *member, const struct argument *argument)
 static const struct command_option options[] = {
     {"measurements", "FILE.csv",
         "A table of runs; may be given several times (default: flopcast's results/measured/training.csv)", OPTION_TAKE,
-        AT(measurements), .take = take_measurements, .flags = OPTION_LIST},
+        AT(measurements), .take = validate_take_measurements, .flags = OPTION_LIST},
     {"all", NULL, "All tables of runs of flopcast's results/measured", OPTION_FLAG, AT(all)},
     {"source", "PATTERN",
         "Only rows whose source, or the name of whose table, contains this, in any case; with '*' or '?': is this",
@@ -130,7 +130,7 @@ static const char doc[] =
     "files` lists; an empty cell leaves a setting to the base scenario. `flopcast calibrate fit --help`: numbers "
     "fitted to your own runs.";
 
-static void refuse(void *command, const struct argument *argument)
+static void validate_refuse(void *command, const struct argument *argument)
 {
     (void)command;
     argp_error(
@@ -170,7 +170,7 @@ static void print_breakdowns(
     }
 }
 
-static void print(const struct validate_command *command, const struct validate_table *rows,
+static void validate_print(const struct validate_command *command, const struct validate_table *rows,
     const struct sure_left_out *left, struct store *evidence, struct diag *diag)
 {
     bool several = rows->files.n > 1;
@@ -237,7 +237,7 @@ static void refuse_source(const struct validate_command *command, struct arena *
 }
 
 /* The rows that --where and --source want; NULL: all. */
-static bool *choose(const struct validate_command *command, const char *path, struct diag *diag)
+static bool *validate_choose(const struct validate_command *command, const char *path, struct diag *diag)
 {
     struct csv_table *csv = NULL;
     if ((!command->where && !command->source) || csv_load(&csv, path, diag) != STATUS_OK)
@@ -262,7 +262,7 @@ static bool has_lengths(const struct validate_table *table, const struct csv_tab
     return false;
 }
 
-static bool is_same_file(const char *one, const char *two)
+static bool validate_is_same_file(const char *one, const char *two)
 {
     struct stat a, b;
     return stat(one, &a) == 0 && stat(two, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
@@ -270,12 +270,12 @@ static bool is_same_file(const char *one, const char *two)
 
 static bool is_default(const struct validate_command *command)
 {
-    return is_same_file(command->own_base, command->base);
+    return validate_is_same_file(command->own_base, command->base);
 }
 
 /* The default base scenario has one token and a micro-batch of one, for each row of training.csv says its own: speeds
  * of another table would be nonsense without them. A table of images needs no length. */
-static void check_batch(const struct validate_command *command, const struct validate_table *table,
+static void validate_check_batch(const struct validate_command *command, const struct validate_table *table,
     const struct csv_table *csv, const char *path, struct diag *diag)
 {
     const struct {
@@ -311,19 +311,19 @@ static void check_base(const struct validate_command *command, struct diag *diag
 
 /* The tables with their scenarios. A row that makes none is reported with the others: such an error does not end the
  * command; false: another one does. */
-static bool load(const struct validate_command *command, struct validate_table *table, struct diag *diag)
+static bool lab_validate_load(const struct validate_command *command, struct validate_table *table, struct diag *diag)
 {
     for (int i = 0; i < command->measurements.n; i++) {
         const char *path = command->measurements.at[i];
         struct diag own = DIAG_INIT;
-        bool *keep = choose(command, path, &own);
+        bool *keep = validate_choose(command, path, &own);
         bool good = own.n_errors == 0 && validate_add(table, path, command->base, keep, &own);
         free(keep);
         diag_merge(diag, &own);
         if (!good)
             return false;
         int before = diag->n_errors;
-        check_batch(command, table, table->files.at[i], path, diag);
+        validate_check_batch(command, table, table->files.at[i], path, diag);
         if (diag->n_errors > before)
             return false;
         warn_unmeasured(command, table->files.at[i], path, diag);
@@ -350,13 +350,13 @@ static void simulate_part(const struct validate_command *command, struct validat
 }
 
 /* Every rank does its part of the rows, which are read for it once more, and rank 0 takes all in. */
-static void simulate_with_ranks(const struct validate_command *command, struct store *store, struct diag *diag)
+static void validate_simulate_with_ranks(const struct validate_command *command, struct store *store, struct diag *diag)
 {
     const struct shard part = {ranks_number(command->ranks) + 1, ranks_count(command->ranks)};
     struct validate_table table = {0};
     struct diag own = DIAG_INIT;
     store_share(store, command->ranks, diag);
-    if (load(command, &table, &own))
+    if (lab_validate_load(command, &table, &own))
         simulate_part(command, &table, part, store, &own);
     if (own.worst == STATUS_IO)
         diag_merge(diag, &own);
@@ -365,11 +365,11 @@ static void simulate_with_ranks(const struct validate_command *command, struct s
 }
 
 /* Predictions and errors. */
-static void simulate(
+static void validate_simulate(
     const struct validate_command *command, struct validate_table *table, struct store *store, struct diag *diag)
 {
     if (ranks_count(command->ranks) > 1)
-        simulate_with_ranks(command, store, diag);
+        validate_simulate_with_ranks(command, store, diag);
     if (!ranks_is_first(command->ranks) || diag->worst == STATUS_IO)
         return;
     simulate_part(command, table, command->shard, store, diag);
@@ -389,7 +389,7 @@ static void warn_missing(const struct validate_table *table, const char *from, s
         bool there = false;
         for (int r = 0; r < table->rows.n && !there; r++)
             there = (r == 0 || table->rows.at[r].csv != table->rows.at[r - 1].csv) &&
-                    is_same_file(table->rows.at[r].file, files.paths[i]);
+                    validate_is_same_file(table->rows.at[r].file, files.paths[i]);
         if (!there)
             diag_warn(diag, (struct source_pos){.file = files.paths[i]},
                 "not in '%s'; write it again by `flopcast validate --all --results`", from);
@@ -421,7 +421,8 @@ static void keep_results(const struct validate_command *command, const struct va
             "intervals need speeds, ratios and peaks of three makers at least; --from results/validated.csv has them");
     else if (command->sure)
         sure_write(command->sure, &sure, diag);
-    if (command->page && command->from && is_same_file(command->from, files_own(arena, "results/validated.csv")))
+    if (command->page && command->from &&
+        validate_is_same_file(command->from, files_own(arena, "results/validated.csv")))
         warn_missing(table, command->from, arena, diag);
     if (command->page)
         write_page(command->page, &(struct validate_page){table, left, evidence}, arena, diag);
@@ -439,7 +440,8 @@ static void print_open_collectives(struct store *evidence, const char *path, str
 }
 
 /* Not all was simulated here. */
-static void report_left(const struct validate_command *command, const struct validate_table *table, struct diag *diag)
+static void validate_report_left(
+    const struct validate_command *command, const struct validate_table *table, struct diag *diag)
 {
     if (stop_asked())
         fprintf(stderr, "flopcast: stopped; what is finished is in %s, and the same command goes on\n", command->db);
@@ -452,7 +454,7 @@ static void report_left(const struct validate_command *command, const struct val
 
 /* All rows have what is predicted: what it says of them, and where it goes. The intervals come
  * before the evidence, which has them as columns. */
-static void answer(const struct validate_command *command, struct validate_table *table, struct store *store,
+static void validate_answer(const struct validate_command *command, struct validate_table *table, struct store *store,
     struct arena *arena, struct diag *diag)
 {
     validate_first_sight(table, diag);
@@ -465,7 +467,7 @@ static void answer(const struct validate_command *command, struct validate_table
         if (table->rows.n == 0 && command->source)
             refuse_source(command, arena, diag);
         else if (!command->predict && !command->page)
-            print(command, table, &left, evidence, diag);
+            validate_print(command, table, &left, evidence, diag);
         if (command->open && command->format == RECORDS_TABLE && !command->where && is_default(command))
             print_open_collectives(evidence, files_own(arena, "results/measured/nccl_tables.csv"), diag);
         keep_results(command, table, &left, evidence, store, arena, diag);
@@ -484,26 +486,26 @@ static void validate(const struct validate_command *command, struct arena *arena
         validate_can_predict(command->predict, command->uncommitted, diag);
     if (diag->n_errors == 0 &&
         (command->from ? validate_stored_read(&table, command->from, command->source, diag)
-                       : load(command, &table, diag)) &&
+                       : lab_validate_load(command, &table, diag)) &&
         ((!command->db && ranks_count(command->ranks) == 1) ||
             store_open_of_rank(&store, command->db, command->ranks, diag) == STATUS_OK)) {
         if (command->from)
             validate_stored_check(&table, diag);
         else
-            simulate(command, &table, store, diag);
+            validate_simulate(command, &table, store, diag);
         if (table.left > 0 || !ranks_is_first(command->ranks)) {
-            report_left(command, &table, diag);
+            validate_report_left(command, &table, diag);
             store_close(store);
             validate_release(&table);
             return;
         }
-        answer(command, &table, store, arena, diag);
+        validate_answer(command, &table, store, arena, diag);
     }
     store_close(store);
     validate_release(&table);
 }
 
-static void check_arguments(void *self, struct argp_state *state)
+static void validate_check_arguments(void *self, struct argp_state *state)
 {
     const struct validate_command *command = self;
     if (command->all && command->measurements.n > 0)
@@ -521,8 +523,11 @@ static void check_arguments(void *self, struct argp_state *state)
 
 int cmd_validate(int argc, char **argv)
 {
-    const struct command_line line = {
-        .options = options, .doc = doc, .common = COMMON_SIMULATE, .take = refuse, .check = check_arguments};
+    const struct command_line line = {.options = options,
+        .doc = doc,
+        .common = COMMON_SIMULATE,
+        .take = validate_refuse,
+        .check = validate_check_arguments};
     struct arena arena = ARENA_INIT;
     const char *own_base = files_own(&arena, "results/measured/training.yaml");
     struct validate_command command = {.base = own_base, .own_base = own_base};

@@ -30,7 +30,7 @@ static void put_evidence(FILE *out, const struct validate_page *page, struct dia
 }
 
 /* The whole file, for free(); NULL: it cannot be read. */
-static char *read_file(const char *path, struct diag *diag)
+static char *validate_page_read_file(const char *path, struct diag *diag)
 {
     FILE *in = fopen(path, "r");
     VEC(char) text = {0};
@@ -48,7 +48,7 @@ static char *read_file(const char *path, struct diag *diag)
 }
 
 /* The table that a marker names, page_NAME with '_' for what are no small letters; NULL: there is none. */
-static const struct text *table_of(const char *name, size_t n)
+static const struct text *validate_page_table_of(const char *name, size_t n)
 {
     char file[64] = "page_";
     size_t at = strlen(file);
@@ -63,7 +63,8 @@ static bool put_part(FILE *out, const char *text, const char *before, const char
 {
     const char *name = text + strlen(BEGIN), *written = strstr(name, WRITTEN);
     bool evidence = written == name;
-    const struct text *table = written && *name == ' ' ? table_of(name + 1, (size_t)(written - name - 1)) : NULL;
+    const struct text *table =
+        written && *name == ' ' ? validate_page_table_of(name + 1, (size_t)(written - name - 1)) : NULL;
     if (!evidence && !table)
         return false;
     *end = written + strlen(WRITTEN);
@@ -76,7 +77,7 @@ static bool put_part(FILE *out, const char *text, const char *before, const char
 }
 
 /* The text with its parts anew; false: no part is there, or one has no end. */
-static bool rewrite(FILE *out, const char *text, const struct validate_page *page, struct diag *diag)
+static bool validate_page_rewrite(FILE *out, const char *text, const struct validate_page *page, struct diag *diag)
 {
     int n = 0;
     for (const char *begin; (begin = strstr(text, BEGIN)); n++) {
@@ -92,10 +93,10 @@ static bool rewrite(FILE *out, const char *text, const struct validate_page *pag
 enum status validate_page_write(const char *path, const struct validate_page *page, struct diag *diag)
 {
     struct source_pos at = {.file = path};
-    char *text = read_file(path, diag), *made = NULL;
+    char *text = validate_page_read_file(path, diag), *made = NULL;
     size_t size = 0;
     FILE *memory = text ? open_memstream(&made, &size) : NULL;
-    bool good = memory && rewrite(memory, text, page, diag);
+    bool good = memory && validate_page_rewrite(memory, text, page, diag);
     if (memory)
         fclose(memory);
     if (text && !good)

@@ -42,7 +42,7 @@ static const struct {
 };
 enum { N_FIGURES = sizeof figures / sizeof *figures };
 
-static void write_row(FILE *out, const struct validate_row *row, bool uncommitted)
+static void first_sight_write_row(FILE *out, const struct validate_row *row, bool uncommitted)
 {
     csv_write_text(out, row->id);
     for (int i = 0; i < N_FIGURES; i++) {
@@ -109,7 +109,7 @@ enum status validate_predict(const struct validate_table *table, const char *pat
         return diag_io(diag, at, "cannot be written: %s", strerror(errno));
     write_head(out, uncommitted);
     for (int i = 0; i < table->rows.n; i++)
-        write_row(out, &table->rows.at[i], uncommitted);
+        first_sight_write_row(out, &table->rows.at[i], uncommitted);
     bool failed = ferror(out) != 0;
     if (fclose(out) != 0 || failed)
         return diag_io(diag, at, "cannot be written: %s", strerror(errno));

@@ -38,7 +38,7 @@ static bool came_later(const char *column)
     return false;
 }
 
-static void write_number(FILE *out, bool known, double value)
+static void stored_write_number(FILE *out, bool known, double value)
 {
     fputc(',', out);
     if (known)
@@ -62,7 +62,7 @@ static void write_texts(FILE *out, const char *const *texts, size_t n)
 }
 
 /* head: file, and base in its first row. */
-static void write_row(
+static void stored_write_row(
     FILE *out, const struct validate_row *row, const char *const head[2], const char *inputs, const char *made_by)
 {
     const struct validate_figures *p = &row->predicted;
@@ -73,13 +73,13 @@ static void write_row(
     fprintf(out, ",%016" PRIx64, validate_settings_digest(row->csv, row->csv_row));
     write_texts(out, (const char *const[]){inputs, made_by}, 2);
     write_texts(out, texts, sizeof texts / sizeof *texts);
-    write_number(out, row->waiting_share >= 0, row->waiting_share);
+    stored_write_number(out, row->waiting_share >= 0, row->waiting_share);
     const double figures[] = {
         p->tokens_per_s_per_gpu, p->tflops_per_gpu, p->step_time_s, p->peak_allocated_bytes, p->peak_reserved_bytes};
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-        write_number(out, figures[i] > 0, figures[i]);
-    write_number(out, row->mfu > 0, row->mfu);
-    write_number(out, row->node_gpus > 0, (double)row->node_gpus);
+        stored_write_number(out, figures[i] > 0, figures[i]);
+    stored_write_number(out, row->mfu > 0, row->mfu);
+    stored_write_number(out, row->node_gpus > 0, (double)row->node_gpus);
     fputc('\n', out);
 }
 
@@ -107,7 +107,7 @@ enum status validate_stored_write(
         if (of != row->file)
             head[0] = files_name_from(&arena, path, row->file);
         of = row->file;
-        write_row(out, row, head, inputs_of(&arena, row), made_by);
+        stored_write_row(out, row, head, inputs_of(&arena, row), made_by);
     }
     arena_release(&arena);
     fclose(out);
@@ -123,7 +123,7 @@ struct stored {
     int at[N_COLUMNS]; /* of the columns above */
 };
 
-static int place(const struct stored *stored, const char *column)
+static int stored_place(const struct stored *stored, const char *column)
 {
     for (int c = 0; c < N_COLUMNS; c++)
         if (strcmp(columns[c], column) == 0)
@@ -133,13 +133,13 @@ static int place(const struct stored *stored, const char *column)
 
 static const char *text(const struct stored *stored, int row, const char *column)
 {
-    return csv_cell(stored->csv, row, place(stored, column));
+    return csv_cell(stored->csv, row, stored_place(stored, column));
 }
 
 /* False: the cell is empty. */
-static bool number(const struct stored *stored, int row, const char *column, double *out, struct diag *diag)
+static bool stored_number(const struct stored *stored, int row, const char *column, double *out, struct diag *diag)
 {
-    int at = place(stored, column);
+    int at = stored_place(stored, column);
     csv_number(stored->csv, row, at, 0, out, diag);
     return *csv_cell(stored->csv, row, at) != '\0';
 }
@@ -152,7 +152,7 @@ static int index_of(const char *name, const char *const *names)
     return names[i] ? i : -1;
 }
 
-static void read_row(
+static void stored_read_row(
     struct validate_row *row, const struct stored *stored, int r, struct arena *arena, struct diag *diag)
 {
     struct validate_figures *p = &row->predicted;
@@ -170,11 +170,11 @@ static void read_row(
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         *texts[i].to = arena_printf(arena, "%s", text(stored, r, texts[i].column));
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        number(stored, r, numbers[i].column, numbers[i].to, diag);
-    if (!number(stored, r, "waiting_share", &row->waiting_share, diag))
+        stored_number(stored, r, numbers[i].column, numbers[i].to, diag);
+    if (!stored_number(stored, r, "waiting_share", &row->waiting_share, diag))
         row->waiting_share = -1;
     double node_gpus = 0;
-    number(stored, r, "node_gpus", &node_gpus, diag);
+    stored_number(stored, r, "node_gpus", &node_gpus, diag);
     row->node_gpus = (int64_t)node_gpus;
     int status = index_of(text(stored, r, "status"), validate_status_names);
     row->status = status < 0 ? VALIDATE_NOT_SIMULATED : (enum validate_status)status;
@@ -184,7 +184,7 @@ static void read_row(
 }
 
 /* A file that the file at path names. */
-static const char *find(struct arena *arena, const char *path, const char *name)
+static const char *stored_find(struct arena *arena, const char *path, const char *name)
 {
     const char *slash = strrchr(path, '/');
     const char *joined =
@@ -196,7 +196,7 @@ static const char *find(struct arena *arena, const char *path, const char *name)
  * asked of row next first. end: none has it. */
 static int row_of(const struct stored *stored, int first, int end, int next, const char *id)
 {
-    const int column = place(stored, "id"), n = end - first;
+    const int column = stored_place(stored, "id"), n = end - first;
     for (int i = 0; i < n; i++) {
         int at = first + (next - first + i) % n;
         if (strcmp(csv_cell(stored->csv, at, column), id) == 0)
@@ -209,14 +209,14 @@ static int row_of(const struct stored *stored, int first, int end, int next, con
 static int read_table(
     struct validate_table *out, const struct stored *stored, int r, const char *path, struct diag *diag)
 {
-    const char *name = text(stored, r, "file"), *table = find(&out->arena, path, name);
+    const char *name = text(stored, r, "file"), *table = stored_find(&out->arena, path, name);
     const char *base = text(stored, r, "base");
     int first = out->rows.n, lacking = 0, changed = 0, end = r;
     while (end < csv_rows(stored->csv) && strcmp(text(stored, end, "file"), name) == 0)
         end++;
     if (!validate_add_unread(out, table, diag))
         return end;
-    const char *base_path = *base ? find(&out->arena, path, base) : NULL;
+    const char *base_path = *base ? stored_find(&out->arena, path, base) : NULL;
     int next = r;
     for (int i = first; i < out->rows.n; i++) {
         struct validate_row *row = &out->rows.at[i];
@@ -229,7 +229,7 @@ static int read_table(
         lacking += at == end;
         changed += at < end && !same;
         if (same)
-            read_row(row, stored, at, &out->arena, diag);
+            stored_read_row(row, stored, at, &out->arena, diag);
         else if (!*row->reason)
             row->reason = at == end ? "not in the file of results" : "its settings have changed since";
     }

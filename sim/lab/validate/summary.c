@@ -24,7 +24,7 @@ static double doublings(const struct validate_table *table, const struct validat
     return row->has_ratio ? log2((double)row->gpus / (double)table->rows.at[row->smallest].gpus) : 0;
 }
 
-static bool is_data_parallel(const struct validate_row *row)
+static bool summary_is_data_parallel(const struct validate_row *row)
 {
     bool ours = strcmp(row->strategy, "DDP") == 0;
     for (int i = 0; sharding_strategy_names[i]; i++)
@@ -41,7 +41,7 @@ struct validate_loss validate_loss(const struct validate_table *table)
     int *counts = xcalloc((size_t)table->rows.n + 1, sizeof *counts),
         *of = xcalloc((size_t)table->rows.n + 1, sizeof *of);
     for (int r = 0; r < table->rows.n; r++) {
-        if (doublings(table, &rows[r]) <= 0 || !is_data_parallel(&rows[r]) || fabs(rows[r].error) > MOST_OFF)
+        if (doublings(table, &rows[r]) <= 0 || !summary_is_data_parallel(&rows[r]) || fabs(rows[r].error) > MOST_OFF)
             continue;
         int s = 0;
         while (s < loss.sources && !validate_same_maker(rows[of[s]].source, rows[r].source))

@@ -45,7 +45,7 @@ struct sure_arch {
 struct sure_archs {
     VEC(struct sure_arch) list;
 };
-static const char *arch_of(struct sure_archs *archs, const char *gpu, struct arena *arena)
+static const char *sure_fit_arch_of(struct sure_archs *archs, const char *gpu, struct arena *arena)
 {
     for (int i = 0; i < archs->list.n; i++)
         if (strcmp(archs->list.at[i].gpu, gpu) == 0)
@@ -70,7 +70,7 @@ static struct sure_rows speeds_of(const struct validate_table *table, struct are
         const struct validate_row *row = &table->rows.at[r];
         if (!has_speed(row, r))
             continue;
-        const char *arch = arch_of(&archs, row->gpu, arena);
+        const char *arch = sure_fit_arch_of(&archs, row->gpu, arena);
         const char *precision = row->csv ? csv_cell(row->csv, row->csv_row, csv_column(row->csv, "precision")) : "";
         double nodes = row->node_gpus > 0 ? (double)row->gpus / (double)row->node_gpus : 1;
         rows.list[rows.n++] = (struct sure_row){.error = -log(1 + row->error),
@@ -121,7 +121,7 @@ static struct sure_rows peaks_of(const struct validate_table *table, struct aren
 
 /* Every maker the same, and in it every row; 0 of the maker that is left out (-1: none), and of rows on other
  * generations than arch (of_arch), or on it (not); NULL: all. Returns how many makers there are. */
-static int weigh(
+static int sure_fit_weigh(
     double *weights, const struct sure_rows *rows, int left_out, const char *arch, bool of_arch, int n_table)
 {
     int *count = xcalloc((size_t)n_table + 1, sizeof *count), makers = 0;
@@ -176,7 +176,7 @@ static double logit_of(const struct side *side, const struct sure_row *row, cons
 
 /* The smooth maximum of 0 and the excess, SMOOTH log(1 + exp(excess / SMOOTH)), is written so
  * that exp() cannot overflow. */
-static void loss_of(const gsl_vector *at, void *self, double *loss, gsl_vector *slope)
+static void sure_fit_loss_of(const gsl_vector *at, void *self, double *loss, gsl_vector *slope)
 {
     const struct side *side = self;
     const double beyond = (1 - WANTED) / 2;
@@ -205,14 +205,14 @@ static void loss_of(const gsl_vector *at, void *self, double *loss, gsl_vector *
 static double loss_alone(const gsl_vector *at, void *self)
 {
     double loss;
-    loss_of(at, self, &loss, NULL);
+    sure_fit_loss_of(at, self, &loss, NULL);
     return loss;
 }
 
 static void slope_alone(const gsl_vector *at, void *self, gsl_vector *slope)
 {
     double loss;
-    loss_of(at, self, &loss, slope);
+    sure_fit_loss_of(at, self, &loss, slope);
 }
 
 /* b[0], then a coefficient a term. */
@@ -221,7 +221,7 @@ static void fit_side(double *b, struct side *side)
     size_t n = (size_t)side->n + 1;
     gsl_vector *start = gsl_vector_calloc(n);
     gsl_vector_set(start, 0, log(FIRST_SCALE));
-    gsl_multimin_function_fdf what = {loss_alone, slope_alone, loss_of, n, side};
+    gsl_multimin_function_fdf what = {loss_alone, slope_alone, sure_fit_loss_of, n, side};
     gsl_multimin_fdfminimizer *search = gsl_multimin_fdfminimizer_alloc(gsl_multimin_fdfminimizer_vector_bfgs2, n);
     gsl_multimin_fdfminimizer_set(search, &what, start, 0.1, 0.1);
     for (int i = 0; i < MOST_STEPS && gsl_multimin_fdfminimizer_iterate(search) == 0 &&
@@ -249,7 +249,7 @@ static double times_wider(
 }
 
 /* Slower, faster and their coefficients, of rows with a weight. terms: false for one constant. */
-static struct sure_numbers fit(const struct sure_rows *rows, const double *weights, int makers, bool terms)
+static struct sure_numbers sure_fit_fit(const struct sure_rows *rows, const double *weights, int makers, bool terms)
 {
     struct sure_numbers out = {.new_slower = 1, .new_faster = 1};
     for (int faster = 0; faster <= 1; faster++) {
@@ -281,9 +281,9 @@ static void widen_new(struct sure_numbers *out, const struct sure_rows *rows, in
         const struct sure_evidence *generation = &out->generations[i];
         if (generation->makers < GENERATION_LEAST)
             continue;
-        int others = weigh(weights, rows, -1, generation->generation, false, n_table);
-        struct sure_numbers without = fit(rows, weights, others, true);
-        weigh(weights, rows, -1, generation->generation, true, n_table);
+        int others = sure_fit_weigh(weights, rows, -1, generation->generation, false, n_table);
+        struct sure_numbers without = sure_fit_fit(rows, weights, others, true);
+        sure_fit_weigh(weights, rows, -1, generation->generation, true, n_table);
         double share = 1 - (1 - WANTED) / 2;
         out->new_slower = fmax(out->new_slower, times_wider(&without, rows, weights, false, share));
         out->new_faster = fmax(out->new_faster, times_wider(&without, rows, weights, true, share));
@@ -306,7 +306,7 @@ static void set_generations(struct sure_numbers *out, const struct sure_rows *ro
         gsl_sort(errors, 1, n);
         out->generations[out->n_generations++] = (struct sure_evidence){.generation = hw_archs[a],
             .runs = (int64_t)n,
-            .makers = weigh(weights, rows, -1, hw_archs[a], true, n_table),
+            .makers = sure_fit_weigh(weights, rows, -1, hw_archs[a], true, n_table),
             .median = gsl_stats_median_from_sorted_data(errors, 1, n),
             .p90 = gsl_stats_quantile_from_sorted_data(errors, 1, n, 0.9)};
     }
@@ -317,7 +317,7 @@ static void set_generations(struct sure_numbers *out, const struct sure_rows *ro
 /* weights, values: room for them. */
 static struct sure_ratios fit_ratios(const struct sure_rows *ratios, double *weights, double *values, int n_table)
 {
-    int makers = weigh(weights, ratios, -1, NULL, false, n_table);
+    int makers = sure_fit_weigh(weights, ratios, -1, NULL, false, n_table);
     const double beyond = (1 - WANTED) / 2;
     for (int i = 0; i < ratios->n; i++)
         values[i] = ratios->list[i].error;
@@ -332,9 +332,9 @@ bool sure_fit(struct sure_numbers *out, const struct validate_table *table, stru
     struct validate_loss loss = validate_loss(table);
     double *weights = xcalloc((size_t)table->rows.n + 1, sizeof *weights);
     double *values = xcalloc((size_t)table->rows.n + 1, sizeof *values);
-    int n = table->rows.n, makers = weigh(weights, &speeds, -1, NULL, false, n);
+    int n = table->rows.n, makers = sure_fit_weigh(weights, &speeds, -1, NULL, false, n);
     bool enough = makers >= GENERATION_LEAST && ratios[0].n > 0 && ratios[1].n > 0 && loss.n > 0 && peaks.n > 0;
-    *out = enough ? fit(&speeds, weights, makers, true) : (struct sure_numbers){0};
+    *out = enough ? sure_fit_fit(&speeds, weights, makers, true) : (struct sure_numbers){0};
     if (enough) {
         out->runs = speeds.n;
         out->makers = makers;
@@ -344,7 +344,7 @@ bool sure_fit(struct sure_numbers *out, const struct validate_table *table, stru
             out->ratios[shared] = fit_ratios(&ratios[shared], weights, values, n);
         out->loss = (struct sure_loss){loss.n, loss.sources, loss.measured - loss.predicted, loss.std_error};
         out->peak_runs = peaks.n;
-        out->peak_makers = weigh(weights, &peaks, -1, NULL, false, n);
+        out->peak_makers = sure_fit_weigh(weights, &peaks, -1, NULL, false, n);
         for (int i = 0; i < peaks.n; i++)
             values[i] = peaks.list[i].error;
         for (int q = 0; q < SURE_QUANTILES; q++)
@@ -419,14 +419,14 @@ struct sure_left_out sure_leave_out(const struct validate_table *table, struct a
     struct sure_range *ranges[2];
     for (int terms = 0; terms <= 1; terms++)
         ranges[terms] = ARENA_ARRAY(arena, struct sure_range, rows.n + 1);
-    out.makers = weigh(weights, &rows, -1, NULL, false, n);
+    out.makers = sure_fit_weigh(weights, &rows, -1, NULL, false, n);
     for (int first = 0; first < rows.n && out.makers > 1; first++) {
         int maker = rows.list[first].maker;
         if (done[first])
             continue;
-        int others = weigh(weights, &rows, maker, NULL, false, n);
+        int others = sure_fit_weigh(weights, &rows, maker, NULL, false, n);
         for (int terms = 0; terms <= 1; terms++) {
-            struct sure_numbers numbers = fit(&rows, weights, others, terms);
+            struct sure_numbers numbers = sure_fit_fit(&rows, weights, others, terms);
             for (int i = first; i < rows.n; i++)
                 if (rows.list[i].maker == maker)
                     ranges[terms][i] = sure_speed(&numbers, &rows.list[i].terms, true);

@@ -149,7 +149,7 @@ static struct sure_range range_given(
 }
 
 /* How many times as wide intervals of given sizes must be to hold what is wanted of the makers' weight. */
-static double wider(
+static double sure_kin_wider(
     const struct sure_numbers *numbers, const struct sure_kins *kins, const struct sure_rows *rows, int left_out)
 {
     size_t room = (size_t)kins->sizes.n + 1;
@@ -177,7 +177,7 @@ void sure_kins_fit(
     for (int kin = 0; kin < SURE_KINS; kin++)
         numbers->alike[kin] = least = fmin(fmax(slope(kins, (enum sure_kin)kin, left_out), least), MOST_ALIKE);
     numbers->given_wider = 1;
-    numbers->given_wider = wider(numbers, kins, rows, left_out);
+    numbers->given_wider = sure_kin_wider(numbers, kins, rows, left_out);
 }
 
 void sure_kins_apply(

@@ -194,7 +194,7 @@ static double figure(const struct csv_table *csv, int row, const char *column, b
 }
 
 /* For a row that is not simulated; the errors of other rows come from the scenario. */
-static int64_t gpus_of(const struct csv_table *csv, int row)
+static int64_t validate_table_gpus_of(const struct csv_table *csv, int row)
 {
     double value = 0;
     struct diag own = DIAG_INIT;
@@ -260,7 +260,7 @@ static void load_scenario(
     row->set = (struct scenario_set){0};
 }
 
-static uint64_t digest_text(uint64_t digest, const char *text)
+static uint64_t validate_table_digest_text(uint64_t digest, const char *text)
 {
     for (size_t i = 0; i == 0 || text[i - 1]; i++)
         digest = digest_word(digest, (unsigned char)text[i]);
@@ -271,12 +271,13 @@ static uint64_t digest_text(uint64_t digest, const char *text)
  * of columns they stand. Scripts that wrap the model on several GPUs only have one GPU's row in DDP's curve. */
 static uint64_t curve_digest(const struct csv_table *csv, int csv_row)
 {
-    uint64_t digest = digest_text(DIGEST_INIT, csv_cell(csv, csv_row, csv_column(csv, "source")));
+    uint64_t digest = validate_table_digest_text(DIGEST_INIT, csv_cell(csv, csv_row, csv_column(csv, "source")));
     for (int c = 0; c < csv_columns(csv); c++) {
         const char *path = path_of(csv_name(csv, c)), *cell = csv_cell(csv, csv_row, c);
         bool alone = strcmp(cell, strategy_kind_names[STRATEGY_SINGLE_DEVICE]) == 0;
         if (path && *cell && strcmp(csv_name(csv, c), "gpus") != 0) /* a sum: of columns in any order */
-            digest += digest_text(digest_text(DIGEST_INIT, path), alone ? strategy_kind_names[STRATEGY_DDP] : cell);
+            digest += validate_table_digest_text(
+                validate_table_digest_text(DIGEST_INIT, path), alone ? strategy_kind_names[STRATEGY_DDP] : cell);
     }
     return digest;
 }
@@ -312,7 +313,7 @@ static void push_row(
         .strategy = csv_cell(csv, r, csv_column(csv, "strategy")),
         .framework = "",
         .layout = "",
-        .gpus = gpus_of(csv, r),
+        .gpus = validate_table_gpus_of(csv, r),
         .alone =
             strcmp(csv_cell(csv, r, csv_column(csv, "strategy")), strategy_kind_names[STRATEGY_SINGLE_DEVICE]) == 0,
     };
@@ -347,7 +348,7 @@ static const char *framework_of(struct arena *arena, const char *stack)
 }
 
 /* What the row's scenario says of it. */
-static void describe(struct validate_row *row, struct arena *arena)
+static void validate_table_describe(struct validate_row *row, struct arena *arena)
 {
     const struct scenario_point *point = &row->set.points[0];
     row->model = point->model.shape.name;
@@ -361,7 +362,7 @@ static void describe(struct validate_row *row, struct arena *arena)
 }
 
 /* The file's rows; curves are numbered. */
-static bool add_rows(struct validate_table *table, const char *path, const bool *keep, struct diag *diag)
+static bool validate_table_add_rows(struct validate_table *table, const char *path, const bool *keep, struct diag *diag)
 {
     struct csv_table *csv = NULL;
     if (csv_load(&csv, path, diag) != STATUS_OK)
@@ -380,7 +381,7 @@ static bool add_rows(struct validate_table *table, const char *path, const bool 
 bool validate_add_unread(struct validate_table *table, const char *path, struct diag *diag)
 {
     int first = table->rows.n;
-    bool added = add_rows(table, path, NULL, diag);
+    bool added = validate_table_add_rows(table, path, NULL, diag);
     for (int i = first; i < table->rows.n; i++) {
         table->rows.at[i].status = VALIDATE_NOT_SIMULATED;
         table->rows.at[i].same = i;
@@ -397,7 +398,7 @@ uint64_t validate_settings_digest(const struct csv_table *csv, int row)
     for (int c = 0; c < csv_columns(csv); c++) {
         const char *texts[] = {path_of(csv_name(csv, c)), csv_cell(csv, row, c)};
         for (size_t t = 0; t < 2 && texts[0] && *texts[1]; t++)
-            digest = digest_text(digest, texts[t]);
+            digest = validate_table_digest_text(digest, texts[t]);
     }
     return digest;
 }
@@ -405,7 +406,7 @@ uint64_t validate_settings_digest(const struct csv_table *csv, int row)
 bool validate_add(struct validate_table *table, const char *path, const char *base, const bool *keep, struct diag *diag)
 {
     int first = table->rows.n;
-    if (!add_rows(table, path, keep, diag))
+    if (!validate_table_add_rows(table, path, keep, diag))
         return false;
     for (int i = first; i < table->rows.n; i++) {
         struct validate_row *row = &table->rows.at[i];
@@ -414,7 +415,7 @@ bool validate_add(struct validate_table *table, const char *path, const char *ba
         else
             load_scenario(table, row, path, base, diag);
         if (row->set.n_points == 1)
-            describe(row, &table->arena);
+            validate_table_describe(row, &table->arena);
     }
     return true;
 }
@@ -478,7 +479,7 @@ static bool is_table_of_runs(const char *path)
     return is;
 }
 
-static int by_name(const void *a, const void *b)
+static int validate_table_by_name(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -499,7 +500,7 @@ struct validate_files validate_files_in(const char *folder, struct arena *arena)
     struct validate_files files = {ARENA_ARRAY(arena, const char *, found.n + 1), found.n};
     for (int i = 0; i < found.n; i++)
         files.paths[i] = found.at[i];
-    qsort(files.paths, (size_t)files.n, sizeof *files.paths, by_name);
+    qsort(files.paths, (size_t)files.n, sizeof *files.paths, validate_table_by_name);
     vec_free(&found);
     return files;
 }
@@ -536,7 +537,7 @@ static const struct {
 
 /* A speed FAR times too low, or above MOST_MFU times the peak, or more bytes than the GPU has,
  * is a column in another unit. */
-static void check_row(const struct csv_table *csv, const struct validate_row *row, struct diag *diag)
+static void validate_table_check_row(const struct csv_table *csv, const struct validate_row *row, struct diag *diag)
 {
     double hbm_bytes = row->set.points[0].hw.gpu.hbm_capacity.value;
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
@@ -561,5 +562,5 @@ void validate_check_units(const struct validate_table *table, struct diag *diag)
 {
     for (int i = 0; i < table->rows.n; i++)
         if (table->rows.at[i].status == VALIDATE_OK)
-            check_row(table->rows.at[i].csv, &table->rows.at[i], diag);
+            validate_table_check_row(table->rows.at[i].csv, &table->rows.at[i], diag);
 }

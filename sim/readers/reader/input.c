@@ -30,7 +30,7 @@ struct input {
     char text[INPUT_LINE_BYTES + 1];
 };
 
-static struct source_pos whole_file(const struct input *input)
+static struct source_pos input_whole_file(const struct input *input)
 {
     return (struct source_pos){.file = input->name};
 }
@@ -72,7 +72,7 @@ const char *input_name(const struct input *input)
 }
 
 /* At least one more byte in input->at, unless the end is reached. */
-static enum status fill(struct input *input, struct diag *diag)
+static enum status input_fill(struct input *input, struct diag *diag)
 {
     BUG_IF(!input, "a file that could not be opened is read");
     if (input->left > 0 || input->ended)
@@ -84,9 +84,9 @@ static enum status fill(struct input *input, struct diag *diag)
         return diag_input(
             diag, (struct source_pos){input->name, 1, 1}, "cannot read: %s; name a file in it", strerror(errno));
     if (code == Z_ERRNO)
-        return diag_io(diag, whole_file(input), "cannot read: %s", strerror(errno));
+        return diag_io(diag, input_whole_file(input), "cannot read: %s", strerror(errno));
     if (n < 0 || code == Z_BUF_ERROR)
-        return diag_input(diag, whole_file(input), "the gzip data are damaged or cut: %s", why);
+        return diag_input(diag, input_whole_file(input), "the gzip data are damaged or cut: %s", why);
     input->at = input->chunk;
     input->left = (size_t)n;
     input->ended = n == 0;
@@ -95,7 +95,7 @@ static enum status fill(struct input *input, struct diag *diag)
 
 enum status input_chunk(struct input *input, const char **bytes, size_t *n, struct diag *diag)
 {
-    enum status status = fill(input, diag);
+    enum status status = input_fill(input, diag);
     *bytes = input->at;
     *n = status == STATUS_OK ? input->left : 0;
     input->left = 0;
@@ -109,7 +109,7 @@ enum status input_line(struct input *input, struct input_line *line, struct diag
     bool begun = false, terminated = false;
     enum status status = STATUS_OK;
     input->line++;
-    while (!terminated && (status = fill(input, diag)) == STATUS_OK && input->left > 0) {
+    while (!terminated && (status = input_fill(input, diag)) == STATUS_OK && input->left > 0) {
         const char *newline = memchr(input->at, '\n', input->left);
         size_t n = newline ? (size_t)(newline - input->at) : input->left;
         struct source_pos at = {input->name, input->line, 1};
@@ -133,7 +133,7 @@ enum status input_line(struct input *input, struct input_line *line, struct diag
 
 enum status input_peek(struct input *input, char *first, struct diag *diag)
 {
-    enum status status = fill(input, diag);
+    enum status status = input_fill(input, diag);
     size_t i = 0;
     while (status == STATUS_OK && i < input->left && strchr(" \t\r\n", input->at[i]) && input->at[i])
         i++;

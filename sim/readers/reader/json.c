@@ -83,12 +83,12 @@ static int take_null(void *self)
     return scalar(self, JSON_NULL, "null", 4);
 }
 
-static int take_bool(void *self, int truth)
+static int json_take_bool(void *self, int truth)
 {
     return scalar(self, JSON_BOOL, truth ? "true" : "false", truth ? 4 : 5);
 }
 
-static int take_number(void *self, const char *text, size_t n)
+static int json_take_number(void *self, const char *text, size_t n)
 {
     return scalar(self, JSON_NUMBER, text, n);
 }
@@ -157,8 +157,8 @@ static int close_container(void *self)
 }
 
 static const yajl_callbacks callbacks = {.yajl_null = take_null,
-    .yajl_boolean = take_bool,
-    .yajl_number = take_number,
+    .yajl_boolean = json_take_bool,
+    .yajl_number = json_take_number,
     .yajl_string = take_string,
     .yajl_start_map = open_map,
     .yajl_map_key = take_key,
@@ -182,7 +182,7 @@ static enum status syntax_error(struct reader *r)
         r->diag, (struct source_pos){input_name(r->input), line, column}, "%s; a whole file of JSON is wanted", text);
 }
 
-static enum status feed(struct reader *r)
+static enum status json_feed(struct reader *r)
 {
     for (;;) {
         enum status status = input_chunk(r->input, &r->chunk, &r->chunk_n, r->diag);
@@ -213,7 +213,7 @@ enum status json_read(struct input *input, const struct json_handler *handler, s
     BUG_IF(!r->yajl, "out of memory");
     if (handler->lines)
         yajl_config(r->yajl, yajl_allow_multiple_values, 1);
-    enum status status = feed(r);
+    enum status status = json_feed(r);
     yajl_free(r->yajl);
     free(r);
     return status;

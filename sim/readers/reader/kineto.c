@@ -111,7 +111,7 @@ static enum status wrong_number(struct reader *r, const struct json_scalar *scal
 }
 
 /* Microseconds with up to three decimals, as Kineto writes them, to nanoseconds. */
-static enum status take_time(struct reader *r, const struct json_scalar *scalar, int64_t *out, double *us)
+static enum status kineto_take_time(struct reader *r, const struct json_scalar *scalar, int64_t *out, double *us)
 {
     /* A start and a duration of so much, 126 years, add up to less than int64_t holds as nanoseconds. */
     static const double most_us = 4e15, ns_per_us = 1e3;
@@ -180,7 +180,7 @@ static enum kineto_call call_of(const struct kineto_event *event)
     return CALL_OTHER;
 }
 
-static enum status take_event(struct reader *r, const struct json_scalar *scalar)
+static enum status kineto_take_event(struct reader *r, const struct json_scalar *scalar)
 {
     struct kineto_event *event = &r->event;
     const char *key = scalar->key;
@@ -192,9 +192,9 @@ static enum status take_event(struct reader *r, const struct json_scalar *scalar
     else if (strcmp(key, "name") == 0)
         COPY(event->name, scalar->text);
     else if (strcmp(key, "ts") == 0)
-        return take_time(r, scalar, &event->start_ns, &start_us);
+        return kineto_take_time(r, scalar, &event->start_ns, &start_us);
     else if (strcmp(key, "dur") == 0)
-        return take_time(r, scalar, &event->duration_ns, &event->duration_us);
+        return kineto_take_time(r, scalar, &event->duration_ns, &event->duration_us);
     else if (strcmp(key, "pid") == 0 && !json_int(scalar, &event->process))
         event->process = 0;
     else if (strcmp(key, "tid") == 0 && !json_int(scalar, &event->thread))
@@ -247,7 +247,7 @@ static void take_input(struct reader *r, const struct json_scalar *scalar)
         r->dim = (r->dim < 0 ? 1 : r->dim) * (json_number(scalar, &size) && size >= 0 ? size : (double)NAN);
 }
 
-static enum status take_scalar(void *self, const struct json_scalar *scalar)
+static enum status kineto_take_scalar(void *self, const struct json_scalar *scalar)
 {
     struct reader *r = self;
     struct kineto_about *about = r->about;
@@ -257,7 +257,7 @@ static enum status take_scalar(void *self, const struct json_scalar *scalar)
     }
     switch (scalar->container) {
     case IN_EVENT:
-        return take_event(r, scalar);
+        return kineto_take_event(r, scalar);
     case IN_ARGS:
         take_args(&r->event, scalar);
         return STATUS_OK;
@@ -335,7 +335,7 @@ static void find_product(struct reader *r)
 }
 
 /* What is left in `r` belongs to the next event. */
-static enum status take_close(void *self, int container, int line)
+static enum status kineto_take_close(void *self, int container, int line)
 {
     struct reader *r = self;
     if (container == IN_EVENTS)
@@ -386,7 +386,7 @@ enum status kineto_scan(
     struct reader r = {
         .about = out, .take = take, .self = self, .input = input, .arena = arena, .diag = diag, .dim = -1};
     const struct json_handler handler = {
-        .containers = containers, .scalar = take_scalar, .close = take_close, .self = &r};
+        .containers = containers, .scalar = kineto_take_scalar, .close = kineto_take_close, .self = &r};
     enum status status = json_read(input, &handler, diag);
     if (status == STATUS_OK && !r.has_events)
         status = diag_input(diag, (struct source_pos){.file = input_name(input)},
